@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/precision.h"
+#include "models/units.h"
+
+namespace orrery {
+
+enum class Architecture : std::uint8_t { volta, ampere, ada, hopper, blackwell, other };
+enum class Fabric : std::uint8_t { infiniband, roce, efa, omni_path, ethernet };
+
+// One kind of GPU, from models/data/gpus/<id>.json. Peaks are dense; bandwidths are per direction.
+struct Gpu {
+  std::string id;
+  std::string name;
+  Architecture architecture = Architecture::other;
+  int compute_capability = 0;            // 80, 90, 100
+  std::map<std::string, double> tflops;  // by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
+  Bytes memory_bytes = 0;                // what the driver reports
+  double memory_GBps = 0;
+  double l2_MB = 0;
+  int sms = 0;
+  int nvlink_links = 0;
+  double nvlink_GBps = 0;
+  double pcie_GBps = 0;
+  double tdp_W = 0;
+};
+
+// Peak of matrix products in a precision, flop/s. Throws Error if the part does not have it.
+double peak_flops(const Gpu& gpu, Precision p);
+
+struct Host {
+  Bytes dram_bytes = 0;
+  double dram_GBps = 0;
+};
+
+struct Nvme {
+  Bytes bytes = 0;
+  double read_GBps = 0;
+  double write_GBps = 0;
+};
+
+// One kind of machine, and how many there are. Ranks fill a node before the next.
+struct Cluster {
+  std::string node_id;  // "dgx-h100", or "" for one given by its parts
+  Gpu gpu;
+  int gpus_per_node = 8;
+  std::int64_t nodes = 1;
+  int nics = 8;
+  double nic_Gbps = 0;
+  Fabric fabric = Fabric::infiniband;
+  int nvlink_domain = 0;  // GPUs that reach each other over NVLink; may exceed a node (NVL72)
+  bool amd_cpu = false;   // NCCL's tables differ for Intel and AMD hosts
+  int gpus_per_pcie_switch = 1;
+  int nics_per_pcie_switch = 1;
+  std::int64_t oversubscribed_above_gpus = 0;  // 0 = never
+  double oversubscription = 1;
+  std::optional<Host> host;
+  std::optional<Nvme> nvme;
+  double power_kW = 0;  // of a node
+};
+
+std::int64_t gpus_of(const Cluster& c);
+
+Gpu find_gpu(std::string_view id);                            // models/data/gpus/<id>.json
+Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
+
+}  // namespace orrery

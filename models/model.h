@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+enum class Positions : std::uint8_t { rope, learned, alibi, none };
+enum class Norm : std::uint8_t { rmsnorm, layernorm };
+
+// Mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0.
+struct Moe {
+  std::int64_t experts = 0;
+  std::int64_t top_k = 0;
+  std::int64_t feed_forward = 0;         // width of one expert
+  std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = none
+  std::int64_t first_layer = 0;
+  std::int64_t every = 1;
+  std::optional<double> capacity_factor;  // none = dropless
+  bool pad_to_capacity = false;
+  bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
+  bool sigmoid_scores = false;
+  bool hierarchical_dispatch = false;
+  double aux_loss = 0.01;
+  double imbalance = 1.0;  // tokens of the busiest expert rank / mean
+};
+
+// Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
+struct Mla {
+  std::int64_t q_lora_rank = 0;
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+};
+
+struct SlidingWindow {
+  std::int64_t window = 0;
+  std::int64_t every = 1;  // every n-th layer attends to everything, the others within the window; 1 = all have it
+};
+
+// A decoder-only transformer. Only sizes and switches; it never knows a strategy, a cluster or a micro-batch.
+struct Model {
+  std::string name;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t feed_forward = 0;
+  std::int64_t vocab = 0;
+  std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
+  bool gated = true;               // three MLP matrices (SwiGLU and kin) or two (GeLU)
+  bool tied_embeddings = false;
+  bool bias = false;      // on every linear layer
+  bool qkv_bias = false;  // on q, k, v alone (Qwen2); implied by bias
+  bool qk_norm = false;   // a norm of head_dim on q and on k (Qwen3, Gemma 3)
+  bool post_norms = false;  // further norms after attention and MLP (Gemma 2 and 3)
+  bool parallel_block = false;
+  Positions positions = Positions::rope;
+  Norm norm = Norm::rmsnorm;
+  double dropout = 0;
+  std::optional<SlidingWindow> sliding_window;
+  std::optional<Moe> moe;
+  std::optional<Mla> mla;
+  std::int64_t mtp_layers = 0;
+};
+
+bool has_experts(const Model& m, std::int64_t layer);
+
+// How a parameter is cut over the tensor group: column = by rows of the (out, in) matrix, row = by its columns.
+enum class Partition : std::uint8_t { replicated, column, row, vocabulary };
+
+// One weight. Matrices are (out, in) as in PyTorch; vectors have in = 1.
+struct Parameter {
+  std::string name;  // "attention.qkv.weight"
+  std::int64_t out = 0;
+  std::int64_t in = 1;
+  Partition partition = Partition::replicated;
+  std::int64_t experts = 0;  // > 0: this many such matrices, cut over the expert group
+};
+
+std::int64_t elements(const Parameter& p);  // out * in * max(1, experts)
+
+// The weights of one layer, of the embedding (tokens, positions) and of the head (final norm, output matrix unless tied),
+// in the order in which forward reads them.
+std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
+std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
+std::vector<Parameter> head_parameters(const Model& m);
+
+// Weights of the whole model without multi-token-prediction layers, the number papers and hubs print.
+std::int64_t parameter_count(const Model& m);
+
+}  // namespace orrery

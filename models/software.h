@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "models/units.h"
+
+namespace orrery {
+
+// The habits of a training stack, from models/data/software/<name>.json (each with its source there). Features, not
+// fudge: nothing here multiplies a time. A spec may set any of them: software: {profile: torchtitan, compile: true}.
+struct Software {
+  std::string name = "orrery";
+
+  // Layout
+  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
+  std::string stage_rule = "even";            // even | even_with_embedding | by_cost | by_cost_nanotron | by_parameters
+  std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
+  std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
+
+  // Kernels
+  bool fused_softmax = true;              // mask, scale and softmax of unfused attention in one kernel
+  bool fused_activation = true;           // bias + GeLU, or SwiGLU, in one kernel
+  bool fused_residual = true;             // bias + dropout + residual add in one kernel
+  bool fused_norm = true;                 // a norm is one kernel, else about six
+  bool fused_rotary = true;
+  bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
+  bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
+  bool gradient_accumulation_fusion = true;  // weight gradients add into the fp32 buffer inside the product
+  bool compile = false;                   // element-wise chains fuse, fewer launches
+  bool cuda_graphs = false;               // no host cost per kernel inside a step
+
+  // Communication
+  bool regather_input = true;             // sequence parallel: backward gathers the sharded input again
+  bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
+  bool batched_p2p = true;                // a send and the receive of the same turn form one NCCL group
+  double bucket_MiB = 160;                // of gradients; habit where the spec is silent
+  bool overlap_gradient_reduce = true;
+  bool overlap_parameter_gather = true;
+  bool overlap_pipeline = true;
+  bool keep_gradients_whole = true;       // ZeRO-2: gradients stay whole until the last micro-batch
+
+  // Host. Seconds of the launching thread.
+  double launch_us = 4;                   // per kernel
+  double collective_launch_us = 12;       // per collective, send or receive
+  double layer_us = 0;                    // per layer and pass beyond its kernels
+  double micro_batch_us = 0;              // per micro-batch and pass
+  double step_us = 0;                     // per step
+
+  // Memory
+  bool expandable_segments = false;
+  double context_MiB = 500;               // CUDA context and loaded kernels
+  double workspace_MiB = 32;              // cuBLAS, allocated through the allocator
+
+  std::string gradient_precision = "fp32";  // habit where the spec is silent
+};
+
+// A profile by name. Throws Error listing the known ones.
+Software find_software(std::string_view name);
+
+}  // namespace orrery

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/cluster.h"
+#include "models/model.h"
+#include "models/software.h"
+#include "models/strategy.h"
+
+namespace orrery {
+
+// Where a value came from, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile megatron-core"},
+// {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
+struct Origin {
+  std::string key;
+  std::string value;
+  std::string from;
+};
+
+// What to train, on what, and how: complete and checked. The one input of make_plan().
+struct Spec {
+  std::string name;  // file name without folder, for tables
+  Model model;
+  std::int64_t sequence = 0;
+  Cluster cluster;
+  std::int64_t gpus = 0;  // used, at most those of the cluster
+  Software software;
+  Strategy strategy;
+  std::int64_t steps = 1;
+  std::uint64_t seed = 0;
+  std::vector<Origin> origins;  // in the order of the contract's example
+};
+
+// Reads a spec (YAML or JSON), applies overrides ("strategy.tensor=4"), fills what is absent, checks the combination.
+// Throws Error: "spec.yaml:12: strategy.tensr: unknown key; did you mean tensor?".
+Spec load_spec(const std::string& path, const std::vector<std::string>& overrides = {});
+Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
+
+// The rules that degrees, batch and model must obey; throws Error naming the broken one
+// ("tensor: 16 does not divide heads: 40").
+void check(const Spec& spec);
+
+// A Hugging Face config.json as it is. path is used in messages; the text is what it holds.
+Model parse_hugging_face(const std::string& text, const std::string& path);
+
+// A built-in model (models/data/models/<name>.json).
+Model find_model(std::string_view name);
+
+}  // namespace orrery

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/precision.h"
+#include "models/units.h"
+
+namespace orrery {
+
+enum class Sharding : std::uint8_t { none, zero1, zero2, zero3, fsdp, fsdp_grad_op, hsdp, data_parallel, parameter_server };
+enum class Attention : std::uint8_t { flash, unfused };
+enum class Device : std::uint8_t { none, cpu, nvme };
+enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
+
+// Parts of a layer that backward computes again instead of keeping. `layer` is the whole layer ("full").
+struct Recompute {
+  bool layer = false;
+  bool attention = false;  // the core: scores, softmax, dropout, product with the values ("selective")
+  bool norm = false;
+  bool mlp = false;
+  bool activation = false;
+  bool moe = false;
+  bool moe_activation = false;
+  bool mla_up_proj = false;
+  std::optional<std::int64_t> layers;  // only so many layers of every stage, the first ones
+
+  bool any() const { return layer || attention || norm || mlp || activation || moe || moe_activation || mla_up_proj; }
+};
+
+struct Overlap {
+  bool gradient_reduce = true;   // reduce gradients while backward goes on
+  bool parameter_gather = true;  // gather parameters while the next forward goes on
+  bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
+  bool pipeline = true;          // sends and receives under compute
+};
+
+struct Offload {
+  Device optimizer = Device::none;
+  Device parameters = Device::none;
+  Device gradients = Device::none;
+  Device activations = Device::none;
+  bool delayed_update = false;
+  std::optional<std::int64_t> activation_layers;
+  std::int64_t tiling = 1;
+
+  bool any() const {
+    return optimizer != Device::none || parameters != Device::none || gradients != Device::none ||
+           activations != Device::none;
+  }
+};
+
+struct Optimizer {
+  OptimizerKind kind = OptimizerKind::adamw;
+  Bytes master_bytes = 4;  // of one element of the master copy
+  Bytes moment_bytes = 4;  // of one element of each moment
+};
+
+// How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data.
+// After load_spec() every value is set and the combination is valid.
+struct Strategy {
+  std::int64_t tensor = 1;
+  std::string tensor_kind = "1d";
+  bool sequence_parallel = false;
+  std::int64_t pipeline = 1;
+  std::int64_t virtual_stages = 1;
+  std::string schedule = "1f1b";             // a row of schedules.cpp
+  std::vector<std::int64_t> stage_layers;    // per virtual stage in model order; empty = the profile's rule
+  std::int64_t context = 1;
+  std::string context_kind = "ring";
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 1;
+  std::int64_t data = 1;
+  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
+  Sharding sharding = Sharding::none;
+  std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
+  double bucket_MiB = 0;         // 0 = the profile's
+  std::int64_t prefetch_units = 1;
+  std::int64_t units_in_flight = 2;
+  std::int64_t micro_batch = 1;
+  std::int64_t global_batch = 1;
+  Precision precision = Precision::bf16;
+  Precision gradient_precision = Precision::fp32;
+  Optimizer optimizer;
+  double clip = 1.0;  // 0 = no gradient norm
+  Recompute recompute;
+  bool partition_activations = false;
+  Attention attention = Attention::flash;
+  Overlap overlap;
+  Offload offload;
+
+  std::int64_t gpus() const { return tensor * pipeline * context * data; }
+  std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
+};
+
+Sharding find_sharding(std::string_view name);  // throws Error listing the known names
+std::string_view name_of(Sharding s);
+std::vector<std::string_view> sharding_names();
+
+}  // namespace orrery
