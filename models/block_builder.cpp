@@ -1,0 +1,247 @@
+#include "models/block_builder.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace orrery {
+namespace {
+
+bool writes(const Operand& o) { return o.access != Access::read; }
+bool reads(const Operand& o) { return o.access != Access::write; }
+bool is(const Operand& o, Scope scope, std::uint16_t slot) { return o.scope == scope && o.slot == slot; }
+
+bool uses(const Op& op, Scope scope, std::uint16_t slot) {
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) { return is(o, scope, slot); });
+}
+
+}  // namespace
+
+BlockBuilder::BlockBuilder(std::string name, Precision precision, Scope weights, Id weight_slot, Scope gradients,
+                           Id gradient_slot)
+    : precision_(precision),
+      weights_(weights),
+      gradients_(gradients),
+      weight_slot_(weight_slot),
+      gradient_slot_(gradient_slot) {
+  block_.name = std::move(name);
+  block_.slots = {{"input", 0}, {"output gradient", 0}};
+}
+
+BlockBuilder::Id BlockBuilder::slot(const std::string& name, Bytes bytes, Category category) {
+  block_.slots.push_back({name, bytes, category});
+  return static_cast<Id>(block_.slots.size() - 1);
+}
+
+BlockBuilder::Id BlockBuilder::input(Bytes bytes) {
+  block_.slots[kInput].bytes = bytes;
+  return kInput;
+}
+
+BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
+  block_.slots[kOutputGradient].bytes = bytes;
+  return kOutputGradient;
+}
+
+std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated) {
+  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated});
+  block_.parameter_elements += out * in;
+  return static_cast<std::int32_t>(block_.parameters.size() - 1);
+}
+
+void BlockBuilder::begin_region(bool recompute) { region_ = recompute ? ++regions_ : 0; }
+void BlockBuilder::end_region() { region_ = 0; }
+
+void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u, LaneKind lane) {
+  Op op;
+  op.name = name;
+  op.work = work;
+  op.phase = in_backward_ ? Phase::backward : Phase::forward;
+  op.lane = lane;
+  op.precision = precision_;
+  for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
+  for (const std::int32_t p : u.weights) op.operands.push_back({weights_, Access::read, weight_slot_, p});
+  for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
+  for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
+  for (const std::int32_t p : u.weight_gradients) {
+    op.operands.push_back({gradients_, Access::read_write, gradient_slot_, p});
+    op.weight_gradient = true;
+  }
+  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_});
+}
+
+void BlockBuilder::contribute(Id of, Id gradient) {
+  const auto [it, first] = gradient_of_.try_emplace(of, gradient);
+  if (first) return;
+  const Bytes bytes = block_.slots[gradient].bytes;
+  const Id sum = slot("gradient sum", bytes, Category::activations);
+  emit("gradient sum", Add{bytes / storage_bytes(precision_)}, {.reads = {it->second, gradient}, .writes = {sum}});
+  it->second = sum;
+}
+
+BlockBuilder::Id BlockBuilder::gradient(Id of) const { return gradient_of_.at(of); }
+
+void BlockBuilder::run_backward() {
+  in_backward_ = true;
+  for (auto f = tape_.rbegin(); f != tape_.rend(); ++f) (*f)();
+}
+
+// Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
+// function does; what the region itself reads must be there, so regions it depends on come first.
+void BlockBuilder::insert_recomputation() {
+  const auto region_writing = [&](const Operand& o) {
+    if (o.scope != Scope::own || !reads(o) || kept_.count(o.slot) != 0) return 0;
+    for (const Recorded& r : forward_) {
+      for (const Operand& w : r.op.operands) {
+        if (writes(w) && is(w, Scope::own, o.slot)) return r.region;
+      }
+    }
+    return 0;
+  };
+  std::vector<Recorded> result;
+  std::map<Id, Id> scratch;
+  std::set<int> done = {0};
+  const std::function<void(const Op&, int)> require = [&](const Op& op, int inside) {
+    for (const Operand& o : op.operands) {
+      const int region = region_writing(o);
+      if (region == inside || !done.insert(region).second) continue;
+      for (const Recorded& r : forward_) {
+        if (r.region == region) require(r.op, region);
+      }
+      for (const Recorded& r : forward_) {
+        if (r.region == region) result.push_back(run_again(r, scratch));
+      }
+    }
+  };
+  for (const Recorded& r : backward_) {
+    require(r.op, 0);
+    result.push_back(r);
+  }
+  backward_ = std::move(result);
+}
+
+BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scratch) {
+  r.op.phase = Phase::backward;
+  r.op.recompute = true;
+  r.op.name += " again";
+  for (Operand& o : r.op.operands) {
+    if (o.scope != Scope::own || kept_.count(o.slot) == 0) continue;
+    const auto it = scratch.find(o.slot);
+    if (it == scratch.end()) scratch[o.slot] = slot(block_.slots[o.slot].name + " again", block_.slots[o.slot].bytes);
+    o.slot = scratch.at(o.slot);
+  }
+  return r;
+}
+
+void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass) {
+  for (Recorded& r : pass) {
+    for (Operand& o : r.op.operands) {
+      if (is(o, scope, slot)) o = {with, o.access, with_slot, o.parameter};
+    }
+  }
+}
+
+// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
+void BlockBuilder::own_lifetime(Id slot) {
+  const auto span = [&](std::vector<Recorded>& pass) {
+    std::pair<Op*, Op*> found = {nullptr, nullptr};
+    for (Recorded& r : pass) {
+      if (!uses(r.op, Scope::own, slot)) continue;
+      if (found.first == nullptr) found.first = &r.op;
+      found.second = &r.op;
+    }
+    return found;
+  };
+  const auto [f_first, f_last] = span(forward_);
+  const auto [b_first, b_last] = span(backward_);
+  const Operand buffer = {Scope::own, Access::write, slot, -1};
+  const auto starts_anew = [&](const Op* op) {
+    return std::any_of(op->operands.begin(), op->operands.end(),
+                       [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
+  };
+  const bool given = slot == kInput || slot == kOutputGradient;  // taken by the neighbour that writes it
+  if (f_first != nullptr && !given) f_first->allocates.push_back(buffer);
+  const bool anew = b_first != nullptr && starts_anew(b_first);
+  if (anew && !given) b_first->allocates.push_back(buffer);
+  if (f_last != nullptr && (b_first == nullptr || anew)) f_last->frees.push_back(buffer);
+  if (b_last != nullptr) b_last->frees.push_back(buffer);
+}
+
+void BlockBuilder::boundary_lifetimes() {
+  const auto take_at_first = [](std::vector<Recorded>& pass, Scope scope, Id slot) {
+    for (Recorded& r : pass) {
+      if (!uses(r.op, scope, slot)) continue;
+      r.op.allocates.push_back({scope, Access::write, slot, -1});
+      return;
+    }
+  };
+  take_at_first(forward_, Scope::next, kInput);
+  take_at_first(backward_, Scope::previous, kOutputGradient);
+}
+
+// Gathered weights go after their last use in a pass; a unit's gradient is taken by its first writer and returned by
+// whoever reduces it.
+void BlockBuilder::unit_lifetimes() {
+  const auto free_last = [&](std::vector<Recorded>& pass) {
+    for (auto r = pass.rbegin(); r != pass.rend(); ++r) {
+      if (!uses(r->op, Scope::unit, weight_slot_)) continue;
+      r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
+      return;
+    }
+  };
+  if (weights_ == Scope::unit) {
+    if (releases_weights_after_forward) free_last(forward_);
+    free_last(backward_);
+  }
+  if (gradients_ != Scope::unit) return;
+  for (Recorded& r : backward_) {
+    if (uses(r.op, Scope::unit, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
+  }
+}
+
+void BlockBuilder::set_lifetimes() {
+  unit_lifetimes();
+  for (std::size_t s = 0; s < block_.slots.size(); ++s) own_lifetime(static_cast<Id>(s));
+  boundary_lifetimes();
+}
+
+Block BlockBuilder::hand_over(std::vector<Op>& ops) {
+  const auto move_all = [&](std::vector<Recorded>& pass, std::vector<std::uint32_t>& ids) {
+    for (Recorded& r : pass) {
+      ids.push_back(static_cast<std::uint32_t>(ops.size()));
+      ops.push_back(std::move(r.op));
+    }
+  };
+  move_all(forward_, block_.forward);
+  move_all(backward_, block_.backward);
+  return std::move(block_);
+}
+
+Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
+  contribute(output, kOutputGradient);
+  run_backward();
+  const auto input_gradient = gradient_of_.find(kInput);
+  if (input_gradient != gradient_of_.end()) {
+    assert(input_gradient->second != kOutputGradient);
+    replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
+  }
+  insert_recomputation();
+  replace(Scope::own, output, Scope::next, kInput, forward_);
+  // A region that ends the block would write the next block's input again: those ops are not needed in backward.
+  std::erase_if(backward_, [&](const Recorded& r) { return r.op.recompute && uses(r.op, Scope::own, output); });
+  set_lifetimes();
+  return hand_over(ops);
+}
+
+Block BlockBuilder::finish(std::vector<Op>& ops) {
+  run_backward();
+  const auto input_gradient = gradient_of_.find(kInput);
+  if (input_gradient != gradient_of_.end()) {
+    replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
+  }
+  insert_recomputation();
+  set_lifetimes();
+  return hand_over(ops);
+}
+
+}  // namespace orrery

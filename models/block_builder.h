@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+
+namespace orrery {
+
+// Records a block's forward ops like a tape and derives backward from it: every forward call leaves a function that
+// emits its gradient ops, and finish() runs them from the last to the first. Buffers get their lifetimes from who uses
+// them; ops in a recompute region lose their outputs after forward and run again in backward.
+class BlockBuilder {
+ public:
+  using Id = std::uint16_t;  // a slot of the block
+
+  BlockBuilder(std::string name, Precision precision, Scope weights, Id weight_slot, Scope gradients, Id gradient_slot);
+
+  Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
+  Id input(Bytes bytes);            // slot 0, written by the block before
+  Id output_gradient(Bytes bytes);  // slot 1, written by the block after
+
+  // A weight of this block, cut for this rank; returns its index.
+  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated);
+
+  // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
+  void begin_region(bool recompute);
+  void end_region();
+
+  // A region's result that its users keep: running the region again leaves it in a scratch buffer.
+  void keep(Id slot) { kept_.insert(slot); }
+  // Gathered weights are given up after forward too, not only after backward.
+  bool releases_weights_after_forward = false;
+
+  // Appends an op to the pass being recorded (forward until finish(), then backward).
+  struct Uses {
+    std::vector<Id> reads, writes, updates;
+    std::vector<std::int32_t> weights, weight_gradients;
+  };
+  void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
+
+  // What to run in backward for the last forward call.
+  void on_backward(std::function<void()> f) { tape_.push_back(std::move(f)); }
+
+  // The gradient of a slot: set by contribute(), summed with an Add when it has several sources.
+  void contribute(Id of, Id gradient);
+  Id gradient(Id of) const;
+
+  // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
+  // appended to `ops` (equal ones of other blocks are shared by the caller's choice of blocks, not here).
+  Block finish(Id output, std::vector<Op>& ops);
+  // A block that ends the model: no output.
+  Block finish(std::vector<Op>& ops);
+
+ private:
+  struct Recorded {
+    Op op;
+    int region = 0;  // 0: kept
+  };
+
+  void run_backward();
+  void insert_recomputation();
+  void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
+  void set_lifetimes();
+  void own_lifetime(Id slot);
+  void unit_lifetimes();
+  Recorded run_again(Recorded r, std::map<Id, Id>& scratch);
+  void boundary_lifetimes();
+  Block hand_over(std::vector<Op>& ops);
+
+  Block block_;
+  Precision precision_;
+  Scope weights_, gradients_;
+  Id weight_slot_, gradient_slot_;
+  std::vector<Recorded> forward_, backward_;
+  bool in_backward_ = false;
+  int region_ = 0, regions_ = 0;
+  std::vector<std::function<void()>> tape_;
+  std::map<Id, Id> gradient_of_;
+  std::set<Id> kept_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,107 @@
+#include "models/blocks.h"
+
+#include <fmt/format.h>
+
+#include "models/layer_builder.h"
+
+namespace orrery {
+
+BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
+    : spec(s),
+      sharding(r),
+      batch(s.strategy.micro_batch),
+      sequence(s.sequence / s.strategy.context),
+      rows(batch * sequence),
+      tensor(s.strategy.tensor),
+      sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
+      local_rows(sequence_parallel ? rows / tensor : rows),
+      width(storage_bytes(s.strategy.precision)),
+      padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
+
+Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "embedding");
+  const Model& m = c.spec.model;
+  const std::int64_t vocab = c.padded_vocab / c.tensor;
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
+  b.tape.output_gradient(c.local_rows * m.hidden * c.width);
+  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, false);
+  std::int32_t positions = -1;
+  if (m.positions == Positions::learned) {
+    positions = b.tape.parameter("embedding.position.weight", m.max_positions > 0 ? m.max_positions : c.spec.sequence,
+                                 m.hidden, true);
+  }
+  const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
+  b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab}, {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
+  b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
+    b.tape.emit("embedding gradient", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
+                {.reads = {b.tape.gradient(looked_up), tokens}, .weight_gradients = {table}});
+  });
+  auto x = b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
+  x = b.add_positions(x, positions);
+  return b.tape.finish(b.dropout("embedding dropout", x), ops);
+}
+
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
+  const Model& m = c.spec.model;
+  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer");
+  if (recompute) b.recompute = c.spec.strategy.recompute;
+  const Bytes boundary = c.local_rows * m.hidden * c.width;
+  const auto x = b.tape.input(boundary);
+  b.tape.output_gradient(boundary);
+  if (b.recompute.layer) b.tape.begin_region(true);
+  const bool windowed = m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
+  const auto normed = b.norm("attention norm", x);
+  if (m.parallel_block) {
+    const auto attended = b.attention(normed, windowed, false);
+    const auto both = b.sum("block sum", attended, b.mlp(normed, false));
+    const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
+    return b.tape.finish(b.residual("residual", x, out), ops);
+  }
+  const auto attended = b.residual("attention residual", x, b.post_norm("attention", b.attention(normed, windowed, true)));
+  const auto out = b.mlp(b.norm("mlp norm", attended), true);
+  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out)), ops);
+}
+
+Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "final norm");
+  const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
+  b.tape.input(boundary);
+  b.tape.output_gradient(boundary);
+  return b.tape.finish(b.norm("final norm", kInput), ops);
+}
+
+Block output_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "output");
+  b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
+  const auto logits =
+      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);
+  b.cross_entropy(logits, c.padded_vocab / c.tensor);
+  return b.tape.finish(ops);
+}
+
+Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
+  LayerBuilder b(c, "receive");
+  b.tape.output_gradient(bytes);
+  const auto x = b.tape.slot("received activation", bytes);
+  b.tape.emit("receive activation", Transfer{false, -1, bytes}, {.writes = {x}}, LaneKind::receive_previous);
+  b.tape.on_backward([&b, bytes] {
+    b.tape.emit("send gradient", Transfer{true, -1, bytes}, {.reads = {kOutputGradient}}, LaneKind::send_previous);
+  });
+  return b.tape.finish(x, ops);
+}
+
+Block send_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
+  LayerBuilder b(c, "send");
+  const auto x = b.tape.input(bytes);
+  b.tape.emit("send activation", Transfer{true, 1, bytes}, {.reads = {x}}, LaneKind::send_next);
+  b.tape.on_backward([&b, x, bytes] {
+    const auto gradient = b.tape.slot("received gradient", bytes);
+    b.tape.emit("receive gradient", Transfer{false, 1, bytes}, {.writes = {gradient}}, LaneKind::receive_next);
+    b.tape.contribute(x, gradient);
+  });
+  return b.tape.finish(ops);
+}
+
+}  // namespace orrery

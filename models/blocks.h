@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/sharding.h"
+#include "models/spec.h"
+
+namespace orrery {
+
+// Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes.
+enum StateSlot : std::uint16_t { kParameters, kParameterShard, kGradients, kGradientShard, kMaster, kMoment1, kMoment2 };
+inline constexpr std::uint16_t kStateSlots = 7;
+// Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first), the
+// gradient before it is reduced, and its copy in the width of the reduction.
+enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };
+inline constexpr std::uint16_t kUnitSlots = 4;
+
+// Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
+bool unit_gradients(const Spec& spec, const ShardingRow& row);
+
+// What the blocks of a plan have in common: sizes of one micro-batch on one rank.
+struct BlockContext {
+  BlockContext(const Spec& s, const ShardingRow& r);
+
+  const Spec& spec;
+  const ShardingRow& sharding;
+  std::int64_t batch;          // sequences
+  std::int64_t sequence;       // tokens of a sequence on this rank (sequence / context)
+  std::int64_t rows;           // batch * sequence
+  std::int64_t tensor;         // ranks a matrix is cut over
+  bool sequence_parallel;      // norms, dropout and residuals on rows / tensor
+  std::int64_t local_rows;     // rows of those
+  Bytes width;                 // of an activation element
+  std::int64_t padded_vocab;   // a multiple of what the profile asks, cut over the tensor group
+};
+
+// The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's
+// input; backward of one leaves the gradient of its input in the previous one's output gradient.
+//   embedding   tokens -> (rows, hidden)
+//   layer       norm, attention, residual, norm, MLP, residual
+//   final norm, output (logits and cross-entropy)
+//   receive, send: a stage's ends
+Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops);
+Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
+Block output_block(const BlockContext& c, std::vector<Op>& ops);
+Block receive_block(const BlockContext& c, std::vector<Op>& ops);
+Block send_block(const BlockContext& c, std::vector<Op>& ops);
+
+}  // namespace orrery

@@ -1,0 +1,239 @@
+// PlanBuilder: what the sharding row gathers, reduces and updates, and when.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/plan_builder.h"
+
+namespace orrery {
+namespace {
+
+Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
+Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
+
+}  // namespace
+
+std::uint32_t PlanBuilder::op_id(const Op& op) {
+  Bytes size = 0;
+  std::int64_t first = 0;
+  if (const auto* c = std::get_if<Collective>(&op.work)) {
+    size = c->bytes;
+    first = c->first;
+  }
+  if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
+  if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
+  if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
+  if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
+  const auto [it, fresh] =
+      step_ops_.try_emplace(fmt::format("{} {} {}", op.name, size, first), static_cast<std::uint32_t>(plan_.ops.size()));
+  if (fresh) plan_.ops.push_back(op);
+  return it->second;
+}
+
+// Gathers what the action's next blocks read: the one at `position`, and prefetch_units further ones.
+void PlanBuilder::gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order) {
+  const Chunk& chunk = chunks_[action.chunk];
+  std::int64_t ahead = spec_.strategy.prefetch_units;
+  for (std::size_t i = position; i < order.size() && ahead >= 0; ++i) {
+    const Entry& entry = chunk.entries[order[i]];
+    if (plan_.blocks[entry.block].parameters.empty()) continue;
+    gather_unit(entry.unit, chunk.state);
+    --ahead;
+  }
+}
+
+// The issuing thread waits until only units_in_flight gathered units are left (FSDP's limit_all_gathers).
+void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame) {
+  if (gathered_[unit_frame]) return;
+  gathered_[unit_frame] = true;
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = state_frame;
+  const Bytes bytes = plan_.blocks[plan_.frames[unit_frame].block].slots[kGathered].bytes;
+  std::vector<TaskId> after;
+  const std::int64_t given_up = gathers_++ - spec_.strategy.units_in_flight;
+  if (given_up >= 0 && given_up < static_cast<std::int64_t>(released_.size())) after.push_back(released_[given_up]);
+  Op gather = {.name = "gather unit",
+               .work = Collective{CollectiveKind::all_gather, Dimension::data, bytes, context_.width},
+               .lane = LaneKind::data_gather,
+               .operands = {unit(kGathered, Access::write)},
+               .allocates = {unit(kGathered, Access::write)}};
+  if (row_.fp32_shards) {
+    const Op cast = {.name = "cast shard",
+                     .work = Cast{shard(bytes / context_.width), spec_.strategy.optimizer.master_bytes, context_.width},
+                     .lane = LaneKind::data_gather,
+                     .host_waits = true,
+                     .operands = {state(kParameterShard, Access::read), unit(kCastShard, Access::write)},
+                     .allocates = {unit(kCastShard, Access::write)}};
+    emit(op_id(cast), unit_frame, after);
+    gather.operands.push_back(unit(kCastShard, Access::read));
+    gather.frees.push_back(unit(kCastShard, Access::read));
+  } else {
+    gather.host_waits = true;
+    gather.operands.push_back(state(kParameterShard, Access::read));
+  }
+  if (group_size(Dimension::data) > 1) {
+    emit(op_id(gather), unit_frame, after);
+    return;
+  }
+  gather.name = "copy unit";  // a group of one: its shard is the whole
+  gather.work = Cast{bytes / context_.width, context_.width, context_.width};
+  emit(op_id(gather), unit_frame, after);
+}
+
+// A backward op may have been the last to add to weights of a bucket.
+void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& action, const Op& op, TaskId task) {
+  if (action.micro_batch != plan_.micro_batches - 1 || chunk.buckets.empty() || !chunk.entries[e].owns) return;
+  for (const Operand& operand : op.operands) {
+    if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) continue;
+    Bucket& bucket = chunk.buckets[chunk.bucket_of[e][operand.parameter]];
+    if (--bucket.missing == 0 && spec_.strategy.overlap.gradient_reduce) reduce_bucket(chunk, bucket, task);
+  }
+}
+
+void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
+  const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const Op op = {.name = "reduce gradients",
+                 .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_reduce,
+                 .operands = {state(kGradients, Access::read_write)}};
+  emit(op_id(op), chunk.state, {after});
+}
+
+// A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
+void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch) {
+  const std::int64_t elements = plan_.blocks[entry.block].parameter_elements;
+  if (elements == 0) return;
+  plan_.frames[entry.unit].unit = entry.unit;
+  plan_.frames[entry.unit].state = chunk.state;
+  std::uint16_t source = kUnitGradient;
+  if (gradient_width_ != context_.width) {
+    const Op cast = {.name = "cast gradients",
+                     .work = Cast{elements, context_.width, gradient_width_},
+                     .operands = {unit(kUnitGradient, Access::read), unit(kCastGradient, Access::write)},
+                     .allocates = {unit(kCastGradient, Access::write)},
+                     .frees = {unit(kUnitGradient, Access::read)}};
+    emit(op_id(cast), entry.unit);
+    source = kCastGradient;
+  }
+  Op reduce = {.name = "reduce unit",
+               .work = Collective{CollectiveKind::reduce_scatter, Dimension::data, elements * gradient_width_, gradient_width_},
+               .lane = LaneKind::data_reduce,
+               .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)},
+               .frees = {unit(source, Access::read)}};
+  if (group_size(Dimension::data) == 1) {
+    reduce.name = "add unit";
+    reduce.work = Accumulate{elements, gradient_width_, gradient_width_};
+    reduce.lane = LaneKind::compute;
+  }
+  emit(op_id(reduce), entry.unit);
+  if (!row_.hybrid || !last_micro_batch || group_size(Dimension::replicate) == 1) return;
+  const Op replicas = {.name = "reduce replicas",
+                       .work = Collective{CollectiveKind::all_reduce, Dimension::replicate, shard(elements) * gradient_width_,
+                                          gradient_width_},
+                       .lane = LaneKind::replicate,
+                       .operands = {state(kGradientShard, Access::read_write)}};
+  emit(op_id(replicas), entry.unit, {last_of(LaneKind::data_reduce)});
+}
+
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs them.
+void PlanBuilder::gather_buckets() {
+  for (Chunk& chunk : chunks_) {
+    for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
+      const Op op = {.name = "gather parameters",
+                     .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * context_.width,
+                                        context_.width, bucket->first},
+                     .phase = Phase::step,
+                     .lane = LaneKind::data_gather,
+                     .operands = {state(kParameters, Access::write)}};
+      const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute)});
+      for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
+    }
+  }
+}
+
+// With overlap, the gathers of the last update run under this step's first forward.
+void PlanBuilder::begin_step() {
+  if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
+}
+
+// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, tied embeddings.
+void PlanBuilder::reduce_what_is_shared() {
+  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce)};
+  for (Chunk& chunk : chunks_) {
+    if (!context_.sequence_parallel || chunk.replicated_elements == 0) continue;
+    const Op op = {.name = "reduce norm gradients",
+                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, chunk.replicated_elements * gradient_width_,
+                                      gradient_width_},
+                   .phase = Phase::step,
+                   .lane = LaneKind::tensor,
+                   .operands = {state(kGradients, Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
+  if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
+  const Bytes bytes = context_.padded_vocab / context_.tensor * spec_.model.hidden * gradient_width_;
+  const Op op = {.name = "reduce tied embedding",
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes, gradient_width_},
+                 .phase = Phase::step,
+                 .lane = LaneKind::embedding,
+                 .operands = {state(kGradients, Access::read_write)}};
+  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
+}
+
+void PlanBuilder::clip_and_update() {
+  const Strategy& s = spec_.strategy;
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate), last_of(LaneKind::tensor),
+                               last_of(LaneKind::embedding)};
+  if (s.clip > 0) {
+    for (const Chunk& chunk : chunks_) {
+      const Op norm = {.name = "gradient norm",
+                       .work = SquaredNorm{shard(chunk.elements), gradient_width_},
+                       .phase = Phase::step,
+                       .optimizer = true,
+                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read)}};
+      emit(op_id(norm), chunk.state, after);
+    }
+    if (group_size(Dimension::model) > 1) {
+      const Op sum = {.name = "reduce gradient norm",
+                      .work = Collective{CollectiveKind::all_reduce, Dimension::model, 4, 4},
+                      .phase = Phase::step,
+                      .lane = LaneKind::model};
+      after = {emit(op_id(sum), chunks_.front().state, {last_of(LaneKind::compute)})};
+    }
+  }
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  for (const Chunk& chunk : chunks_) {
+    const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+    const Op update = {
+        .name = "update",
+        .work = Update{shard(chunk.elements), gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
+                       row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
+        .phase = Phase::step,
+        .optimizer = true,
+        .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read), state(kMaster, Access::read_write),
+                     state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                     state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+        .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+    emit(op_id(update), chunk.state, after);
+    const Op zero = {.name = "zero gradients",
+                     .work = Fill{unit_gradients_ ? shard(chunk.elements) * gradient_width_ : chunk.elements * gradient_width_},
+                     .phase = Phase::step,
+                     .optimizer = true,
+                     .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::write)}};
+    emit(op_id(zero), chunk.state);
+  }
+}
+
+void PlanBuilder::end_step() {
+  if (!spec_.strategy.overlap.gradient_reduce) {
+    for (Chunk& chunk : chunks_) {
+      for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
+    }
+  }
+  reduce_what_is_shared();
+  clip_and_update();
+  if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
+}
+
+}  // namespace orrery

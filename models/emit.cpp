@@ -1,0 +1,156 @@
+// PlanBuilder: tasks of one slot in the order in which its host issues them, with the dependencies that lane order does
+// not already give.
+#include <algorithm>
+#include <cassert>
+
+#include "models/plan_builder.h"
+
+namespace orrery {
+
+TaskId PlanBuilder::last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
+
+// The last writer of what an operand names. Weights and gradients in a chunk's flat buffers are followed block by block.
+TaskId* PlanBuilder::writer(std::uint32_t frame, const Operand& operand) {
+  const Frame& f = plan_.frames[frame];
+  if (operand.scope == Scope::state) {
+    const std::uint32_t unit = f.unit;
+    return unit == kNone ? nullptr : &state_writers_[unit][operand.slot];
+  }
+  const std::uint32_t target = frame_of(plan_, frame, operand.scope);
+  assert(target != kNone);
+  return &writers_[plan_.frames[target].first_buffer + operand.slot];
+}
+
+TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std::vector<TaskId>& after, std::uint8_t flags) {
+  const Op& op = plan_.ops[op_index];
+  const auto id = static_cast<TaskId>(plan_.tasks.size());
+  const auto lane = static_cast<std::uint32_t>(op.lane);
+  std::array<TaskId, kLanes> wait;  // the latest task of every other lane that this one needs
+  wait.fill(kNone);
+  const auto need = [&](TaskId t) {
+    if (t == kNone) return;
+    const std::uint32_t from = plan_.tasks[t].lane % kLanes;
+    if (from != lane && (wait[from] == kNone || wait[from] < t)) wait[from] = t;
+  };
+  for (const Operand& operand : op.operands) {
+    const TaskId* last = writer(frame, operand);
+    if (last != nullptr) need(*last);
+  }
+  for (const TaskId t : after) need(t);
+  plan_.tasks.push_back({.op = op_index, .frame = frame, .lane = slot_ * kLanes + lane,
+                         .first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size()), .flags = flags});
+  for (const TaskId t : wait) {
+    if (t != kNone) plan_.dependencies.push_back(t);
+  }
+  last_in_lane_[lane] = id;
+  note_writes(op, frame, id);
+  return id;
+}
+
+void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
+  for (const Operand& operand : op.operands) {
+    if (operand.access == Access::read) continue;
+    TaskId* last = writer(frame, operand);
+    if (last != nullptr) *last = task;
+  }
+  for (const Operand& operand : op.frees) {
+    if (operand.scope != Scope::unit || operand.slot != kGathered) continue;
+    gathered_[plan_.frames[frame].unit] = false;
+    released_.push_back(task);
+  }
+}
+
+void PlanBuilder::emit_turn(const std::vector<Hop>& hops) {
+  turn_.clear();
+  for (const Hop& hop : hops) {
+    const bool upstream = hop.forward == hop.send;  // the end before the boundary
+    const std::int32_t virtual_stage = hop.boundary + (upstream ? 0 : 1);
+    const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
+    const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
+    const std::uint32_t frame = chunk.frames[hop.micro_batch * chunk.entries.size() + entry];
+    const Block& block = plan_.blocks[chunk.entries[entry].block];
+    const std::uint32_t op = hop.forward ? block.forward.front() : block.backward.front();
+    const TaskId task = emit(op, frame, {}, hop.joins_previous ? kJoinsPrevious : std::uint8_t{0});
+    hops_[{hop.boundary, hop.micro_batch, hop.forward}].push_back(task);
+    turn_.push_back(task);
+  }
+}
+
+void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) {
+  const Entry& entry = chunk.entries[e];
+  const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  const bool forward = action.phase == Phase::forward;
+  const std::uint32_t block = entry.block;
+  const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
+    const TaskId task = emit(op, frame, turn_);
+    turn_.clear();
+    if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
+  }
+  const bool last = action.micro_batch == plan_.micro_batches - 1;
+  if (!forward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
+}
+
+void PlanBuilder::emit_action(const Action& action) {
+  Chunk& chunk = chunks_[action.chunk];
+  if (spec_.strategy.overlap.pipeline) turn_.clear();  // only the data itself is waited for
+  std::vector<std::size_t> order;
+  for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+    if (!chunk.entries[e].transfer) order.push_back(e);
+  }
+  if (action.phase != Phase::forward) std::reverse(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (row_.shards_parameters) gather_for(action, i, order);
+    emit_entry(chunk, order[i], action);
+  }
+}
+
+void PlanBuilder::emit_stage(std::int64_t stage) {
+  writers_.resize(plan_.buffers, kNone);
+  state_writers_.resize(plan_.frames.size(), [] {
+    std::array<TaskId, kStateSlots> none;
+    none.fill(kNone);
+    return none;
+  }());
+  last_in_lane_.assign(kLanes, kNone);
+  turn_.clear();
+  gathered_.clear();
+  released_.clear();
+  gathers_ = 0;
+  plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
+  begin_step();
+  const auto& order = schedule_.order[stage];
+  for (std::size_t i = 0; i <= order.size(); ++i) {
+    emit_turn(turns_[stage][i]);
+    if (i < order.size()) emit_action(order[i]);
+  }
+  end_step();
+  plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
+  plan_.tasks.back().flags |= kStepEnd;
+}
+
+// Ends of one transfer, and members of one collective that lie on several slots, are one match.
+void PlanBuilder::link_matches() {
+  const auto add = [&](const std::vector<TaskId>& members) {
+    if (members.size() < 2) return;
+    for (const TaskId t : members) plan_.tasks[t].match = static_cast<std::uint32_t>(plan_.matches.size());
+    plan_.matches.push_back({static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(members.size())});
+    plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
+  };
+  for (const auto& [key, members] : hops_) add(members);
+  // The n-th collective of a dimension on each slot of the same group belong together.
+  std::map<std::tuple<Dimension, std::int32_t, std::int64_t>, std::vector<TaskId>> collectives;
+  for (const RankSlot& slot : plan_.slots) {
+    std::map<Dimension, std::int64_t> count;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const auto* c = std::get_if<Collective>(&plan_.op_of(t).work);
+      if (c == nullptr || (c->group != Dimension::embedding && c->group != Dimension::model && c->group != Dimension::world)) continue;
+      const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c->group)];
+      collectives[{c->group, table.member_of[slot.representative], count[c->group]++}].push_back(t);
+    }
+  }
+  for (const auto& [key, members] : collectives) add(members);
+}
+
+}  // namespace orrery

@@ -1,0 +1,96 @@
+#include "models/groups.h"
+
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == '-') parts.emplace_back();
+    else parts.back() += c;
+  }
+  return parts;
+}
+
+// Ranks with the same key form a group; groups are numbered by their first rank.
+template <typename Key>
+GroupTable group_by(std::int64_t ranks, const Key& key) {
+  GroupTable table;
+  std::map<std::int64_t, std::int32_t> seen;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    const auto [it, fresh] = seen.try_emplace(key(r), static_cast<std::int32_t>(table.groups.size()));
+    if (fresh) table.groups.emplace_back();
+    table.groups[it->second].push_back(static_cast<std::int32_t>(r));
+    table.member_of.push_back(it->second);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Coordinates> coordinates(const Strategy& s) {
+  struct Axis {
+    std::int64_t degree;
+    std::int64_t Coordinates::*member;
+  };
+  std::map<std::string, Axis> axes = {{"tp", {s.tensor, &Coordinates::tensor}},
+                                      {"cp", {s.context, &Coordinates::context}},
+                                      {"dp", {s.data, &Coordinates::data}},
+                                      {"pp", {s.pipeline, &Coordinates::pipeline}}};
+  std::vector<Axis> order;
+  for (const std::string& name : split(s.rank_order)) {
+    if (name == "ep") continue;
+    const auto it = axes.find(name);
+    if (it == axes.end()) {
+      throw Error(fmt::format("strategy.rank_order: '{}' in '{}' is unknown or named twice; use each of tp-cp-ep-dp-pp once",
+                              name, s.rank_order));
+    }
+    order.push_back(it->second);
+    axes.erase(it);
+  }
+  for (const auto& [name, axis] : axes) {
+    if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
+  }
+  std::vector<Coordinates> all(s.gpus());
+  for (std::int64_t r = 0; r < s.gpus(); ++r) {
+    std::int64_t rest = r;
+    for (const Axis& axis : order) {
+      all[r].*axis.member = rest % axis.degree;
+      rest /= axis.degree;
+    }
+  }
+  return all;
+}
+
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid) {
+  const std::vector<Coordinates> at = coordinates(s);
+  const auto ranks = s.gpus();
+  // Position among the replicas of a stage, and how many of them share shards.
+  const auto replica = [&](std::int64_t r) { return at[r].data * s.context + at[r].context; };
+  const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context;
+  const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + at[r].tensor; };
+  const std::int64_t models = s.pipeline * s.tensor;
+
+  std::vector<GroupTable> tables(static_cast<std::size_t>(Dimension::world) + 1);
+  const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
+  set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
+  set(Dimension::context, [&](std::int64_t r) { return at[r].data * models + model_part(r); });
+  set(Dimension::expert, [](std::int64_t r) { return r; });
+  set(Dimension::data, [&](std::int64_t r) { return replica(r) / shards * models + model_part(r); });
+  set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
+  set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + at[r].tensor; });
+  const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
+  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + at[r].tensor : ranks + r; });
+  set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });
+  set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
+  return tables;
+}
+
+}  // namespace orrery

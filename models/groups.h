@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/spec.h"
+
+namespace orrery {
+
+// Coordinates of one rank in the layout.
+struct Coordinates {
+  std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0;
+};
+
+// Where rank r stands, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is skipped).
+// Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
+std::vector<Coordinates> coordinates(const Strategy& s);
+
+// All groups of every dimension, as lists of global ranks in rank order:
+//   tensor, context, pipeline: ranks that differ in that coordinate alone
+//   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid)
+//   replicate: ranks that hold the same shard (hybrid), else alone
+//   embedding: first and last stage of a pipeline group
+//   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded
+//   world: everybody
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid);
+
+}  // namespace orrery

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "models/block_builder.h"
+#include "models/blocks.h"
+
+namespace orrery {
+
+// The parts that layers are made of, each recorded forward with its backward: linear layers cut by columns or rows over the
+// tensor group (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022), norms, attention, MLP, loss.
+// A value is a slot; under sequence parallelism slots of norms and residuals hold local_rows rows, the others rows.
+class LayerBuilder {
+ public:
+  using Id = BlockBuilder::Id;
+
+  LayerBuilder(const BlockContext& context, const std::string& name);
+
+  Id activation(const std::string& name, std::int64_t row_count, std::int64_t columns);
+
+  // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
+  // first; backward reduces dx over the tensor group while the weight gradient runs.
+  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, bool bias);
+  // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
+  Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, bool reduce);
+  // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
+  Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
+
+  Id norm(const std::string& name, Id x);
+  Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
+  Id attention(Id x, bool windowed, bool reduce);
+  Id mlp(Id x, bool reduce);
+  Id sum(const std::string& name, Id a, Id b);
+  Id residual(const std::string& name, Id x, Id branch);
+  Id dropout(const std::string& name, Id x);
+  Id add_positions(Id x, std::int32_t parameter);
+  void cross_entropy(Id logits, std::int64_t columns);
+
+  BlockBuilder tape;
+  Recompute recompute;  // of this block
+
+ private:
+  void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
+  void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
+  void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns);
+  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width);
+  void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns, std::int32_t parameter);
+  Id rotate(Id qkv);
+  Id head_norms(Id qkv);
+  Id flash_attention(Id qkv, bool windowed);
+  Id unfused_attention(Id qkv);
+  Id activate(Id x);
+
+  const BlockContext& c_;
+  const Model& m_;
+  std::int64_t heads_, kv_heads_;  // of this rank
+};
+
+}  // namespace orrery

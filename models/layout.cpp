@@ -1,0 +1,197 @@
+// PlanBuilder: which blocks each stage has, where their weights lie, and the frames of their buffers.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/groups.h"
+#include "models/plan_builder.h"
+
+namespace orrery {
+
+std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&)) {
+  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  if (fresh) plan_.blocks.push_back(make(context_, plan_.ops));
+  return it->second;
+}
+
+// Layers of one kind share a block: they differ in their attention window and in whether they are recomputed.
+std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
+  const Recompute& r = spec_.strategy.recompute;
+  const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
+  const auto& window = spec_.model.sliding_window;
+  const std::string key = fmt::format("layer {} {}", recompute, window ? (layer + 1) % window->every : 0);
+  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
+  return it->second;
+}
+
+std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
+  std::vector<Entry> entries;
+  const auto last = static_cast<std::int64_t>(layers_of_.size()) - 1;
+  const auto layers = static_cast<std::int32_t>(spec_.model.layers);
+  const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
+    entries.push_back({.block = block, .layer = layer, .transfer = transfer});
+  };
+  if (virtual_stage == 0) add(shared_block("embedding", embedding_block), -1, false);
+  else add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
+  std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
+  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline) before += layers_of_[k];
+  for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
+    const std::int64_t layer = first_layer_[virtual_stage] + i;
+    add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
+  }
+  if (virtual_stage == last) {
+    add(shared_block("final norm", final_norm_block), layers, false);
+    add(shared_block("output", output_block), layers, false);
+  } else {
+    add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
+  }
+  return entries;
+}
+
+std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
+  Frame frame;
+  frame.block = block;
+  frame.slot = slot_;
+  frame.first_buffer = plan_.buffers;
+  plan_.buffers += static_cast<std::uint32_t>(plan_.blocks[block].slots.size());
+  plan_.frames.push_back(frame);
+  return static_cast<std::uint32_t>(plan_.frames.size() - 1);
+}
+
+// Where each block's weights begin in the chunk's flat buffers, and a unit frame for each.
+void PlanBuilder::place_weights(Chunk& chunk) {
+  for (Entry& entry : chunk.entries) {
+    const Block& block = plan_.blocks[entry.block];
+    const std::int64_t elements = block.parameter_elements;
+    const bool tied = spec_.model.tied_embeddings && block.name == "output" && chunk.entries.front().layer == -1 &&
+                      !chunk.entries.front().transfer;
+    if (tied) {
+      entry.owns = false;
+      entry.unit = chunk.entries.front().unit;
+      continue;
+    }
+    entry.base = chunk.elements;
+    chunk.elements += elements;
+    for (const LocalParameter& p : block.parameters) chunk.replicated_elements += p.replicated ? p.out * p.in : 0;
+    const std::string key = fmt::format("unit {}", elements);
+    const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+    if (fresh) {
+      const Bytes shard_bytes = row_.fp32_shards ? shard(elements) * context_.width : 0;
+      const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
+      plan_.blocks.push_back({.name = "unit",
+                              .slots = {{"gathered parameters", row_.shards_parameters ? elements * context_.width : 0,
+                                         Category::parameters},
+                                        {"cast shard", shard_bytes, Category::buffers},
+                                        {"unit gradients", elements * context_.width, Category::gradients},
+                                        {"cast gradients", cast, Category::buffers}}});
+    }
+    entry.unit = add_frame(it->second);
+    plan_.frames[entry.unit].layer = entry.layer;
+    plan_.frames[entry.unit].base = entry.base;
+  }
+}
+
+// Flat buffers of a chunk (techniques.md, section 1): 16-bit weights, gradients, fp32 master and two moments, whole or
+// one shard of each.
+Block PlanBuilder::state_block(const Chunk& chunk) const {
+  const Optimizer& o = spec_.strategy.optimizer;
+  const std::int64_t whole = chunk.elements;
+  const std::int64_t own = shard(whole);
+  const Bytes width = context_.width;
+  const bool master = width < o.master_bytes && !row_.fp32_shards;
+  Block block;
+  block.name = "state";
+  block.slots.resize(kStateSlots);
+  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
+  block.slots[kParameterShard] = {
+      "parameter shard", row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
+  block.slots[kGradients] = {"gradients", unit_gradients_ ? 0 : whole * gradient_width_, Category::gradients};
+  block.slots[kGradientShard] = {"gradient shard", unit_gradients_ ? own * gradient_width_ : 0, Category::gradients};
+  block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
+  const Bytes moment = o.kind == OptimizerKind::sgd ? 0 : own * o.moment_bytes;
+  block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
+  block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
+  return block;
+}
+
+void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
+  const std::string key = fmt::format("state {} {}", stage, chunk.virtual_stage);
+  blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
+  plan_.blocks.push_back(state_block(chunk));
+  chunk.state = add_frame(blocks_[key]);
+  const auto c = schedule_.chunk_of[chunk.virtual_stage];
+  plan_.frames[chunk.state].chunk = c;
+  for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
+    for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+      const Entry& entry = chunk.entries[e];
+      const std::uint32_t id = add_frame(entry.block);
+      Frame& frame = plan_.frames[id];
+      frame.unit = entry.unit;
+      frame.state = chunk.state;
+      frame.layer = entry.layer;
+      frame.micro_batch = i;
+      frame.chunk = c;
+      frame.base = entry.base;
+      if (e > 0) {
+        frame.previous = id - 1;
+        plan_.frames[id - 1].next = id;
+      }
+      chunk.frames.push_back(id);
+    }
+  }
+}
+
+void PlanBuilder::lay_out(std::int64_t stage) {
+  stage_ = stage;
+  chunks_.clear();
+  chunks_.resize(spec_.strategy.virtual_stages);
+  for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
+    if (schedule_.stage_of[k] != stage) continue;
+    Chunk& chunk = chunks_[schedule_.chunk_of[k]];
+    chunk.virtual_stage = static_cast<std::int32_t>(k);
+    chunk.entries = entries_of(static_cast<std::int64_t>(k));
+    place_weights(chunk);
+    make_frames(chunk, stage);
+    make_buckets(chunk);
+  }
+  RankSlot slot;
+  slot.name = fmt::format("stage {}", stage);
+  slot.stage = stage;
+  const std::vector<Coordinates> at = coordinates(spec_.strategy);
+  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
+  slot.representative = first - at.begin();
+  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  plan_.slots.push_back(slot);
+}
+
+// Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
+// from its last weight to its first.
+void PlanBuilder::make_buckets(Chunk& chunk) {
+  chunk.bucket_of.resize(chunk.entries.size());
+  if (unit_gradients_ || group_size(Dimension::data) == 1) return;
+  const auto limit = static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
+  Bucket open;
+  const auto close = [&] {
+    if (open.elements > 0) chunk.buckets.push_back(open);
+    open = {};
+  };
+  for (std::size_t e = chunk.entries.size(); e-- > 0;) {
+    const Entry& entry = chunk.entries[e];
+    const Block& block = plan_.blocks[entry.block];
+    chunk.bucket_of[e].assign(block.parameters.size(), -1);
+    if (!entry.owns) continue;
+    for (std::size_t p = block.parameters.size(); p-- > 0;) {
+      const LocalParameter& parameter = block.parameters[p];
+      open.first = entry.base + parameter.offset;
+      open.elements += parameter.out * parameter.in;
+      ++open.missing;
+      if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
+      chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
+      if (limit > 0 && open.elements >= limit) close();
+    }
+  }
+  close();
+}
+
+}  // namespace orrery

@@ -1,0 +1,80 @@
+#include "models/make_plan.h"
+
+#include <fmt/format.h>
+
+#include "models/check_plan.h"
+#include "models/error.h"
+#include "models/groups.h"
+#include "models/plan_builder.h"
+#include "models/stages.h"
+
+namespace orrery {
+namespace {
+
+void refuse(bool condition, std::string_view what) {
+  if (condition) throw Error(fmt::format("{}: not built yet; leave it out", what));
+}
+
+// What later versions will plan. Better a clear line than a prediction that silently leaves it out.
+void refuse_what_is_not_built(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  refuse(spec.model.moe.has_value(), "model.moe");
+  refuse(spec.model.mla.has_value(), "model.mla");
+  refuse(spec.model.mtp_layers > 0, "model.mtp_layers");
+  refuse(s.context > 1, "strategy.context > 1");
+  refuse(s.expert > 1 || s.expert_tensor > 1, "strategy.expert");
+  refuse(s.tensor_kind != "1d", "strategy.tensor_kind other than 1d");
+  refuse(s.offload.any(), "strategy.offload");
+  refuse(s.partition_activations && s.tensor > 1 && !s.sequence_parallel, "strategy.partition_activations");
+  refuse(s.recompute.moe || s.recompute.moe_activation || s.recompute.mla_up_proj, "recompute of experts and latent attention");
+  find_schedule(s.schedule);
+  row_of(s.sharding);
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Spec& spec)
+    : spec_(spec),
+      row_(row_of(spec.strategy.sharding)),
+      context_(spec_, row_),
+      schedule_(make_schedule(spec.strategy.schedule, {spec.strategy.pipeline, spec.strategy.micro_batches(),
+                                                       spec.strategy.virtual_stages})),
+      turns_(order_transfers(schedule_)),
+      layers_of_(stage_layers(spec)),
+      gradient_width_(storage_bytes(spec.strategy.gradient_precision)),
+      unit_gradients_(unit_gradients(spec, row_)) {
+  std::int64_t first = 0;
+  for (const std::int64_t n : layers_of_) {
+    first_layer_.push_back(first);
+    first += n;
+  }
+  plan_.ranks = spec.strategy.gpus();
+  plan_.micro_batches = spec.strategy.micro_batches();
+  plan_.element_bytes = context_.width;
+  plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid);
+  if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
+}
+
+std::int64_t PlanBuilder::group_size(Dimension d) const {
+  return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
+}
+
+Plan PlanBuilder::build() {
+  for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
+    slot_ = static_cast<std::uint32_t>(stage);
+    lay_out(stage);
+    emit_stage(stage);
+  }
+  plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
+  link_matches();
+  return std::move(plan_);
+}
+
+Plan make_plan(const Spec& spec) {
+  refuse_what_is_not_built(spec);
+  Plan plan = PlanBuilder(spec).build();
+  check_plan(plan);
+  return plan;
+}
+
+}  // namespace orrery

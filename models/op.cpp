@@ -1,0 +1,111 @@
+#include "models/op.h"
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+// Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once.
+struct Costs {
+  Bytes width;
+
+  // 2 m n k; every operand passes once, an accumulated result twice.
+  Cost operator()(const Gemm& g) const {
+    const double batch = d(g.batch);
+    const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
+    return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
+  }
+  // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
+  Cost operator()(const FlashAttention& a) const {
+    const double reach = a.window > 0 && a.window < a.key ? d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key)) : d(a.key) / 2;
+    const double pair = d(a.batch) * d(a.heads) * d(a.query) * reach;
+    const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
+    const double values = d(a.batch) * d(a.query) * (2 * d(a.heads) + 2 * d(a.kv_heads)) * d(a.head_dim) * d(width);
+    const bool back = a.direction == Direction::backward;
+    return {back ? forward * 2.5 : forward, back ? values * 2 : values};
+  }
+  Cost operator()(const Softmax& s) const {
+    const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
+    return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
+  }
+  Cost operator()(const Normalize& n) const {
+    const double passes = n.direction == Direction::forward ? (n.fused ? 2 : 8) : (n.fused ? 4 : 12);
+    return {8 * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
+  }
+  Cost operator()(const Rotary& r) const {
+    return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 8) * d(r.rows) * d(r.columns) * d(width)};
+  }
+  Cost operator()(const Activation& a) const {
+    const double in = a.gated ? 2 : 1;
+    const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
+    const double passes = a.fused ? fused : fused + (a.gated ? 3 : 0) + (a.bias ? 2 : 0);
+    return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width)};
+  }
+  Cost operator()(const Residual& r) const {
+    const double elements = d(r.rows) * d(r.columns);
+    const double mask = r.dropout ? 1 : 0;
+    double passes = r.direction == Direction::forward ? (r.residual ? 3 : 2) : 2;
+    if (!r.fused && r.direction == Direction::forward) passes += (r.bias ? 2 : 0) + (r.dropout ? 2 : 0);
+    return {3 * elements, elements * (passes * d(width) + mask)};
+  }
+  Cost operator()(const Add& a) const { return {d(a.elements), 3 * d(a.elements) * d(width)}; }
+  Cost operator()(const BiasGradient& b) const { return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)}; }
+  // Backward reads the gradient and adds to as many rows of the table, in fp32.
+  Cost operator()(const Embedding& e) const {
+    const double elements = d(e.rows) * d(e.columns);
+    return {0, elements * (e.direction == Direction::forward ? 2 * d(width) : d(width) + 8)};
+  }
+  // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch takes three passes
+  // more for the exponent (subtract, exponentiate, gather) and two for the gradient.
+  Cost operator()(const CrossEntropy& c) const {
+    const double pass = d(c.rows) * d(c.columns) * 4;
+    switch (c.part) {
+      case CrossEntropy::Part::maximum: return {d(c.rows) * d(c.columns), pass};
+      case CrossEntropy::Part::exponent: return {3 * d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 6)};
+      case CrossEntropy::Part::loss: return {d(c.rows), d(c.rows) * 16};
+      case CrossEntropy::Part::gradient: return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
+    }
+    return {};
+  }
+  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to)}; }
+  Cost operator()(const Accumulate& a) const { return {d(a.elements), d(a.elements) * d(a.from + 2 * a.to)}; }
+  Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
+  Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
+  // Reads gradient, master and moments; writes master, moments and the forward copy. Without fusion about 12 passes.
+  Cost operator()(const Update& u) const {
+    const Bytes weight = u.master > 0 ? u.master : u.forward;
+    const double fused = d(u.gradient + 2 * weight + 2 * u.moments * u.moment + (u.master > 0 ? u.forward : 0));
+    return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
+  }
+  Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
+  Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
+};
+
+struct Kernels {
+  int operator()(const Gemm&) const { return 1; }
+  int operator()(const FlashAttention& a) const { return a.direction == Direction::forward ? 1 : 3; }
+  int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
+  int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
+  int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
+  int operator()(const Activation& a) const { return a.fused ? 1 : 2 + (a.bias ? 1 : 0); }
+  int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
+  int operator()(const Add&) const { return 1; }
+  int operator()(const BiasGradient&) const { return 1; }
+  int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
+  int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
+  int operator()(const Cast&) const { return 1; }
+  int operator()(const Accumulate&) const { return 1; }
+  int operator()(const Fill&) const { return 1; }
+  int operator()(const SquaredNorm&) const { return 2; }
+  int operator()(const Update& u) const { return u.fused ? 4 : 200; }
+  int operator()(const Collective&) const { return 1; }
+  int operator()(const Transfer&) const { return 1; }
+};
+
+}  // namespace
+
+Cost cost_of(const Work& work, Bytes width) { return std::visit(Costs{width}, work); }
+
+int kernels_of(const Work& work) { return std::visit(Kernels{}, work); }
+
+}  // namespace orrery

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/precision.h"
+#include "models/units.h"
+
+namespace orrery {
+
+// What a task computes or moves: one struct per kernel family, holding shapes and nothing else. Adding one means
+// four places: here, work.cpp (flops, bytes), its kernel and its launch; std::visit names the ones that lack it.
+// Shapes are those of one rank. Tokens are rows: (batch * sequence / context).
+
+enum class Direction : std::uint8_t { forward, backward };
+
+// C(m, n) [+]= A(m, k) B(k, n), batch times. role says which of a linear layer's three products it is:
+// output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T x.
+struct Gemm {
+  enum class Role : std::uint8_t { output, input_gradient, weight_gradient, scores, values };
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
+  Role role = Role::output;
+  bool accumulate = false;   // C is read and added to
+  Bytes result_bytes = 2;    // of an element of C
+};
+
+// softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads.
+struct FlashAttention {
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
+  std::int64_t window = 0;  // 0 = causal over everything
+  Direction direction = Direction::forward;
+};
+
+// Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels.
+struct Softmax {
+  std::int64_t rows = 0, columns = 0;
+  bool dropout = false;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient.
+struct Normalize {
+  std::int64_t rows = 0, columns = 0;
+  bool layernorm = false;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+struct Rotary {
+  std::int64_t rows = 0, columns = 0;  // of the rotated part of q and k
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns), with its bias.
+struct Activation {
+  std::int64_t rows = 0, columns = 0;
+  bool gated = true;
+  bool bias = false;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// out = residual + dropout(in + bias). Without a residual: dropout alone (embedding).
+struct Residual {
+  std::int64_t rows = 0, columns = 0;
+  bool residual = true;
+  bool bias = false;
+  bool dropout = false;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// out = a + b, where a gradient has two sources.
+struct Add {
+  std::int64_t elements = 0;
+};
+
+// Gradient of a bias: the sum of dy (rows, columns) over its rows.
+struct BiasGradient {
+  std::int64_t rows = 0, columns = 0;
+};
+
+// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient.
+struct Embedding {
+  std::int64_t rows = 0, columns = 0, vocab = 0;
+  bool positions = false;  // a learned position table is added
+  Direction direction = Direction::forward;
+};
+
+// The pieces of cross-entropy over logits (rows, columns) cut by vocabulary: between them the tensor group reduces
+// rows values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot.
+struct CrossEntropy {
+  enum class Part : std::uint8_t { maximum, exponent, loss, gradient };
+  std::int64_t rows = 0, columns = 0;
+  Part part = Part::maximum;
+  bool fused = true;
+};
+
+// Element-wise change of width: `from` and `to` are bytes per element.
+struct Cast {
+  std::int64_t elements = 0;
+  Bytes from = 2, to = 4;
+};
+
+// Adds a gradient of width `from` into an accumulator of width `to`.
+struct Accumulate {
+  std::int64_t elements = 0;
+  Bytes from = 2, to = 4;
+};
+
+struct Fill {
+  Bytes bytes = 0;
+};
+
+// Sum of squares of the gradients this rank owns.
+struct SquaredNorm {
+  std::int64_t elements = 0;
+  Bytes width = 4;
+};
+
+// The update of `elements` parameters: reads gradient, master and moments, writes them and the forward copy.
+struct Update {
+  std::int64_t elements = 0;
+  Bytes gradient = 4, master = 4, moment = 4, forward = 2;
+  int moments = 2;
+  bool fused = true;
+};
+
+enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
+
+// Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
+enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };
+
+// bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a gather.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Dimension group = Dimension::data;
+  Bytes bytes = 0;
+  Bytes width = 2;         // of an element
+  std::int64_t first = 0;  // element of the flat buffer where it begins
+  std::string algorithm = "library";
+};
+
+// One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.
+struct Transfer {
+  bool send = true;
+  std::int64_t offset = 1;
+  Bytes bytes = 0;
+};
+
+using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
+                          Embedding, CrossEntropy, Cast, Accumulate, Fill, SquaredNorm, Update, Collective, Transfer>;
+
+// Floating-point operations and bytes that pass through device memory, of one task.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// width: bytes of an activation element.
+Cost cost_of(const Work& work, Bytes width);
+
+// Kernels one task launches. Unfused ones are the operations of eager PyTorch.
+int kernels_of(const Work& work);
+
+}  // namespace orrery

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/op.h"
+#include "models/units.h"
+
+namespace orrery {
+
+// The plan: what every rank does in one step, in which order, on which buffers. It holds no times, no pointers and no
+// device types; the simulator and the executor read the same one. make_plan() builds it folded: one slot per class
+// of ranks that do the same work; unfold() gives every rank its own slot.
+//
+//   slot (rank class) --owns--> tasks in the order its host issues them
+//   task --refers--> op (what, shapes, operands) and frame (which instance of the operands' buffers)
+//   frame = (slot, block, micro-batch): buffer id = frame.first_buffer + operand.slot
+
+using TaskId = std::uint32_t;
+inline constexpr std::uint32_t kNone = 0xffffffffU;
+
+// F and B of a micro-batch; B split in input gradients (I) and weight gradients (W); what happens once a step.
+enum class Phase : std::uint8_t { forward, backward, input_gradient, weight_gradient, step };
+
+// In-order queues of a rank: CUDA streams, one per direction and group (a single one would let an early receive block
+// a later send). Lane id = slot * kLanes + kind.
+enum class LaneKind : std::uint8_t {
+  compute, tensor, context, expert, data_reduce, data_gather, replicate, send_next, receive_previous, send_previous,
+  receive_next, embedding, model, down, up, cpu
+};
+inline constexpr std::uint32_t kLanes = 16;
+
+// What a buffer's bytes count as in the memory report.
+enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
+inline constexpr int kCategories = 6;
+
+// A buffer of a block, named once; every frame of that block has its own instance.
+struct Slot {
+  std::string name;
+  Bytes bytes = 0;
+  Category category = Category::activations;
+  bool lazy = false;  // state that first appears at the first update (moments), and stays
+};
+
+// Whose frame an operand lies in, seen from the task's own frame.
+enum class Scope : std::uint8_t {
+  own,       // this block and micro-batch
+  next,      // the following block of the chunk, same micro-batch: where forward leaves its output
+  previous,  // the preceding block: where backward leaves the gradient of its input
+  unit,      // this block's weights while gathered, and their gradients before reduction
+  state      // this chunk's parameters, gradients and optimizer states, one flat buffer each
+};
+
+enum class Access : std::uint8_t { read, write, read_write };
+
+// A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and the
+// part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot.
+struct Operand {
+  Scope scope = Scope::own;
+  Access access = Access::read;
+  std::uint16_t slot = 0;
+  std::int32_t parameter = -1;
+};
+
+// A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
+struct Op {
+  std::string name;  // "qkv", "qkv input gradient"
+  Work work;
+  Phase phase = Phase::forward;
+  LaneKind lane = LaneKind::compute;
+  Precision precision = Precision::bf16;
+  bool weight_gradient = false;  // part of W when a schedule splits B
+  bool recompute = false;        // a forward op run again in backward
+  bool optimizer = false;        // norm kernels, update, casts of parameters
+  bool host_waits = false;       // the issuing thread waits here until the dependencies are done
+  std::int32_t runtime_size = -1;  // index into Plan::runtime_sizes that scales the work, or -1
+  std::vector<Operand> operands;
+  std::vector<Operand> allocates;  // taken when this is issued
+  std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
+};
+
+// A weight of a block as one rank holds it.
+struct LocalParameter {
+  std::string name;
+  std::int64_t out = 0, in = 0;  // after cutting over the tensor group
+  std::int64_t offset = 0;       // elements from the block's base
+  bool replicated = false;       // the same on all ranks of the tensor group
+};
+
+// What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and the
+// buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
+struct Block {
+  std::string name;
+  std::vector<Slot> slots;
+  std::vector<std::uint32_t> forward, backward;  // op ids in issue order
+  std::vector<LocalParameter> parameters;
+  std::int64_t parameter_elements = 0;  // their sum
+};
+inline constexpr std::uint16_t kInput = 0;
+inline constexpr std::uint16_t kOutputGradient = 1;
+
+// An instance of a block's buffers.
+struct Frame {
+  std::uint32_t block = kNone;
+  std::uint32_t first_buffer = 0;
+  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // frames
+  std::uint32_t slot = 0;         // rank slot
+  std::int32_t layer = -1;        // of the model; -1 embedding, layers() head
+  std::int32_t micro_batch = -1;  // -1: not of one micro-batch
+  std::int32_t chunk = 0;
+  std::int64_t base = 0;  // elements from the chunk's flat buffers to this block's weights
+};
+
+// Flags of a task.
+inline constexpr std::uint8_t kJoinsPrevious = 1;  // same batch (NCCL group) as the task issued before it
+inline constexpr std::uint8_t kStepEnd = 2;
+
+// One op of one rank slot in one place of the schedule. 24 bytes.
+struct Task {
+  std::uint32_t op = 0;
+  std::uint32_t frame = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t first_dependency = 0;  // into Plan::dependencies, up to the next task's
+  std::uint32_t match = kNone;         // transfers with more than one end in this plan: index into Plan::matches
+  std::uint8_t flags = 0;
+};
+
+// A class of ranks that do the same work, or a single rank when unfolded.
+struct RankSlot {
+  std::string name;  // "stage 0"
+  std::int64_t stage = 0;
+  std::int64_t representative = 0;  // a global rank
+  std::int64_t multiplicity = 1;
+  TaskId begin = 0, end = 0;  // its tasks, in issue order
+};
+
+// The ends of one collective or send/receive pair that lie in this plan.
+struct Match {
+  std::uint32_t first = 0, count = 0;  // into Plan::match_members
+};
+
+// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is an i.
+struct GroupTable {
+  std::vector<std::vector<std::int32_t>> groups;
+  std::vector<std::int32_t> member_of;
+};
+
+// A size known only at run time (tokens an expert receives): what the simulator takes it to be, and the most it can be.
+struct RuntimeSize {
+  std::string name;
+  std::int64_t predicted = 0, bound = 0;
+};
+
+// A dependency across a step boundary: `after` of step k waits for `before` of step k - 1.
+struct CarriedEdge {
+  TaskId before = 0, after = 0;
+};
+
+struct Plan {
+  std::int64_t ranks = 0;  // of the whole job
+  std::int64_t micro_batches = 0;
+  Bytes element_bytes = 2;  // of an activation
+  std::vector<GroupTable> dimensions;  // by Dimension
+  std::vector<RankSlot> slots;
+  std::vector<Block> blocks;
+  std::vector<Op> ops;
+  std::vector<Frame> frames;
+  std::uint32_t buffers = 0;  // ids given out
+  std::vector<Task> tasks;    // grouped by slot, then in issue order; one sentinel at the end
+  std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
+  std::vector<Match> matches;
+  std::vector<TaskId> match_members;
+  std::vector<RuntimeSize> runtime_sizes;
+  std::vector<CarriedEdge> carried;
+
+  TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }
+  std::span<const TaskId> dependencies_of(TaskId t) const {
+    return {dependencies.data() + tasks[t].first_dependency, dependencies.data() + tasks[t + 1].first_dependency};
+  }
+  std::span<const TaskId> members_of(std::uint32_t match) const {
+    return {match_members.data() + matches[match].first, matches[match].count};
+  }
+  const Op& op_of(TaskId t) const { return ops[tasks[t].op]; }
+  std::uint32_t slot_of(TaskId t) const { return tasks[t].lane / kLanes; }
+};
+
+std::string_view name_of(Dimension d);
+std::string_view name_of(LaneKind l);
+std::string_view name_of(Category c);
+std::string_view name_of(CollectiveKind k);
+
+// The frame in which an operand of a task of frame f lies.
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
+
+}  // namespace orrery

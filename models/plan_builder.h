@@ -1,0 +1,123 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "models/blocks.h"
+#include "models/plan.h"
+#include "models/schedules.h"
+#include "models/sharding.h"
+#include "models/spec.h"
+#include "models/turns.h"
+
+namespace orrery {
+
+// One block of a chunk.
+struct Entry {
+  std::uint32_t block = 0;
+  std::int32_t layer = -1;
+  std::uint32_t unit = kNone;  // its unit frame; that of the embedding for a tied output on the same stage
+  std::int64_t base = 0;       // elements before its weights in the chunk's flat buffers
+  bool owns = true;            // false: weights belong to another entry
+  bool transfer = false;       // a stage's end
+};
+
+// A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
+struct Bucket {
+  std::int64_t first = 0, elements = 0;
+  std::int64_t missing = 0;          // weights whose last gradient is still to come
+  std::vector<std::uint32_t> units;  // unit frames it covers
+};
+
+// The part of a model that one stage runs as one virtual stage.
+struct Chunk {
+  std::int32_t virtual_stage = 0;
+  std::vector<Entry> entries;  // in forward order
+  std::int64_t elements = 0;   // weights it owns
+  std::int64_t replicated_elements = 0;  // of those, weights every tensor rank holds alike
+  std::uint32_t state = kNone;
+  std::vector<std::uint32_t> frames;  // [micro-batch * entries + entry]
+  std::vector<Bucket> buckets;        // in the order in which backward finishes them
+  std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
+};
+
+// What the passes of make_plan() share while a plan grows: the plan itself, and for the slot being emitted who wrote each
+// buffer last. A value of one call; no pass keeps it.
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(const Spec& spec);
+  Plan build();
+
+ private:
+  // layout.cpp: which blocks each stage has, and the frames of their buffers.
+  void lay_out(std::int64_t stage);
+  std::vector<Entry> entries_of(std::int64_t virtual_stage);
+  void place_weights(Chunk& chunk);
+  void make_frames(Chunk& chunk, std::int64_t stage);
+  std::uint32_t add_frame(std::uint32_t block);
+  Block state_block(const Chunk& chunk) const;
+  void make_buckets(Chunk& chunk);
+  std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
+  std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
+
+  // emit.cpp: tasks in issue order with their dependencies.
+  void emit_stage(std::int64_t stage);
+  void emit_turn(const std::vector<Hop>& hops);
+  void emit_action(const Action& action);
+  void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
+  TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
+  void note_writes(const Op& op, std::uint32_t frame, TaskId task);
+  TaskId* writer(std::uint32_t frame, const Operand& operand);
+  TaskId last_of(LaneKind lane) const;
+  void link_matches();
+
+  // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
+  void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
+  void gather_unit(std::uint32_t unit, std::uint32_t state);
+  void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
+  void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
+  void reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch);
+  void gather_buckets();
+  void begin_step();
+  void end_step();
+  void reduce_what_is_shared();
+  void clip_and_update();
+  std::uint32_t op_id(const Op& op);  // one op for equal keys (name and bytes)
+
+  std::int64_t group_size(Dimension d) const;
+  std::int64_t shard(std::int64_t elements) const { return ceil_div(elements, shards_); }
+
+  const Spec& spec_;
+  const ShardingRow& row_;
+  BlockContext context_;
+  Schedule schedule_;
+  Turns turns_;
+  std::vector<std::int64_t> layers_of_;  // per virtual stage
+  std::vector<std::int64_t> first_layer_;
+  std::int64_t shards_ = 1;
+  Bytes gradient_width_ = 4;
+  bool unit_gradients_ = false;
+  Plan plan_;
+  std::map<std::string, std::uint32_t> blocks_;
+  std::map<std::string, std::uint32_t> step_ops_;
+
+  // Of the slot being emitted.
+  std::uint32_t slot_ = 0;
+  std::int64_t stage_ = 0;
+  std::vector<Chunk> chunks_;
+  std::vector<TaskId> writers_;                       // by buffer id
+  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
+  std::vector<TaskId> last_in_lane_;
+  std::vector<TaskId> turn_;            // transfers of the last turn, for stacks that wait for them
+  std::map<std::uint32_t, bool> gathered_;  // by unit frame
+  std::deque<TaskId> released_;         // tasks after which a gathered unit was given up
+  std::int64_t gathers_ = 0;
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> hops_;  // ends of each transfer
+};
+
+}  // namespace orrery

@@ -1,0 +1,106 @@
+#include "models/schedules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+using Order = std::vector<Action>;
+
+// Every micro-batch goes forward and back before the next: layer-wise model parallelism.
+Order naive(const ScheduleShape& shape, std::int64_t) {
+  Order order;
+  for (std::int32_t i = 0; i < shape.micro_batches; ++i) {
+    order.push_back({Phase::forward, 0, i});
+    order.push_back({Phase::backward, 0, i});
+  }
+  return order;
+}
+
+// GPipe (Huang et al. 2019): all forwards, then all backwards.
+Order gpipe(const ScheduleShape& shape, std::int64_t) {
+  Order order;
+  for (std::int32_t i = 0; i < shape.micro_batches; ++i) order.push_back({Phase::forward, 0, i});
+  for (std::int32_t i = 0; i < shape.micro_batches; ++i) order.push_back({Phase::backward, 0, i});
+  return order;
+}
+
+// The order in which micro-batches pass through the chunks: groups of p micro-batches, all chunks for each group
+// (Narayanan et al. 2021, section 2.2.2). Backward runs through the chunks from the last.
+Order passes(const ScheduleShape& shape, Phase phase) {
+  Order order;
+  for (std::int64_t first = 0; first < shape.micro_batches; first += shape.stages) {
+    const std::int64_t last = std::min(first + shape.stages, shape.micro_batches);
+    for (std::int64_t c = 0; c < shape.chunks; ++c) {
+      const std::int64_t chunk = phase == Phase::forward ? c : shape.chunks - 1 - c;
+      for (std::int64_t i = first; i < last; ++i) {
+        order.push_back({phase, static_cast<std::int32_t>(chunk), static_cast<std::int32_t>(i)});
+      }
+    }
+  }
+  return order;
+}
+
+// `warm_up` forwards, then one forward and one backward in turn, then the remaining backwards.
+Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
+  const Order forward = passes(shape, Phase::forward);
+  const Order backward = passes(shape, Phase::backward);
+  const auto total = static_cast<std::int64_t>(forward.size());
+  warm_up = std::min(warm_up, total);
+  Order order(forward.begin(), forward.begin() + warm_up);
+  for (std::int64_t i = 0; i < total; ++i) {
+    if (i + warm_up < total) order.push_back(forward[i + warm_up]);
+    order.push_back(backward[i]);
+  }
+  return order;
+}
+
+// PipeDream-flush: at most p - stage micro-batches in flight.
+Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
+  return one_forward_one_backward(shape, shape.stages - stage - 1);
+}
+
+// Megatron-LM's interleaved order: 2 (p - stage - 1) + (v - 1) p forwards first.
+Order interleaved(const ScheduleShape& shape, std::int64_t stage) {
+  return one_forward_one_backward(shape, 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages);
+}
+
+}  // namespace
+
+const std::vector<ScheduleRow>& schedule_rows() {
+  static const std::vector<ScheduleRow> rows = {
+      {"naive", "one micro-batch at a time through all stages", false, naive},
+      {"gpipe", "all forwards, then all backwards", false, gpipe},
+      {"1f1b", "one forward, one backward: at most p micro-batches in flight", false, one_f_one_b},
+      {"dapple", "1F1B with early backward (DAPPLE); the same order as 1f1b", false, one_f_one_b},
+      {"interleaved", "1F1B over v chunks a stage: bubble divided by v", true, interleaved},
+  };
+  return rows;
+}
+
+const ScheduleRow& find_schedule(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw Error(fmt::format("schedule: '{}' is not built yet; known: {}", name, fmt::join(names, ", ")));
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
+  const ScheduleRow& row = find_schedule(name);
+  Schedule schedule;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) schedule.order.push_back(row.order(shape, stage));
+  for (std::int64_t k = 0; k < shape.stages * shape.chunks; ++k) {
+    schedule.stage_of.push_back(static_cast<std::int32_t>(k % shape.stages));
+    schedule.chunk_of.push_back(static_cast<std::int32_t>(k / shape.stages));
+  }
+  return schedule;
+}
+
+}  // namespace orrery

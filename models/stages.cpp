@@ -1,0 +1,82 @@
+#include "models/stages.h"
+
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+// Cuts blocks (embedding first, head last) so that a stage closes once the running cost passes its share of the total.
+std::vector<std::int64_t> cut_by_cost(const std::vector<double>& cost, std::int64_t stages) {
+  const double total = std::accumulate(cost.begin(), cost.end(), 0.0);
+  std::vector<std::int64_t> layers(stages, 0);
+  double done = 0;
+  std::int64_t stage = 0;
+  for (std::size_t i = 0; i < cost.size(); ++i) {
+    const bool layer = i > 0 && i + 1 < cost.size();
+    if (layer) ++layers[stage];
+    done += cost[i];
+    while (stage + 1 < stages && done >= total * static_cast<double>(stage + 1) / static_cast<double>(stages)) ++stage;
+  }
+  return layers;
+}
+
+std::vector<double> block_costs(const Spec& spec) {
+  const Model& m = spec.model;
+  const auto h = static_cast<double>(m.hidden);
+  const auto v = static_cast<double>(m.vocab);
+  const double matrices = m.gated ? 3 : 2;
+  const auto width = static_cast<double>(m.heads * m.head_dim);
+  const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
+  const double attention = 2 * h * width + 2 * h * kv;
+  double layer = attention + matrices * h * static_cast<double>(m.feed_forward);
+  double embedding = 0;
+  double head = v * h;
+  if (spec.software.stage_rule == "by_cost_nanotron") {
+    layer = 4 * h * h + 3 * h * static_cast<double>(m.feed_forward);
+  } else if (spec.software.stage_rule == "by_parameters") {
+    embedding = v * h;
+  } else {
+    layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+  }
+  std::vector<double> cost(m.layers + 2, layer);
+  cost.front() = embedding;
+  cost.back() = head;
+  return cost;
+}
+
+// total slots of equal weight over the stages; the first `extra` stages take one more.
+std::vector<std::int64_t> spread(std::int64_t total, std::int64_t stages) {
+  std::vector<std::int64_t> layers(stages, total / stages);
+  for (std::int64_t i = 0; i < total % stages; ++i) ++layers[i];
+  return layers;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> stage_layers(const Spec& spec) {
+  const std::int64_t stages = spec.strategy.pipeline * spec.strategy.virtual_stages;
+  const std::int64_t layers = spec.model.layers;
+  const std::string& rule = spec.software.stage_rule;
+  std::vector<std::int64_t> cut;
+  if (!spec.strategy.stage_layers.empty()) {
+    cut = spec.strategy.stage_layers;
+  } else if (rule == "even" && layers % stages == 0) {
+    cut = spread(layers, stages);
+  } else if ((rule == "even" && (layers + 2) % stages == 0) || rule == "even_with_embedding") {
+    cut = spread(layers + 2, stages);
+    --cut.front();
+    --cut.back();
+  } else {
+    cut = cut_by_cost(block_costs(spec), stages);
+  }
+  for (const std::int64_t n : cut) {
+    if (n < 0) throw Error(fmt::format("strategy.pipeline: {} stages leave one without a layer; use fewer", stages));
+  }
+  return cut;
+}
+
+}  // namespace orrery
