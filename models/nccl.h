@@ -30,7 +30,8 @@ std::string_view name_of(NcclAlgorithm a);
 std::string_view name_of(NcclProtocol p);
 
 // One communicator on alike nodes. A node is what NVLink or a host joins: an NVL72 rack is one node of up to 72 ranks.
-// Bandwidths are per direction and as NCCL counts them.
+// Bandwidths are per direction and as NCCL counts them; one filled in by hand has every count at least 1 and every
+// bandwidth that it uses above 0.
 struct NcclTopology {
   int nodes = 1;
   int ranks = 1;

@@ -40,8 +40,11 @@ int channels_to_peer(const NcclTopology& t, bool same_node) {
   return static_cast<int>(std::min<unsigned>(kMaxChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
-double local_GBps(const NcclTopology& t) {
-  return t.nvlink_GBps > 0 ? kNvlinkReached * t.nvlink_GBps : std::max(.1, t.pcie_GBps / 2);
+// Inside a node, one pair alone or all at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on gen 5, 24 of 96
+// on gen 6 (GTC25 S72583).
+double local_GBps(const NcclTopology& t, bool all) {
+  if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
+  return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
 double hop_us(const NcclTopology& t, bool same_node, bool ll) {
@@ -61,7 +64,7 @@ NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) 
   c.algorithm = NcclAlgorithm::point_to_point;
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
   c.channels = static_cast<int>(std::clamp<Bytes>(ceil_div(bytes, chunk), 1, most));
-  const double GBps = same_node ? local_GBps(t) : std::min(kNicReached * t.nic_GBps, t.pcie_GBps);
+  const double GBps = same_node ? local_GBps(t, false) : std::min(kNicReached * t.nic_GBps, t.pcie_GBps);
   const double start = (ll ? kStartLl : kStartSimple) + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
   c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
   const double rate = static_cast<double>(bytes) / (c.seconds * 1e9);
@@ -76,7 +79,7 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   const double each = static_cast<double>(bytes) / t.ranks;
   const bool ll = each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
   const double near_bytes = each * near, node_bytes = each * far * local;
-  const double near_s = near_bytes / (local_GBps(t) * 1e9);
+  const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far > 0 ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
   const double slowest = hop_us(t, far == 0, ll) + (far > 0 ? t.net_latency_us : 0);
   const double peers = near * hop_us(t, true, true) + far * hop_us(t, false, true) - hop_us(t, far == 0, true);

@@ -90,5 +90,112 @@ TEST(Nccl, TheChoiceIsTheLibrarys) {
   EXPECT_EQ(choices, 669u);
 }
 
+Cluster cluster(int compute_capability, int links, int gpus, int domain, int nics, double Gbps) {
+  Cluster c;
+  c.gpu.compute_capability = compute_capability;
+  c.gpu.nvlink_links = links;
+  c.gpu.nvlink_GBps = 25.0 * links;
+  c.gpu.pcie_GBps = compute_capability >= 90 ? 63 : 31;
+  c.gpus_per_node = gpus;
+  c.nvlink_domain = domain;
+  c.nics = nics;
+  c.nic_Gbps = Gbps;
+  return c;
+}
+
+TEST(Nccl, ClustersBecomeTheTopologiesOfTheReference) {
+  const Cluster h100 = cluster(90, 18, 8, 8, 8, 400);
+  Cluster a100 = cluster(80, 12, 8, 8, 8, 200);
+  a100.amd_cpu = true;
+  a100.gpus_per_pcie_switch = a100.nics_per_pcie_switch = 2;
+  const Cluster b200 = cluster(100, 18, 8, 8, 8, 400);
+  struct Case {
+    std::string_view title;
+    Cluster cluster;
+    int ranks_per_node;
+  };
+  const Case cases[] = {{"dgxh100.xml", h100, 8},      {"dgxa100.xml", a100, 8},
+                        {"b200.xml", b200, 8},         {"h800.xml", cluster(90, 8, 8, 8, 8, 400), 8},
+                        {"h100_tp4.xml", h100, 4},     {"h100_tp2.xml", h100, 2},
+                        {"dgxh100_1of8.xml", h100, 1}, {"h100_4nic.xml", cluster(90, 18, 8, 8, 4, 400), 8}};
+  std::size_t found = 0;
+  for (const NcclReference& r : nccl_references()) {
+    for (const Case& c : cases) {
+      if (!r.title.starts_with(std::string(c.title) + " ")) continue;
+      const NcclTopology t = nccl_topology(c.cluster, r.topology.nodes, c.ranks_per_node);
+      EXPECT_EQ(t.ranks, r.topology.ranks) << r.title;
+      expect_same(nccl_graphs(t).ring, r.graphs.ring, r.title);
+      expect_same(nccl_graphs(t).tree, r.graphs.tree, r.title);
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 40u);
+}
+
+TEST(Nccl, MembersOfUnevenNodes) {
+  const Cluster c = cluster(90, 18, 8, 8, 8, 400);
+  const int members[] = {8, 8, 4};
+  const NcclTopology t = nccl_topology(c, members);
+  EXPECT_EQ(t.nodes, 3);
+  EXPECT_EQ(t.ranks, 20);
+  EXPECT_EQ(t.nics, 4);
+  EXPECT_EQ(nccl_topology(c, std::span<const int>()).ranks, 1);
+}
+
+TEST(Nccl, ARackOfNvlinkIsOneNode) {
+  const Cluster c = cluster(100, 18, 4, 72, 4, 400);
+  EXPECT_EQ(nccl_node_gpus(c), 72);
+  const NcclModel m = nccl_model(nccl_topology(c, 1, 72));
+  EXPECT_EQ(nccl_choose(m, CollectiveKind::all_reduce, 1 << 30).algorithm, NcclAlgorithm::nvls);
+  EXPECT_EQ(nccl_topology(c, 4, 72).nics, 72);
+}
+
+// Any cluster and any part of its nodes gives finite times, channels that exist and shares within 0..1.
+TEST(Nccl, EveryClusterHasATime) {
+  struct Part {
+    int compute_capability, links, domain;
+  };
+  const Part parts[] = {{70, 6, 8}, {70, 0, 0}, {80, 12, 8},  {80, 12, 2},   {89, 0, 0},    {90, 18, 8},
+                        {90, 8, 8}, {90, 0, 1}, {100, 18, 8}, {100, 18, 72}, {103, 18, 72}, {120, 0, 0}};
+  for (const Part& p : parts) {
+    for (const double Gbps : {0.0, 1.0, 10.0, 100.0, 200.0, 400.0, 800.0}) {
+      for (const int nics : {0, 1, 4, 8, 32}) {
+        for (const int nodes : {1, 2, 3, 7, 64, 4096}) {
+          for (const int ranks : {1, 2, 3, 4, 5, 8, 36, 72}) {
+            const NcclModel m = nccl_model(
+                nccl_topology(cluster(p.compute_capability, p.links, 8, p.domain, nics, Gbps), nodes, ranks));
+            for (int k = 0; k < kCollectiveKinds; ++k) {
+              for (const Bytes bytes : {Bytes{0}, Bytes{1}, Bytes{1} << 20, Bytes{1} << 36}) {
+                const NcclChoice c = nccl_choose(m, static_cast<CollectiveKind>(k), bytes);
+                const bool alone = m.topology.ranks == 1;
+                ASSERT_TRUE(alone ? c.seconds == 0 : std::isfinite(c.seconds) && c.seconds > 0);
+                ASSERT_TRUE(alone || (c.channels >= 1 && c.channels <= 64));
+                ASSERT_TRUE(c.nic_share >= 0 && c.nic_share <= 1 && c.nvlink_share >= 0 && c.nvlink_share <= 1);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// A send costs its latency and then the link, and channels grow with its size up to NCCL's number.
+TEST(Nccl, SendsAreAlphaBeta) {
+  const NcclModel m = nccl_model(nccl_topology(cluster(90, 18, 8, 8, 8, 400), 2, 8));
+  for (const bool same_node : {true, false}) {
+    const double link = same_node ? 370.8 : 48;
+    double before = 0;
+    for (Bytes bytes = 1; bytes <= Bytes{1} << 34; bytes *= 2) {
+      const NcclChoice c = nccl_point_to_point(m, same_node, bytes);
+      EXPECT_GT(c.seconds, before);
+      EXPECT_GE(c.seconds, static_cast<double>(bytes) / (link * 1e9));
+      EXPECT_LE(c.channels, same_node ? 32 : 2);
+      before = c.seconds;
+    }
+    EXPECT_NEAR(before, std::pow(2.0, 34) / (link * 1e9), .15 * before);
+  }
+}
+
 }  // namespace
 }  // namespace orrery
