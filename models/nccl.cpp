@@ -48,14 +48,14 @@ double share(double bytes, Seconds time, double GBps) {
 }
 
 // Bytes that leave a node through its NICs, and a GPU over NVLink. Rings carry what a rank sends past every cut; in a
-// tree a rank passes the whole buffer up and down, a switch that adds (NVLS) needs it once.
+// tree every node or rank but one passes the buffer up and gets it sent down, a switch that adds (NVLS) needs it once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;
-  const auto buffer = static_cast<double>(bytes);
-  const double sent = ring ? static_cast<double>(bytes_per_rank(kind, t.ranks, bytes)) : 2 * buffer;
-  const double local = ring || c.algorithm == A::tree ? sent : buffer;
-  if (t.nodes > 1) c.nic_share = share(sent, c.seconds, t.nics * t.nic_GBps);
+  const double buffer = static_cast<double>(bytes), passed = static_cast<double>(bytes_per_rank(kind, t.ranks, bytes));
+  const double out = ring ? passed : static_cast<double>(bytes_per_rank(kind, t.nodes, bytes));
+  const double local = ring ? passed : c.algorithm == A::tree ? 2 * buffer : buffer;
+  if (t.nodes > 1) c.nic_share = share(out, c.seconds, t.nics * t.nic_GBps);
   if (t.ranks_per_node() > 1) c.nvlink_share = share(local, c.seconds, t.nvlink_GBps);
 }
 

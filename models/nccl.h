@@ -102,6 +102,9 @@ struct NcclChoice {
 // `ranks_per_node` below count in these.
 int nccl_node_gpus(const Cluster& cluster);
 
+// One NVLink as NCCL counts it.
+double nccl_link_GBps(int compute_capability);
+
 // A group of which every touched node holds ranks_per_node; or of which the i-th touched node holds members[i] (taken
 // as alike nodes of the smallest number of members, with the true number of ranks). Never throws: nonsense becomes one
 // rank.

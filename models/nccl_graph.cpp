@@ -178,10 +178,13 @@ struct LinkSpeed {
 };
 constexpr LinkSpeed kLinks[] = {{100, 40.1, 50}, {90, 20.6, 25}, {86, 12.0, 14}, {70, 20.0, 25}, {0, 18.0, 20}};
 
+LinkSpeed link_speed(int compute_capability) {
+  return *std::find_if(std::begin(kLinks), std::end(kLinks) - 1,
+                       [&](const LinkSpeed& l) { return compute_capability >= l.compute_capability; });
+}
+
 double nvlink_GBps(const Gpu& gpu) {
-  const LinkSpeed link = *std::find_if(std::begin(kLinks), std::end(kLinks), [&](const LinkSpeed& l) {
-    return std::max(0, gpu.compute_capability) >= l.compute_capability;
-  });
+  const LinkSpeed link = link_speed(gpu.compute_capability);
   return link.GBps * (gpu.nvlink_links > 0 ? gpu.nvlink_links : std::round(gpu.nvlink_GBps / link.nominal_GBps));
 }
 
@@ -221,6 +224,8 @@ void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
 }
 
 }  // namespace
+
+double nccl_link_GBps(int compute_capability) { return link_speed(compute_capability).GBps; }
 
 int nccl_node_gpus(const Cluster& c) { return std::max({1, c.gpus_per_node, c.nvlink_domain}); }
 

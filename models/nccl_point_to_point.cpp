@@ -33,10 +33,7 @@ constexpr int kNetChannels = 2;
 // Channels to one peer: twice its NVLinks, to a power of two (init.cc); 2 over PCIe and NICs.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
-  const double link = t.compute_capability >= 100  ? 40.1
-                      : t.compute_capability >= 90 ? 20.6
-                                                   : 20;  // as in nccl_graph.cpp
-  const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / link));
+  const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
   return static_cast<int>(std::min<unsigned>(kMaxChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
