@@ -1,0 +1,201 @@
+#include "models/nccl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/models/nccl_reference.h"
+
+namespace orrery {
+namespace {
+
+bool near(double got, double want) { return std::abs(got - want) <= .02 + .002 * want; }
+
+void expect_same(const NcclGraph& got, const NcclGraph& want, const std::string& where) {
+  EXPECT_EQ(got.channels, want.channels) << where;
+  EXPECT_EQ(got.intra_GBps, want.intra_GBps) << where;
+  EXPECT_EQ(got.inter_GBps, want.inter_GBps) << where;
+  EXPECT_EQ(got.intra, want.intra) << where;
+  EXPECT_TRUE(got.inter == want.inter || want.channels == 0) << where;
+  EXPECT_EQ(got.plain_tree, want.plain_tree) << where;
+  EXPECT_EQ(got.same_channels, want.same_channels) << where;
+}
+
+TEST(Nccl, TheSearchFindsWhatTheLibraryFinds) {
+  const auto all = nccl_references();
+  EXPECT_EQ(all.size(), 55u);
+  for (const NcclReference& r : all) {
+    const NcclGraphs got = nccl_graphs(r.topology);
+    expect_same(got.ring, r.graphs.ring, "ring " + r.title);
+    expect_same(got.tree, r.graphs.tree, "tree " + r.title);
+    expect_same(got.nvls, r.graphs.nvls, "nvls " + r.title);
+    EXPECT_EQ(got.collective_channels, r.graphs.collective_channels) << r.title;
+    EXPECT_EQ(got.nvls_channels, r.graphs.nvls_channels) << r.title;
+  }
+}
+
+TEST(Nccl, TheTableIsTheLibrarys) {
+  std::size_t rows = 0;
+  for (const NcclReference& r : nccl_references()) {
+    const NcclModel m{r.topology, r.graphs, nccl_table(r.topology, r.graphs)};
+    std::set<std::tuple<CollectiveKind, NcclAlgorithm, NcclProtocol>> listed;
+    for (const NcclReference::Row& want : r.rows) {
+      const NcclRow& got = m.row(want.kind, want.algorithm, want.protocol);
+      const auto where = r.title + " " + std::string(name_of(want.kind)) + " " + std::string(name_of(want.algorithm)) +
+                         " " + std::string(name_of(want.protocol));
+      EXPECT_TRUE(near(got.latency_us, want.latency_us)) << where << " " << got.latency_us << " " << want.latency_us;
+      EXPECT_TRUE(near(got.bandwidth_GBps, want.bandwidth_GBps))
+          << where << " " << got.bandwidth_GBps << " " << want.bandwidth_GBps;
+      listed.insert({want.kind, want.algorithm, want.protocol});
+      ++rows;
+    }
+    for (const CollectiveKind k : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                   CollectiveKind::reduce_scatter, CollectiveKind::broadcast}) {
+      for (int i = 0; i < kNcclAlgorithms * kNcclProtocols; ++i) {
+        const auto a = static_cast<NcclAlgorithm>(i / kNcclProtocols);
+        const auto p = static_cast<NcclProtocol>(i % kNcclProtocols);
+        EXPECT_EQ(m.row(k, a, p).bandwidth_GBps > 0, listed.count({k, a, p}) > 0)
+            << r.title << name_of(k) << name_of(a);
+      }
+    }
+  }
+  EXPECT_EQ(rows, 862u);
+}
+
+// The sizes of the file are powers of two of at least 256 B, which it prints as 0K.
+TEST(Nccl, TheChoiceIsTheLibrarys) {
+  std::size_t choices = 0;
+  for (const NcclReference& r : nccl_references()) {
+    const NcclModel m = nccl_model(r.topology);
+    for (std::size_t i = 0; i < r.choices.size(); ++i) {
+      const NcclReference::Choice& want = r.choices[i];
+      const Bytes from = std::max<Bytes>(want.from, 256);
+      const bool last = i + 1 == r.choices.size() || r.choices[i + 1].kind != want.kind;
+      const Bytes to = last ? from : std::max<Bytes>(from, r.choices[i + 1].from / 2);
+      for (Bytes bytes = from; bytes <= to; bytes *= 2) {
+        const NcclChoice got = nccl_choose(m, want.kind, bytes);
+        EXPECT_EQ(got.algorithm, want.algorithm) << r.title << " " << name_of(want.kind) << " " << bytes;
+        EXPECT_EQ(got.protocol, want.protocol) << r.title << " " << name_of(want.kind) << " " << bytes;
+      }
+      const double us = nccl_choose(m, want.kind, from).nccl_seconds * 1e6;
+      EXPECT_NEAR(us, want.time_us, .051 + 1e-4 * want.time_us) << r.title << " " << name_of(want.kind) << " " << from;
+      ++choices;
+    }
+    for (const NcclReference::Time& want : r.times) {
+      EXPECT_NEAR(nccl_choose(m, want.kind, want.bytes).nccl_seconds * 1e6, want.time_us, .5 + 1e-4 * want.time_us);
+    }
+  }
+  EXPECT_EQ(choices, 669u);
+}
+
+Cluster cluster(int compute_capability, int links, int gpus, int domain, int nics, double Gbps) {
+  Cluster c;
+  c.gpu.compute_capability = compute_capability;
+  c.gpu.nvlink_links = links;
+  c.gpu.nvlink_GBps = 25.0 * links;
+  c.gpu.pcie_GBps = compute_capability >= 90 ? 63 : 31;
+  c.gpus_per_node = gpus;
+  c.nvlink_domain = domain;
+  c.nics = nics;
+  c.nic_Gbps = Gbps;
+  return c;
+}
+
+TEST(Nccl, ClustersBecomeTheTopologiesOfTheReference) {
+  const Cluster h100 = cluster(90, 18, 8, 8, 8, 400);
+  Cluster a100 = cluster(80, 12, 8, 8, 8, 200);
+  a100.amd_cpu = true;
+  a100.gpus_per_pcie_switch = a100.nics_per_pcie_switch = 2;
+  const Cluster b200 = cluster(100, 18, 8, 8, 8, 400);
+  struct Case {
+    std::string_view title;
+    Cluster cluster;
+    int ranks_per_node;
+  };
+  const Case cases[] = {{"dgxh100.xml", h100, 8},      {"dgxa100.xml", a100, 8},
+                        {"b200.xml", b200, 8},         {"h800.xml", cluster(90, 8, 8, 8, 8, 400), 8},
+                        {"h100_tp4.xml", h100, 4},     {"h100_tp2.xml", h100, 2},
+                        {"dgxh100_1of8.xml", h100, 1}, {"h100_4nic.xml", cluster(90, 18, 8, 8, 4, 400), 8}};
+  std::size_t found = 0;
+  for (const NcclReference& r : nccl_references()) {
+    for (const Case& c : cases) {
+      if (!r.title.starts_with(std::string(c.title) + " ")) continue;
+      const NcclTopology t = nccl_topology(c.cluster, r.topology.nodes, c.ranks_per_node);
+      EXPECT_EQ(t.ranks, r.topology.ranks) << r.title;
+      expect_same(nccl_graphs(t).ring, r.graphs.ring, r.title);
+      expect_same(nccl_graphs(t).tree, r.graphs.tree, r.title);
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 40u);
+}
+
+TEST(Nccl, MembersOfUnevenNodes) {
+  const Cluster c = cluster(90, 18, 8, 8, 8, 400);
+  const int members[] = {8, 8, 4};
+  const NcclTopology t = nccl_topology(c, members);
+  EXPECT_EQ(t.nodes, 3);
+  EXPECT_EQ(t.ranks, 20);
+  EXPECT_EQ(t.nics, 4);
+  EXPECT_EQ(nccl_topology(c, std::span<const int>()).ranks, 1);
+}
+
+TEST(Nccl, ARackOfNvlinkIsOneNode) {
+  const Cluster c = cluster(100, 18, 4, 72, 4, 400);
+  EXPECT_EQ(nccl_node_gpus(c), 72);
+  const NcclModel m = nccl_model(nccl_topology(c, 1, 72));
+  EXPECT_EQ(nccl_choose(m, CollectiveKind::all_reduce, 1 << 30).algorithm, NcclAlgorithm::nvls);
+  EXPECT_EQ(nccl_topology(c, 4, 72).nics, 72);
+}
+
+// Any cluster and any part of its nodes gives finite times, channels that exist and shares within 0..1.
+TEST(Nccl, EveryClusterHasATime) {
+  struct Part {
+    int compute_capability, links, domain;
+  };
+  const Part parts[] = {{70, 6, 8}, {70, 0, 0}, {80, 12, 8},  {80, 12, 2},   {89, 0, 0},    {90, 18, 8},
+                        {90, 8, 8}, {90, 0, 1}, {100, 18, 8}, {100, 18, 72}, {103, 18, 72}, {120, 0, 0}};
+  for (const Part& p : parts) {
+    for (const double Gbps : {0.0, 1.0, 10.0, 100.0, 200.0, 400.0, 800.0}) {
+      for (const int nics : {0, 1, 4, 8, 32}) {
+        for (const int nodes : {1, 2, 3, 7, 64, 4096}) {
+          for (const int ranks : {1, 2, 3, 4, 5, 8, 36, 72}) {
+            const NcclModel m = nccl_model(
+                nccl_topology(cluster(p.compute_capability, p.links, 8, p.domain, nics, Gbps), nodes, ranks));
+            for (int k = 0; k < kCollectiveKinds; ++k) {
+              for (const Bytes bytes : {Bytes{0}, Bytes{1}, Bytes{1} << 20, Bytes{1} << 36}) {
+                const NcclChoice c = nccl_choose(m, static_cast<CollectiveKind>(k), bytes);
+                const bool alone = m.topology.ranks == 1;
+                ASSERT_TRUE(alone ? c.seconds == 0 : std::isfinite(c.seconds) && c.seconds > 0);
+                ASSERT_TRUE(alone || (c.channels >= 1 && c.channels <= 64));
+                ASSERT_TRUE(c.nic_share >= 0 && c.nic_share <= 1 && c.nvlink_share >= 0 && c.nvlink_share <= 1);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// A send costs its latency and then the link, and channels grow with its size up to NCCL's number.
+TEST(Nccl, SendsAreAlphaBeta) {
+  const NcclModel m = nccl_model(nccl_topology(cluster(90, 18, 8, 8, 8, 400), 2, 8));
+  for (const bool same_node : {true, false}) {
+    const double link = same_node ? 370.8 : 48;
+    double before = 0;
+    for (Bytes bytes = 1; bytes <= Bytes{1} << 34; bytes *= 2) {
+      const NcclChoice c = nccl_point_to_point(m, same_node, bytes);
+      EXPECT_GT(c.seconds, before);
+      EXPECT_GE(c.seconds, static_cast<double>(bytes) / (link * 1e9));
+      EXPECT_LE(c.channels, same_node ? 32 : 2);
+      before = c.seconds;
+    }
+    EXPECT_NEAR(before, std::pow(2.0, 34) / (link * 1e9), .15 * before);
+  }
+}
+
+}  // namespace
+}  // namespace orrery
