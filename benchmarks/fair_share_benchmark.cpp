@@ -1,0 +1,60 @@
+#include "sim/fair_share.h"
+
+#include <cstdint>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+namespace orrery {
+namespace {
+
+// 64 links with state.range(0) flows, each over state.range(1) links drawn at random. One flow leaves, update, one
+// comes, update: two events per round.
+void fair_share_events(benchmark::State& state) {
+  constexpr std::uint64_t kLinks = 64;
+  constexpr std::int64_t kCapacity = 50'000'000;  // a 400 Gb/s NIC in kB/s
+  FairShare share;
+  for (std::uint64_t i = 0; i < kLinks; ++i) share.add_link(kCapacity);
+  std::uint64_t random = 1;
+  const auto next = [&] { return (random = random * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
+  const auto spread = static_cast<std::uint64_t>(state.range(1));
+  const auto add = [&](std::uint64_t link) {
+    LinkUse uses[FairShare::kMaxUses];
+    for (std::uint64_t i = 0; i < spread; ++i) {
+      uses[i] = {static_cast<LinkId>((link + (i ? 1 + next() % (kLinks - 1) : 0)) % kLinks), kCapacity * 95 / 100};
+    }
+    return share.add_flow({uses, spread});
+  };
+  struct Slot {
+    FlowId id;
+    std::uint64_t link;
+  };
+  std::vector<Slot> slots;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    const std::uint64_t link = static_cast<std::uint64_t>(i) % kLinks;
+    slots.push_back({add(link), link});
+  }
+  share.update();
+  std::size_t changed = 0;
+  for (auto _ : state) {
+    Slot& slot = slots[next() % slots.size()];
+    share.remove_flow(slot.id);
+    changed += share.update().size();
+    slot.id = add(slot.link);
+    changed += share.update().size();
+  }
+  const auto events = static_cast<double>(2 * state.iterations());
+  state.counters["events"] = benchmark::Counter(events, benchmark::Counter::kIsRate);
+  state.counters["changed/event"] = static_cast<double>(changed) / events;
+}
+BENCHMARK(fair_share_events)
+    ->ArgNames({"flows", "links"})
+    ->Args({128, 1})  // 2, 3, 4 and 8 flows on each NIC
+    ->Args({192, 1})
+    ->Args({256, 1})
+    ->Args({512, 1})
+    ->Args({32, 2})    // loosely coupled
+    ->Args({512, 2});  // all 512 in one region
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace orrery {
+
+using LinkId = std::uint32_t;
+using FlowId = std::uint32_t;
+using Rate = std::int64_t;  // in units of 1/2^24 of a flow's nominal speed
+
+inline constexpr Rate kFullRate = Rate{1} << 24;
+
+// What a flow at full rate takes from a link, in the link's capacity units.
+struct LinkUse {
+  LinkId link = 0;
+  std::int64_t weight = 0;
+};
+
+// Max-min fair rates of flows over links, as mathematics: no time, no bytes, no topology. All flows grow at one rate
+// until a flow reaches its own limit or a link is full; that flow, or the link's flows, stop and the others go on
+// (progressive filling; Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). A flow of multiplicity k stands
+// for k identical ones: it loads each link k times and its rate is that of one of them.
+//
+// Rates are whole numbers, rounded down where a link fills, and links that fill at the same rate stop their flows
+// together. So the rates depend on the set of flows alone: not on the order of calls, not on folding, not on which
+// flows were looked at. A link that could serve all its flows at their limits never couples them and is skipped.
+//
+// Shares are equal in rate. For shares equal in bandwidth, give flows the same weight and their nominal bandwidth as
+// limit: two flows that would each take 95 % of a link of capacity 100 as {weight 100, limit 0.95} get half of it each.
+class FairShare {
+ public:
+  static constexpr std::size_t kMaxUses = 8;
+
+  // 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity, sum up to < 2^38.
+  LinkId add_link(std::int64_t capacity);
+
+  // At most kMaxUses different links, 0 < limit <= kFullRate. The flow has rate 0 until update(). Ids are used again.
+  FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate, std::int64_t multiplicity = 1);
+
+  void remove_flow(FlowId id);
+
+  // Recomputes what the calls since the last update can have changed. Returns the flows whose rates are not what they
+  // were; the span lasts until the next update.
+  std::span<const FlowId> update();
+
+  Rate rate(FlowId id) const { return flows_[id].rate; }
+
+ private:
+  static constexpr Rate kUnknown = -1;
+
+  struct Link {
+    std::int64_t capacity = 0;
+    std::int64_t weight = 0;  // of all its flows
+    std::int64_t demand = 0;  // weight times limit, of all its flows
+    std::vector<FlowId> flows;
+    std::uint64_t seen = 0;
+    // While filling:
+    std::int64_t left = 0;     // capacity not taken by stopped flows, times kFullRate
+    std::int64_t growing = 0;  // weight of the flows that still grow
+    Rate level = 0;            // at which it fills
+
+    bool tight() const { return demand > capacity * kFullRate; }
+  };
+
+  struct Use {
+    LinkId link;
+    std::uint32_t place;  // in Link::flows
+    std::int64_t weight;  // times multiplicity
+  };
+
+  struct Flow {
+    std::array<Use, kMaxUses> uses;
+    std::uint32_t count = 0;
+    bool live = false;
+    bool growing = false;
+    Rate limit = 0;
+    Rate rate = 0;
+    std::uint64_t seen = 0;
+
+    std::span<const Use> all() const { return {uses.data(), count}; }
+  };
+
+  void detach(const Use& use);
+  void fill_from(FlowId seed);
+  void gather(FlowId seed);
+  void see(FlowId id);
+  Rate lowest_level();
+  void stop_limited(Rate level);
+  void stop_links(Rate level);
+  void stop(FlowId id, Rate rate);
+
+  std::vector<Link> links_;
+  std::vector<Flow> flows_;
+  std::vector<FlowId> spare_;
+  std::vector<FlowId> new_flows_;    // since the last update
+  std::vector<LinkId> eased_links_;  // that were tight when a flow left them since then
+  std::vector<FlowId> changed_;
+  std::uint64_t visit_ = 0;           // what `seen` is compared with: one value per update
+  std::vector<FlowId> region_flows_;  // connected through tight links
+  std::vector<LinkId> region_links_;
+  std::vector<LinkId> full_;
+  std::size_t stopped_ = 0;  // of region_flows_
+  Rate lowest_limit_ = 0;    // at most that of any growing flow
+};
+
+}  // namespace orrery

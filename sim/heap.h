@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/units.h"
+
+namespace orrery {
+
+// When, and whose: the engine's events in their total order. 16 bytes.
+struct TimedId {
+  Picoseconds time = 0;
+  std::uint32_t id = 0;
+
+  // As one number of 128 bits: which of two random times is less cannot be predicted, and this needs no branch.
+  friend bool operator<(const TimedId& a, const TimedId& b) { return a.order() < b.order(); }
+  friend bool operator==(const TimedId&, const TimedId&) = default;
+
+ private:
+  __extension__ using Int128 = __int128;
+  Int128 order() const { return static_cast<Int128>(time) << 64 | id; }
+};
+
+// A queue whose first key is the least; equal keys are one as good as the other. A heap with four children per key, so
+// half as deep as a binary one (LaMarca and Ladner, The influence of caches on the performance of heaps, 1996).
+// pop() moves the hole to a leaf and then lifts the last key into place, which from the bottom is seldom far. Never
+// changes or removes a key inside: owners skip outdated ones as they come up.
+class Heap {
+ public:
+  bool empty() const { return keys_.empty(); }
+  std::size_t size() const { return keys_.size(); }
+  const TimedId& top() const { return keys_.front(); }
+  void reserve(std::size_t n) { keys_.reserve(n); }
+  void clear() { keys_.clear(); }
+
+  void push(TimedId key) {
+    keys_.push_back(key);
+    lift(keys_.size() - 1, key);
+  }
+
+  TimedId pop() {
+    assert(!empty());
+    const TimedId first = keys_.front();
+    const TimedId last = keys_.back();
+    keys_.pop_back();
+    if (!keys_.empty()) lift(sink_hole(), last);
+    return first;
+  }
+
+  // pop() and push() at once: cheaper, since the queue keeps its size.
+  TimedId replace_top(TimedId key) {
+    assert(!empty());
+    const TimedId first = keys_.front();
+    lift(sink_hole(), key);
+    return first;
+  }
+
+ private:
+  static constexpr std::size_t kChildren = 4;
+
+  // Moves least children up from the root on; returns the leaf that is free then.
+  std::size_t sink_hole() {
+    TimedId* const keys = keys_.data();
+    const std::size_t size = keys_.size();
+    std::size_t hole = 0;
+    for (;;) {
+      const std::size_t child = kChildren * hole + 1;
+      if (child >= size) return hole;
+      std::size_t least = child;
+      if (child + kChildren <= size) {
+        const std::size_t left = child + static_cast<std::size_t>(keys[child + 1] < keys[child]);
+        const std::size_t right = child + 2 + static_cast<std::size_t>(keys[child + 3] < keys[child + 2]);
+        least = keys[right] < keys[left] ? right : left;
+      } else {
+        for (std::size_t i = child + 1; i < size; ++i) least = keys[i] < keys[least] ? i : least;
+      }
+      keys[hole] = keys[least];
+      hole = least;
+    }
+  }
+
+  // Puts a key where a hole is, or above it.
+  void lift(std::size_t hole, TimedId key) {
+    TimedId* const keys = keys_.data();
+    while (hole > 0) {
+      const std::size_t parent = (hole - 1) / kChildren;
+      if (!(key < keys[parent])) break;
+      keys[hole] = keys[parent];
+      hole = parent;
+    }
+    keys[hole] = key;
+  }
+
+  std::vector<TimedId> keys_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+#include "sim/heap.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+std::uint64_t random_bits(std::uint64_t counter) {  // splitmix64 (Steele, Lea, Flood, OOPSLA 2014)
+  std::uint64_t z = counter * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+TEST(Heap, TiesComeInTheOrderOfIds) {
+  Heap heap;
+  for (const std::uint32_t id : {3U, 1U, 4U, 0U, 2U}) heap.push({7, id});
+  heap.push({-5, 9});
+  EXPECT_EQ(heap.pop(), (TimedId{-5, 9}));
+  for (std::uint32_t id = 0; id < 5; ++id) EXPECT_EQ(heap.pop(), (TimedId{7, id}));
+  EXPECT_TRUE(heap.empty());
+}
+
+TEST(Heap, SortsEverySize) {
+  for (std::size_t size = 0; size < 200; ++size) {
+    Heap heap;
+    std::vector<TimedId> keys;
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::uint64_t r = random_bits(size * 1000 + i);
+      keys.push_back({static_cast<Picoseconds>(r % 50), static_cast<std::uint32_t>(r >> 40) % 4});
+      heap.push(keys.back());
+    }
+    std::sort(keys.begin(), keys.end());
+    ASSERT_EQ(heap.size(), size);
+    for (const TimedId& key : keys) ASSERT_EQ(heap.pop(), key);
+  }
+}
+
+TEST(Heap, MixedUseEqualsASortedList) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Heap heap;
+    std::vector<TimedId> list;
+    for (std::uint64_t step = 0; step < 1000; ++step) {
+      const std::uint64_t r = random_bits(seed * 10007 + step);
+      const TimedId key{static_cast<Picoseconds>((r >> 8) % 1000), static_cast<std::uint32_t>(step)};
+      const std::uint64_t what = list.empty() ? 0 : r % 5;
+      if (what < 3) {
+        if (what == 2) {
+          ASSERT_EQ(heap.replace_top(key), list.front());
+          list.erase(list.begin());
+        } else {
+          heap.push(key);
+        }
+        list.insert(std::lower_bound(list.begin(), list.end(), key), key);
+      } else {
+        ASSERT_EQ(heap.pop(), list.front());
+        list.erase(list.begin());
+      }
+      ASSERT_EQ(heap.size(), list.size());
+      if (!list.empty()) {
+        ASSERT_EQ(heap.top(), list.front());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
