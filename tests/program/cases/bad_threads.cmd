@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --threads none
+exit 2
+stderr threads

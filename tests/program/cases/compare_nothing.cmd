@@ -1,0 +1,2 @@
+$ orrery compare
+exit 2

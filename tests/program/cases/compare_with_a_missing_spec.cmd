@@ -1,0 +1,3 @@
+$ orrery compare small.yaml no-such.yaml
+exit 2
+stderr no-such\.yaml

@@ -1,0 +1,3 @@
+$ : > empty.yaml; orrery simulate empty.yaml
+exit 2
+stderr empty\.yaml

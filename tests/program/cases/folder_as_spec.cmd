@@ -1,0 +1,2 @@
+$ orrery simulate .
+exit 2

@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --json > /dev/full
+exit 1
+stderr .

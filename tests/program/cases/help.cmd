@@ -1,0 +1,6 @@
+$ orrery -h
+stdout simulate
+stdout compare
+stdout explain
+stdout list
+no-stderr .

@@ -1,0 +1,4 @@
+$ orrery simulate -h
+stdout --set
+stdout --json
+stdout --trace

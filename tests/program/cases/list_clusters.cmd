@@ -1,0 +1,3 @@
+$ orrery list clusters
+stdout dgx-h100
+no-stderr .

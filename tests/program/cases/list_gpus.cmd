@@ -1,0 +1,3 @@
+$ orrery list gpus
+stdout h100-sxm
+no-stderr .

@@ -1,0 +1,3 @@
+$ orrery list models
+stdout gpt3-175b
+no-stderr .

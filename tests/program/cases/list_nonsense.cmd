@@ -1,0 +1,3 @@
+$ orrery list planets
+exit 2
+stderr planets.*models

@@ -1,0 +1,3 @@
+$ orrery list schedules
+stdout 1f1b
+no-stderr .

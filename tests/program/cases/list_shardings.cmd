@@ -1,0 +1,3 @@
+$ orrery list shardings
+stdout zero3
+no-stderr .

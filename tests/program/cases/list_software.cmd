@@ -1,0 +1,3 @@
+$ orrery list software
+stdout megatron-core
+no-stderr .

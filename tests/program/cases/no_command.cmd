@@ -1,0 +1,2 @@
+$ orrery
+exit 2

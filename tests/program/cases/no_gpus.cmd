@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --set gpus=0
+exit 2
+stderr gpus

@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --set strategy.clip=.nan
+exit 2
+stderr clip

@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --quiet
+stdout .
+no-stderr .

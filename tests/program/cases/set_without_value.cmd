@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --set strategy.tensor
+exit 2
+stderr strategy\.tensor

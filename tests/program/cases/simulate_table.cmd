@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml
+stdout [Ss]tep
+stdout [Mm]emory

@@ -1,0 +1,4 @@
+$ orrery simulate small.yaml --trace trace.json > table
+$ cat trace.json
+stdout traceEvents
+stdout "ph": *"X"

@@ -1,0 +1,3 @@
+$ orrery simulte small.yaml
+exit 2
+stderr simulte

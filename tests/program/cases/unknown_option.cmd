@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --jsn
+exit 2
+stderr --jsn

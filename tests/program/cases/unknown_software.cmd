@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --set software=megatron-cor
+exit 2
+stderr megatron-cor.*megatron-core

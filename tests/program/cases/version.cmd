@@ -1,0 +1,2 @@
+$ orrery --version
+stdout ^orrery [0-9]+\.[0-9]+\.[0-9]+
