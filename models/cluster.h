@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/precision.h"
 #include "models/units.h"
@@ -27,8 +28,10 @@ struct Gpu {
   int sms = 0;
   int nvlink_links = 0;
   double nvlink_GBps = 0;
+  int nvlink_reach = 0;  // GPUs that NVLink can connect: 2 = bridged pairs, 0 = what the node's switches allow
   double pcie_GBps = 0;
   double tdp_W = 0;
+  bool uncalibrated = false;  // no communication model was validated for it (AMD, TPU): results carry a visible mark
 };
 
 // Peak of matrix products in a precision, flop/s. Throws Error if the part does not have it.
@@ -43,6 +46,19 @@ struct Nvme {
   Bytes bytes = 0;
   double read_GBps = 0;
   double write_GBps = 0;
+};
+
+// A rank whose compute takes slowdown times as long.
+struct Straggler {
+  std::int64_t rank = 0;
+  double slowdown = 1;
+};
+
+// What breaks and how a run goes on.
+struct Failures {
+  double node_mtbf_hours = 0;  // mean time between failures of one node, 0 = never
+  double restart_s = 0;
+  std::int64_t checkpoint_every = 0;  // steps, 0 = never
 };
 
 // One kind of machine, and how many there are. Ranks fill a node before the next.
@@ -63,11 +79,20 @@ struct Cluster {
   std::optional<Host> host;
   std::optional<Nvme> nvme;
   double power_kW = 0;  // of a node
+  std::vector<Straggler> stragglers;
+  std::optional<Failures> failures;
 };
 
 std::int64_t gpus_of(const Cluster& c);
 
-Gpu find_gpu(std::string_view id);                            // models/data/gpus/<id>.json
+// Built-in parts. Throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as a spec asks for.
+Gpu find_gpu(std::string_view id);                                // models/data/gpus/<id>.json
 Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
+
+// GPUs that reach each other over NVLink when n of them share a node: n, a bridged pair, or none.
+int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
+
+Fabric find_fabric(std::string_view name);  // throws Error listing the known names
+std::string_view name_of(Fabric f);
 
 }  // namespace orrery

@@ -22,9 +22,12 @@ struct Moe {
   bool pad_to_capacity = false;
   bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
   bool sigmoid_scores = false;
+  bool correction_bias = false;  // DeepSeek-V3: a weight per expert that steers the choice (auxiliary-loss-free)
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;  // tokens of the busiest expert rank / mean
+  double imbalance = 1.0;      // tokens of the busiest expert rank / mean
+  std::optional<double> zipf;  // instead: expert loads fall as rank^-zipf
+  std::string loads_file;      // instead: a file of counts per layer and expert, as written in the spec
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.
@@ -54,9 +57,9 @@ struct Model {
   std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
   bool gated = true;               // three MLP matrices (SwiGLU and kin) or two (GeLU)
   bool tied_embeddings = false;
-  bool bias = false;      // on every linear layer
-  bool qkv_bias = false;  // on q, k, v alone (Qwen2); implied by bias
-  bool qk_norm = false;   // a norm of head_dim on q and on k (Qwen3, Gemma 3)
+  bool bias = false;        // on every linear layer
+  bool qkv_bias = false;    // on q, k, v alone (Qwen2); implied by bias
+  bool qk_norm = false;     // a norm of head_dim on q and on k (Qwen3, Gemma 3)
   bool post_norms = false;  // further norms after attention and MLP (Gemma 2 and 3)
   bool parallel_block = false;
   Positions positions = Positions::rope;
@@ -67,6 +70,10 @@ struct Model {
   std::optional<Mla> mla;
   std::int64_t mtp_layers = 0;
 };
+
+// The first rule of its own that a model breaks, as "heads: 40 is not a multiple of kv_heads: 16", or "". Sizes are
+// bounded (no model has 10^18 layers), so that whatever passes can be laid out without overflow.
+std::string broken_rule(const Model& m);
 
 bool has_experts(const Model& m, std::int64_t layer);
 
@@ -84,8 +91,8 @@ struct Parameter {
 
 std::int64_t elements(const Parameter& p);  // out * in * max(1, experts)
 
-// The weights of one layer, of the embedding (tokens, positions) and of the head (final norm, output matrix unless tied),
-// in the order in which forward reads them.
+// The weights of one layer, of the embedding (tokens, positions) and of the head (final norm, output matrix unless
+// tied), in the order in which forward reads them.
 std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);

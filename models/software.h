@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "models/units.h"
 
@@ -18,43 +20,56 @@ struct Software {
   std::string stage_rule = "even";            // even | even_with_embedding | by_cost | by_cost_nanotron | by_parameters
   std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
   std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
+  bool sequence_parallel = true;              // habit where tensor > 1 and the spec is silent
+  bool expert_tensor_is_tensor = false;       // habit of expert_tensor: the tensor degree, else 1
 
   // Kernels
-  bool fused_softmax = true;              // mask, scale and softmax of unfused attention in one kernel
-  bool fused_activation = true;           // bias + GeLU, or SwiGLU, in one kernel
-  bool fused_residual = true;             // bias + dropout + residual add in one kernel
-  bool fused_norm = true;                 // a norm is one kernel, else about six
+  std::string attention = "flash";  // flash | unfused; habit where the spec is silent
+  bool fused_softmax = true;        // mask, scale and softmax of unfused attention in one kernel
+  bool fused_activation = true;     // bias + GeLU, or SwiGLU, in one kernel
+  bool fused_residual = true;       // bias + dropout + residual add in one kernel
+  bool fused_norm = true;           // a norm is one kernel, else about six
   bool fused_rotary = true;
-  bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
-  bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
+  bool fused_cross_entropy = true;           // logits are read twice, else about seven fp32 passes
+  bool fused_optimizer = true;               // one pass over the states, else a kernel per operation and tensor
   bool gradient_accumulation_fusion = true;  // weight gradients add into the fp32 buffer inside the product
-  bool compile = false;                   // element-wise chains fuse, fewer launches
-  bool cuda_graphs = false;               // no host cost per kernel inside a step
+  bool compile = false;                      // element-wise chains fuse, fewer launches
+  bool cuda_graphs = false;                  // no host cost per kernel inside a step
 
   // Communication
-  bool regather_input = true;             // sequence parallel: backward gathers the sharded input again
+  bool regather_input = true;                // sequence parallel: backward gathers the sharded input again
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
-  bool batched_p2p = true;                // a send and the receive of the same turn form one NCCL group
-  double bucket_MiB = 160;                // of gradients; habit where the spec is silent
+  bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
+  double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   bool overlap_gradient_reduce = true;
+  bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
-  bool keep_gradients_whole = true;       // ZeRO-2: gradients stay whole until the last micro-batch
+  bool keep_gradients_whole = false;  // ZeRO-2: gradients stay whole until the last micro-batch
 
   // Host. Seconds of the launching thread.
-  double launch_us = 4;                   // per kernel
-  double collective_launch_us = 12;       // per collective, send or receive
-  double layer_us = 0;                    // per layer and pass beyond its kernels
-  double micro_batch_us = 0;              // per micro-batch and pass
-  double step_us = 0;                     // per step
+  double launch_us = 4;              // per kernel
+  double collective_launch_us = 12;  // per collective, send or receive
+  double layer_us = 0;               // per layer and pass beyond its kernels
+  double micro_batch_us = 0;         // per micro-batch and pass
+  double step_us = 0;                // per step
 
   // Memory
   bool expandable_segments = false;
-  double context_MiB = 500;               // CUDA context and loaded kernels
-  double workspace_MiB = 32;              // cuBLAS, allocated through the allocator
+  double context_MiB = 500;   // CUDA context and loaded kernels
+  double workspace_MiB = 32;  // cuBLAS, allocated through the allocator
 
-  std::string gradient_precision = "fp32";  // habit where the spec is silent
+  std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };
+
+// One feature: its key in profiles and in a spec's `software` map, and where it lives.
+using SoftwareField =
+    std::variant<bool Software::*, std::int64_t Software::*, double Software::*, std::string Software::*>;
+struct SoftwareKey {
+  std::string_view name;
+  SoftwareField field;
+};
+std::span<const SoftwareKey> software_keys();
 
 // A profile by name. Throws Error listing the known ones.
 Software find_software(std::string_view name);

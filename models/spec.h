@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// Where a value came from, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile megatron-core"},
+// Where a value came from, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile
+// megatron-core"},
 // {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
 struct Origin {
   std::string key;

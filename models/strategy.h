@@ -10,7 +10,17 @@
 
 namespace orrery {
 
-enum class Sharding : std::uint8_t { none, zero1, zero2, zero3, fsdp, fsdp_grad_op, hsdp, data_parallel, parameter_server };
+enum class Sharding : std::uint8_t {
+  none,
+  zero1,
+  zero2,
+  zero3,
+  fsdp,
+  fsdp_grad_op,
+  hsdp,
+  data_parallel,
+  parameter_server
+};
 enum class Attention : std::uint8_t { flash, unfused };
 enum class Device : std::uint8_t { none, cpu, nvme };
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
@@ -58,25 +68,40 @@ struct Optimizer {
   Bytes moment_bytes = 4;  // of one element of each moment
 };
 
+// Servers that hold the weights: workers push gradients and pull weights.
+struct ParameterServer {
+  std::int64_t servers = 1;
+  bool colocated = true;            // servers run on the workers' nodes
+  std::string mode = "sync";        // sync | async | bounded
+  std::int64_t staleness = 0;       // steps a worker may run ahead (bounded)
+  std::int64_t replicas = 1;        // copies of every shard
+  std::int64_t snapshot_every = 0;  // steps; 0 = never
+};
+
 // How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data.
 // After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
-  std::string tensor_kind = "1d";
+  std::string tensor_kind = "1d";  // 1d | 2d | 2.5d | 3d
+  std::int64_t tensor_depth = 1;   // d of the q * q * d grid of 2.5d
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "1f1b";             // a row of schedules.cpp
-  std::vector<std::int64_t> stage_layers;    // per virtual stage in model order; empty = the profile's rule
+  std::string schedule = "1f1b";           // a row of schedules.cpp, or "file"
+  std::string schedule_file;               // schedule: {file: order.txt}, as written there
+  std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule
   std::int64_t context = 1;
-  std::string context_kind = "ring";
+  std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
+  std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
+  std::int64_t context_ulysses = 1;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;
   std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
-  double bucket_MiB = 0;         // 0 = the profile's
+  std::optional<ParameterServer> parameter_server;
+  double bucket_MiB = 0;  // of gradients; 0 = one bucket for all
   std::int64_t prefetch_units = 1;
   std::int64_t units_in_flight = 2;
   std::int64_t micro_batch = 1;

@@ -1,0 +1,48 @@
+#include "models/names.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kLongestWord = 64;  // longer ones are no misspelt names, and the table is quadratic
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > kLongestWord) return "";
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (std::string_view name : known) {
+    const std::size_t distance = edit_distance(word, name);
+    if (distance < best_distance && distance < name.size()) {
+      best = name;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known) {
+  const std::string_view near = nearest(word, known);
+  const std::string hint = near.empty() ? "" : fmt::format(" did you mean {}?", near);
+  return fmt::format("unknown {} {};{} known: {}", what, word.substr(0, kLongestWord), hint, fmt::join(known, ", "));
+}
+
+}  // namespace orrery

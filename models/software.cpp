@@ -1,0 +1,75 @@
+#include "models/software.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/data.h"
+#include "models/names.h"
+
+namespace orrery {
+namespace {
+
+constexpr SoftwareKey kKeys[] = {
+    {"rank_order", &Software::rank_order},
+    {"stage_rule", &Software::stage_rule},
+    {"vocab_multiple", &Software::vocab_multiple},
+    {"schedule", &Software::schedule},
+    {"sequence_parallel", &Software::sequence_parallel},
+    {"expert_tensor_is_tensor", &Software::expert_tensor_is_tensor},
+    {"attention", &Software::attention},
+    {"fused_softmax", &Software::fused_softmax},
+    {"fused_activation", &Software::fused_activation},
+    {"fused_residual", &Software::fused_residual},
+    {"fused_norm", &Software::fused_norm},
+    {"fused_rotary", &Software::fused_rotary},
+    {"fused_cross_entropy", &Software::fused_cross_entropy},
+    {"fused_optimizer", &Software::fused_optimizer},
+    {"gradient_accumulation_fusion", &Software::gradient_accumulation_fusion},
+    {"compile", &Software::compile},
+    {"cuda_graphs", &Software::cuda_graphs},
+    {"regather_input", &Software::regather_input},
+    {"tensor_reduce_overlaps_wgrad", &Software::tensor_reduce_overlaps_wgrad},
+    {"batched_p2p", &Software::batched_p2p},
+    {"bucket_MiB", &Software::bucket_MiB},
+    {"overlap_gradient_reduce", &Software::overlap_gradient_reduce},
+    {"overlap_sharded", &Software::overlap_sharded},
+    {"overlap_parameter_gather", &Software::overlap_parameter_gather},
+    {"overlap_pipeline", &Software::overlap_pipeline},
+    {"keep_gradients_whole", &Software::keep_gradients_whole},
+    {"launch_us", &Software::launch_us},
+    {"collective_launch_us", &Software::collective_launch_us},
+    {"layer_us", &Software::layer_us},
+    {"micro_batch_us", &Software::micro_batch_us},
+    {"step_us", &Software::step_us},
+    {"expandable_segments", &Software::expandable_segments},
+    {"context_MiB", &Software::context_MiB},
+    {"workspace_MiB", &Software::workspace_MiB},
+    {"gradient_precision", &Software::gradient_precision},
+};
+
+template <class T>
+void assign(Software& software, T Software::*field, const nlohmann::json& value) {
+  software.*field = value.get<T>();
+}
+
+}  // namespace
+
+std::span<const SoftwareKey> software_keys() { return kKeys; }
+
+Software find_software(std::string_view name) {
+  const std::vector<std::string_view> known = data_names("software");
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    throw Error(unknown_name("software", name, known));
+  }
+  const nlohmann::json json = nlohmann::json::parse(data_file(fmt::format("software/{}.json", name)));
+  Software software;
+  software.name = name;
+  for (const SoftwareKey& key : kKeys) {
+    const auto found = json.find(key.name);
+    if (found == json.end()) continue;
+    std::visit([&](auto field) { assign(software, field, *found); }, key.field);
+  }
+  return software;
+}
+
+}  // namespace orrery
