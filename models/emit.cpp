@@ -60,18 +60,18 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
   }
 }
 
-void PlanBuilder::emit_turn(const std::vector<Hop>& hops) {
+void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
   turn_.clear();
-  for (const Hop& hop : hops) {
-    const bool upstream = hop.forward == hop.send;  // the end before the boundary
-    const std::int32_t virtual_stage = hop.boundary + (upstream ? 0 : 1);
+  for (const Crossing& crossing : crossings) {
+    const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
+    const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
     const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
     const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
-    const std::uint32_t frame = chunk.frames[hop.micro_batch * chunk.entries.size() + entry];
+    const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + entry];
     const Block& block = plan_.blocks[chunk.entries[entry].block];
-    const std::uint32_t op = hop.forward ? block.forward.front() : block.backward.front();
-    const TaskId task = emit(op, frame, {}, hop.joins_previous ? kJoinsPrevious : std::uint8_t{0});
-    hops_[{hop.boundary, hop.micro_batch, hop.forward}].push_back(task);
+    const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
+    const TaskId task = emit(op, frame, {}, crossing.joins_previous ? kJoinsPrevious : std::uint8_t{0});
+    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward}].push_back(task);
     turn_.push_back(task);
   }
 }
@@ -138,7 +138,7 @@ void PlanBuilder::link_matches() {
     plan_.matches.push_back({static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(members.size())});
     plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
   };
-  for (const auto& [key, members] : hops_) add(members);
+  for (const auto& [key, members] : crossings_) add(members);
   // The n-th collective of a dimension on each slot of the same group belong together.
   std::map<std::tuple<Dimension, std::int32_t, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankSlot& slot : plan_.slots) {

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/collectives.h"
 #include "models/precision.h"
 #include "models/units.h"
 
@@ -130,8 +131,6 @@ struct Update {
   int moments = 2;
   bool fused = true;
 };
-
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
 
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
 enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };

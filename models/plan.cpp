@@ -23,12 +23,6 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-std::string_view name_of(CollectiveKind k) {
-  static constexpr std::array<std::string_view, 6> names = {"all_reduce", "all_gather", "reduce_scatter",
-                                                            "broadcast",  "reduce",     "all_to_all"};
-  return names[static_cast<std::size_t>(k)];
-}
-
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
   const Frame& f = plan.frames[frame];
   switch (scope) {

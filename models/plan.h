@@ -189,7 +189,6 @@ struct Plan {
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
-std::string_view name_of(CollectiveKind k);
 
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);

@@ -67,7 +67,7 @@ class PlanBuilder {
 
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
-  void emit_turn(const std::vector<Hop>& hops);
+  void emit_turn(const std::vector<Crossing>& crossings);
   void emit_action(const Action& action);
   void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
@@ -117,7 +117,7 @@ class PlanBuilder {
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;         // tasks after which a gathered unit was given up
   std::int64_t gathers_ = 0;
-  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> hops_;  // ends of each transfer
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
 };
 
 }  // namespace orrery

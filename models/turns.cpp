@@ -34,7 +34,7 @@ class Replay {
     }
     for (std::size_t s = 0; s < schedule.order.size(); ++s) {
       turns_.emplace_back();
-      for (std::size_t i = 0; i <= schedule.order[s].size(); ++i) turns_[s].push_back(hops_before(s, i));
+      for (std::size_t i = 0; i <= schedule.order[s].size(); ++i) turns_[s].push_back(crossings_before(s, i));
     }
   }
 
@@ -80,44 +80,44 @@ class Replay {
   }
 
   // Sends of action i - 1, then receives of action i.
-  std::vector<Hop> hops_before(std::size_t s, std::size_t i) const {
-    std::vector<Hop> hops;
+  std::vector<Crossing> crossings_before(std::size_t s, std::size_t i) const {
+    std::vector<Crossing> crossings;
     const auto& order = schedule_.order[s];
     if (i > 0) {
       const Action& a = order[i - 1];
       const std::int32_t k = virtual_stage_[s][a.chunk];
-      if (a.phase == Phase::forward && k < last_) hops.push_back({k, a.micro_batch, true, true});
-      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k > 0) hops.push_back({k - 1, a.micro_batch, false, true});
+      if (a.phase == Phase::forward && k < last_) crossings.push_back({k, a.micro_batch, true, true});
+      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k > 0) crossings.push_back({k - 1, a.micro_batch, false, true});
     }
     if (i < order.size()) {
       const Action& a = order[i];
       const std::int32_t k = virtual_stage_[s][a.chunk];
-      if (a.phase == Phase::forward && k > 0) hops.push_back({k - 1, a.micro_batch, true, false});
-      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k < last_) hops.push_back({k, a.micro_batch, false, false});
+      if (a.phase == Phase::forward && k > 0) crossings.push_back({k - 1, a.micro_batch, true, false});
+      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k < last_) crossings.push_back({k, a.micro_batch, false, false});
     }
-    return hops;
+    return crossings;
   }
 
   void arrive(std::size_t s, std::size_t i, std::int64_t time) {
-    for (const Hop& hop : turns_[s][i]) {
-      Meeting& meeting = meetings_[{hop.boundary, hop.micro_batch, hop.forward}];
-      (hop.send ? meeting.send : meeting.receive) = time;
+    for (const Crossing& crossing : turns_[s][i]) {
+      Meeting& meeting = meetings_[{crossing.boundary, crossing.micro_batch, crossing.forward}];
+      (crossing.send ? meeting.send : meeting.receive) = time;
     }
   }
 
   // An action needs only what it receives; the turn after it waits for the sends too.
   bool met(std::size_t s, std::size_t i, bool sends) const {
     return std::all_of(turns_[s][i].begin(), turns_[s][i].end(),
-                       [&](const Hop& h) { return (h.send && !sends) || meeting_of(h).done(); });
+                       [&](const Crossing& h) { return (h.send && !sends) || meeting_of(h).done(); });
   }
   std::int64_t time_of(std::size_t s, std::size_t i, bool sends) const {
     std::int64_t time = 0;
-    for (const Hop& h : turns_[s][i]) {
+    for (const Crossing& h : turns_[s][i]) {
       if (sends || !h.send) time = std::max(time, meeting_of(h).time());
     }
     return time;
   }
-  const Meeting& meeting_of(const Hop& h) const { return meetings_.at({h.boundary, h.micro_batch, h.forward}); }
+  const Meeting& meeting_of(const Crossing& h) const { return meetings_.at({h.boundary, h.micro_batch, h.forward}); }
 
   void require_finished(std::size_t s, std::size_t i) const {
     if (i == schedule_.order[s].size()) return;
@@ -126,9 +126,9 @@ class Replay {
                             a.phase == Phase::forward ? "F" : "B", a.micro_batch, a.chunk));
   }
 
-  void sort_turn(std::vector<Hop>& turn) const {
+  void sort_turn(std::vector<Crossing>& turn) const {
     std::stable_sort(turn.begin(), turn.end(),
-                     [&](const Hop& a, const Hop& b) { return meeting_of(a).time() < meeting_of(b).time(); });
+                     [&](const Crossing& a, const Crossing& b) { return meeting_of(a).time() < meeting_of(b).time(); });
     for (std::size_t i = 1; i < turn.size(); ++i) {
       turn[i].joins_previous = meeting_of(turn[i]).time() == meeting_of(turn[i - 1]).time();
     }

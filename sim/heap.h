@@ -9,10 +9,12 @@
 
 namespace orrery {
 
-// When, and whose: the engine's events in their total order. 16 bytes.
+// When, and whose: the engine's events in their total order. serial tells an event that was put off from the one that
+// replaced it. 16 bytes.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
+  std::uint32_t serial = 0;
 
   // As one number of 128 bits: which of two random times is less cannot be predicted, and this needs no branch.
   friend bool operator<(const TimedId& a, const TimedId& b) { return a.order() < b.order(); }
@@ -20,7 +22,7 @@ struct TimedId {
 
  private:
   __extension__ using Int128 = __int128;
-  Int128 order() const { return static_cast<Int128>(time) << 64 | id; }
+  Int128 order() const { return static_cast<Int128>(time) << 64 | (static_cast<std::uint64_t>(id) << 32 | serial); }
 };
 
 // A queue whose first key is the least; equal keys are one as good as the other. A heap with four children per key, so

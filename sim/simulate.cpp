@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sim/event_queue.h"
+#include "sim/heap.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::uint32_t kUnit = 65536;  // pressure and stretch count in 1/65536
 
+__extension__ using Wide = unsigned __int128;
+
 // Rounds to nearest; a * b may exceed 64 bits.
 Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
-  return static_cast<Picoseconds>((static_cast<unsigned __int128>(a) * b + c / 2) / c);
+  return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
 // Engine state of a task: 12 bytes beside its span.
@@ -56,8 +58,9 @@ class Engine {
     for (std::size_t g = 0; g < gates_.size(); ++g) {
       if (gates_[g].pending == 0) open(static_cast<std::uint32_t>(g), 0);
     }
-    while (queue_.more()) {
-      const Event e = queue_.take();
+    while (next()) {
+      const TimedId e = queue_.top();
+      spent_ = true;
       const Run& run = runs_[plan_.tasks[e.id].lane];
       if (e.serial == 0) enter(e.id, e.time);  // it was waiting for its issue
       else if (run.task == e.id && run.serial == e.serial) finish(e.id, e.time);
@@ -68,6 +71,23 @@ class Engine {
   }
 
  private:
+  // Brings the next event to the top. The one before stays there until something is pushed in its place, since most
+  // events bring exactly one new one.
+  bool next() {
+    if (spent_) queue_.pop();
+    spent_ = false;
+    return !queue_.empty();
+  }
+
+  void push(const TimedId& e) {
+    if (!spent_) {
+      queue_.push(e);
+      return;
+    }
+    spent_ = false;
+    queue_.replace_top(e);
+  }
+
   // Every slot's tasks in runs between two host waits.
   void find_gates() {
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
@@ -133,7 +153,7 @@ class Engine {
   }
 
   void ready(TaskId t, Picoseconds now) {
-    if (trace_.spans[t].issued > now) queue_.push({trace_.spans[t].issued, t, 0});
+    if (trace_.spans[t].issued > now) push({trace_.spans[t].issued, t, 0});
     else enter(t, now);
   }
 
@@ -173,7 +193,7 @@ class Engine {
 
   void schedule(Run& run) {
     const Picoseconds length = run.stretch == kUnit ? run.left : scale(run.left, run.stretch, kUnit);
-    queue_.push({run.since + length, run.task, ++run.serial});
+    push({run.since + length, run.task, ++run.serial});
   }
 
   // A transfer that starts or ends changes how fast its rank computes.
@@ -233,7 +253,8 @@ class Engine {
   std::vector<Run> runs_;
   std::vector<std::uint32_t> pressure_;
   std::vector<std::uint32_t> entered_;
-  EventQueue queue_;
+  Heap queue_;
+  bool spent_ = false;  // the top event has been dealt with
 };
 
 }  // namespace
