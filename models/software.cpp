@@ -1,5 +1,7 @@
 #include "models/software.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +16,7 @@ constexpr SoftwareKey kKeys[] = {
     {"stage_rule", &Software::stage_rule},
     {"vocab_multiple", &Software::vocab_multiple},
     {"schedule", &Software::schedule},
+    {"uneven_interleaving", &Software::uneven_interleaving},
     {"sequence_parallel", &Software::sequence_parallel},
     {"expert_tensor_is_tensor", &Software::expert_tensor_is_tensor},
     {"attention", &Software::attention},

@@ -20,6 +20,7 @@ struct Software {
   std::string stage_rule = "even";            // even | even_with_embedding | by_cost | by_cost_nanotron | by_parameters
   std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
   std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
+  bool uneven_interleaving = false;           // interleaved: micro-batches need not be a multiple of pipeline
   bool sequence_parallel = true;              // habit where tensor > 1 and the spec is silent
   bool expert_tensor_is_tensor = false;       // habit of expert_tensor: the tensor degree, else 1
 

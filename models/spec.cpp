@@ -1,0 +1,159 @@
+#include "models/spec.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "models/names.h"
+#include "models/spec_reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostSpecBytes = 4 << 20;
+constexpr std::string_view kTopKeys[] = {"model",    "sequence", "cluster", "gpus",  "software",
+                                         "strategy", "steps",    "seed",    "search"};
+
+struct Alias {
+  std::string_view given;
+  std::string_view key;
+};
+constexpr Alias kAliases[] = {{"tp", "tensor"}, {"pp", "pipeline"}, {"cp", "context"},
+                              {"ep", "expert"}, {"dp", "data"},     {"vp", "virtual_stages"}};
+
+// Where a single word is short for a map, so that --set can reach into it.
+constexpr Alias kShort[] = {{"model", "base"},
+                            {"cluster", "node"},
+                            {"software", "profile"},
+                            {"strategy.optimizer", "name"},
+                            {"strategy.offload.optimizer", "device"},
+                            {"strategy.offload.activations", "device"},
+                            {"model.sliding_window", "window"}};
+
+std::string_view canonical(std::string_view key) {
+  for (const Alias& alias : kAliases) {
+    if (alias.given == key) return alias.key;
+  }
+  return key;
+}
+
+void rename_aliases(const SpecReader& reader, SpecNode& root) {
+  SpecNode* strategy = root.find("strategy");
+  if (strategy == nullptr) return;
+  for (std::size_t i = 0; i < strategy->keys.size(); ++i) {
+    const std::string_view key = canonical(strategy->keys[i]);
+    if (key == strategy->keys[i]) continue;
+    if (strategy->find(key) != nullptr) {
+      reader.fail(strategy->items[i], "strategy." + strategy->keys[i], fmt::format("{} is given too", key));
+    }
+    strategy->keys[i] = key;
+  }
+}
+
+void clear_lines(SpecNode& node) {
+  node.line = 0;
+  for (SpecNode& item : node.items) clear_lines(item);
+}
+
+// The map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
+SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
+  if (parent.kind == SpecNode::Kind::scalar) {
+    for (const Alias& row : kShort) {
+      if (row.given != path) continue;
+      SpecNode word = parent;
+      parent = SpecNode{SpecNode::Kind::map, word.line, "", {}, {}};
+      parent.insert(row.key) = std::move(word);
+    }
+  }
+  if (parent.kind == SpecNode::Kind::scalar || parent.kind == SpecNode::Kind::list) {
+    throw Error(fmt::format("--set {}: {} holds a single value or a list, not keys", option, path));
+  }
+  return parent;
+}
+
+void apply_override(SpecNode& root, const std::string& option) {
+  const std::size_t equals = option.find('=');
+  if (equals == 0 || equals == std::string::npos) throw Error(fmt::format("--set {}: KEY=VALUE is needed", option));
+  SpecNode* node = &descend(root, "", option);
+  std::string path;
+  for (std::size_t start = 0; start <= equals;) {
+    const std::size_t dot = std::min(option.find('.', start), equals);
+    std::string_view key = std::string_view(option).substr(start, dot - start);
+    if (key.empty()) throw Error(fmt::format("--set {}: KEY=VALUE is needed", option));
+    if (path == "strategy") key = canonical(key);
+    if (!path.empty()) node = &descend(*node, path, option);
+    node = &node->insert(key);
+    path += (path.empty() ? "" : ".") + std::string(key);
+    start = dot + 1;
+  }
+  *node = parse_tree(option.substr(equals + 1), "--set " + option.substr(0, equals));
+  clear_lines(*node);
+}
+
+// Whole sections in the contract's order, whatever order they were read in.
+void sort_origins(std::vector<Origin>& origins) {
+  const auto rank = [](const Origin& origin) {
+    const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
+    return std::find(std::begin(kTopKeys), std::end(kTopKeys), top);
+  };
+  std::stable_sort(origins.begin(), origins.end(), [&](const Origin& a, const Origin& b) { return rank(a) < rank(b); });
+}
+
+// A broken rule gets the line of the key it is about, where the user gave that key.
+[[noreturn]] void report(const SpecReader& reader, const Broken& broken) {
+  std::string where = reader.path;
+  for (const Origin& origin : reader.origins) {
+    const bool given = origin.from.starts_with(reader.path + ":") || origin.from == "--set";
+    if (given && (origin.key == broken.key || origin.key == "strategy." + broken.key)) where = origin.from;
+  }
+  throw Error(fmt::format("{}: {}", where, broken.what));
+}
+
+}  // namespace
+
+Software read_software(SpecReader& reader, const SpecNode* node) {
+  std::vector<std::string_view> known{"profile"};
+  for (const SoftwareKey& key : software_keys()) known.push_back(key.name);
+  const SpecSection section(reader, node, "software", known, "profile");
+  std::string profile = "megatron-core";
+  section.take("profile", profile);
+  const SpecNode* given = section.find("profile");
+  Software software =
+      given ? section.located(*given, "profile", [&] { return find_software(profile); }) : find_software(profile);
+  for (const SoftwareKey& key : software_keys()) {
+    std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
+  }
+  return software;
+}
+
+Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  SpecReader reader{path, {}};
+  SpecNode root = parse_tree(text, path);
+  rename_aliases(reader, root);
+  for (const std::string& option : overrides) apply_override(root, option);
+  const SpecSection top(reader, &root, "", kTopKeys);
+  Spec spec;
+  spec.name = std::filesystem::path(path).stem().string();
+  spec.model = read_model(reader, top.find("model"));
+  if (!top.take("sequence", spec.sequence)) throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
+  spec.software = read_software(reader, top.find("software"));
+  spec.cluster = read_cluster(reader, top.find("cluster"));
+  read_strategy(reader, top.find("strategy"), top.find("gpus"), spec);
+  top.take("steps", spec.steps);
+  std::int64_t seed = 0;
+  top.take("seed", seed);
+  spec.seed = static_cast<std::uint64_t>(seed);
+  if (const Broken broken = first_broken(spec); !broken.what.empty()) report(reader, broken);
+  spec.origins = std::move(reader.origins);
+  sort_origins(spec.origins);
+  return spec;
+}
+
+Spec load_spec(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_spec(read_file(path, kMostSpecBytes), path, overrides);
+}
+
+void check(const Spec& spec) {
+  if (const Broken broken = first_broken(spec); !broken.what.empty()) throw Error(broken.what);
+}
+
+}  // namespace orrery

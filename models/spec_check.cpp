@@ -1,0 +1,366 @@
+// The rules that a spec must obey before anything is planned (contract, "How the degrees interact"). Each says which
+// one is broken, in the user's words. What a feature can not yet do is the planner's to refuse.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "models/names.h"
+#include "models/spec_reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kMostRanks = 10'000'000;
+constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
+                                            "by_parameters"};
+
+struct Range {
+  const char* key;
+  std::int64_t value;
+  std::int64_t least;
+  std::int64_t most;
+};
+
+struct Real {
+  const char* key;
+  double value;
+  double least;
+};
+
+template <class... Values>
+Broken broken(std::string key, fmt::format_string<Values...> format, Values&&... values) {
+  return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
+}
+
+Broken in_range(std::initializer_list<Range> ranges) {
+  for (const Range& r : ranges) {
+    if (r.value < r.least || r.value > r.most) {
+      return broken(r.key, "{}: {} is not between {} and {}", r.key, r.value, r.least, r.most);
+    }
+  }
+  return {};
+}
+
+Broken at_least(std::initializer_list<Real> reals) {
+  for (const Real& r : reals) {
+    if (!(r.value >= r.least && std::isfinite(r.value))) {
+      return broken(r.key, "{}: {} is not a number of at least {}", r.key, r.value, r.least);
+    }
+  }
+  return {};
+}
+
+// Divisor must divide value: "tensor: 16 does not divide heads: 40".
+Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
+  if (value % divisor == 0) return {};
+  return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
+}
+
+// The first of several rules that is broken; each is only looked at when the ones before it hold.
+template <class... Rules>
+Broken first_of(const Spec& spec, Rules... rules) {
+  Broken found;
+  ((found.what.empty() ? void(found = rules(spec)) : void()), ...);
+  return found;
+}
+
+Broken model_rules(const Spec& spec) {
+  const Model& m = spec.model;
+  if (const std::string rule = broken_rule(m); !rule.empty()) {
+    return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
+  }
+  if (Broken b = in_range({{"sequence", spec.sequence, 1, 1'000'000'000}}); !b.what.empty()) return b;
+  if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
+    return broken("sequence", "sequence: {} is longer than the model's {} learned positions", spec.sequence,
+                  m.max_positions);
+  }
+  return {};
+}
+
+Broken cluster_rules(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  Broken b = in_range({{"cluster.nodes", c.nodes, 1, kMostRanks},
+                       {"cluster.gpus_per_node", c.gpus_per_node, 1, kMostRanks},
+                       {"cluster.nics", c.nics, 0, 1024},
+                       {"cluster.nvlink_domain", c.nvlink_domain, 0, kMostRanks},
+                       {"cluster.pcie.gpus_per_switch", c.gpus_per_pcie_switch, 1, 1024},
+                       {"cluster.pcie.nics_per_switch", c.nics_per_pcie_switch, 1, 1024},
+                       {"cluster.oversubscription.above_gpus", c.oversubscribed_above_gpus, 0, kMostRanks}});
+  if (b.what.empty()) {
+    b = at_least({{"cluster.nic_Gbps", c.nic_Gbps, 0},
+                  {"cluster.power_kW", c.power_kW, 0},
+                  {"cluster.oversubscription.ratio", c.oversubscription, 1}});
+  }
+  if (b.what.empty() && c.host) b = at_least({{"cluster.host.dram_GBps", c.host->dram_GBps, 0}});
+  if (b.what.empty() && c.nvme) {
+    b = at_least(
+        {{"cluster.nvme.read_GBps", c.nvme->read_GBps, 0}, {"cluster.nvme.write_GBps", c.nvme->write_GBps, 0}});
+  }
+  if (!b.what.empty()) return b;
+  const bool needs_network = spec.gpus > c.gpus_per_node && spec.gpus > c.nvlink_domain;
+  if (needs_network && (c.nics == 0 || c.nic_Gbps <= 0)) {
+    return broken("cluster.nic_Gbps", "cluster.nic_Gbps: missing; {} GPUs are more than a node holds", spec.gpus);
+  }
+  return {};
+}
+
+Broken trouble_rules(const Spec& spec) {
+  for (const Straggler& s : spec.cluster.stragglers) {
+    Broken b = in_range({{"cluster.stragglers", s.rank, 0, spec.gpus - 1}});
+    if (b.what.empty()) b = at_least({{"cluster.stragglers", s.slowdown, 1}});
+    if (!b.what.empty()) return b;
+  }
+  if (!spec.cluster.failures) return {};
+  const Failures& f = *spec.cluster.failures;
+  const Broken b = at_least(
+      {{"cluster.failures.node_mtbf_hours", f.node_mtbf_hours, 0}, {"cluster.failures.restart_s", f.restart_s, 0}});
+  return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
+}
+
+Broken software_rules(const Spec& spec) {
+  const Software& w = spec.software;
+  if (std::find(std::begin(kStageRules), std::end(kStageRules), w.stage_rule) == std::end(kStageRules)) {
+    return broken("software.stage_rule", "software.stage_rule: {}", unknown_name("rule", w.stage_rule, kStageRules));
+  }
+  const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000}});
+  if (!b.what.empty()) return b;
+  return at_least({{"software.launch_us", w.launch_us, 0},
+                   {"software.collective_launch_us", w.collective_launch_us, 0},
+                   {"software.layer_us", w.layer_us, 0},
+                   {"software.micro_batch_us", w.micro_batch_us, 0},
+                   {"software.step_us", w.step_us, 0},
+                   {"software.context_MiB", w.context_MiB, 0},
+                   {"software.workspace_MiB", w.workspace_MiB, 0}});
+}
+
+Broken range_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  Broken b = in_range({{"steps", spec.steps, 1, 1'000'000},
+                       {"gpus", spec.gpus, 1, kMostRanks},
+                       {"tensor", s.tensor, 1, kMostRanks},
+                       {"tensor_depth", s.tensor_depth, 1, kMostRanks},
+                       {"pipeline", s.pipeline, 1, kMostRanks},
+                       {"virtual_stages", s.virtual_stages, 1, 100'000},
+                       {"context", s.context, 1, kMostRanks},
+                       {"context_ring", s.context_ring, 1, kMostRanks},
+                       {"context_ulysses", s.context_ulysses, 1, kMostRanks},
+                       {"expert", s.expert, 1, kMostRanks},
+                       {"expert_tensor", s.expert_tensor, 1, kMostRanks},
+                       {"data", s.data, 1, kMostRanks},
+                       {"shard_group", s.shard_group, 0, kMostRanks},
+                       {"prefetch_units", s.prefetch_units, 0, 100'000},
+                       {"units_in_flight", s.units_in_flight, 1, 100'000},
+                       {"micro_batch", s.micro_batch, 1, 1'000'000},
+                       {"global_batch", s.global_batch, 1, 1'000'000'000},
+                       {"recompute_layers", s.recompute.layers.value_or(0), 0, spec.model.layers},
+                       {"offload.tiling", s.offload.tiling, 1, 1'000'000},
+                       {"offload.activations.layers", s.offload.activation_layers.value_or(0), 0, spec.model.layers}});
+  if (!b.what.empty()) return b;
+  return at_least({{"bucket_MiB", s.bucket_MiB, 0}, {"clip", s.clip, 0}});
+}
+
+Broken gpu_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t inner = s.tensor * s.pipeline;
+  if (inner > kMostRanks || inner * s.context > kMostRanks || inner * s.context * s.data > kMostRanks) {
+    return broken("data", "data: tensor * pipeline * context * data is above {}", kMostRanks);
+  }
+  if (s.gpus() != spec.gpus) {
+    return broken("gpus", "gpus: {} is not tensor * pipeline * context * data = {} * {} * {} * {} = {}", spec.gpus,
+                  s.tensor, s.pipeline, s.context, s.data, s.gpus());
+  }
+  if (spec.gpus > gpus_of(spec.cluster)) {
+    return broken("gpus", "gpus: {} are more than the cluster's {} (nodes: {} of {})", spec.gpus, gpus_of(spec.cluster),
+                  spec.cluster.nodes, spec.cluster.gpus_per_node);
+  }
+  return {};
+}
+
+// The side of the square or cube that a grid of tensor ranks makes; 0 if it makes none.
+std::int64_t grid_side(const Strategy& s) {
+  const bool cube = s.tensor_kind == "3d";
+  const std::int64_t depth = s.tensor_kind == "2.5d" ? s.tensor_depth : 1;
+  for (std::int64_t q = 1; q * q <= s.tensor; ++q) {
+    if (q * q * (cube ? q : depth) == s.tensor) return q;
+  }
+  return 0;
+}
+
+Broken tensor_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  if (s.tensor_kind != "1d") {
+    const std::int64_t side = grid_side(s);
+    if (side == 0)
+      return broken("tensor", "tensor: {} makes no {} grid (q*q, q*q*tensor_depth, q*q*q)", s.tensor, s.tensor_kind);
+    if (m.heads % side != 0) return broken("tensor", "tensor: its side {} does not divide heads: {}", side, m.heads);
+    return {};
+  }
+  Broken b = divides("tensor", s.tensor, "heads", m.heads);
+  if (b.what.empty()) b = divides("tensor", s.tensor, "feed_forward", m.feed_forward);
+  if (b.what.empty() && !m.mla && m.kv_heads % s.tensor != 0 && s.tensor % m.kv_heads != 0) {
+    b = broken("tensor", "tensor: {} and kv_heads: {}: neither divides the other", s.tensor, m.kv_heads);
+  }
+  return b;
+}
+
+Broken sequence_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  Broken b = divides("context", s.context, "sequence", spec.sequence);
+  if (b.what.empty() && s.sequence_parallel) {
+    b = divides("tensor", s.tensor, "sequence / context", spec.sequence / s.context);
+    if (!b.what.empty()) b.what += "; sequence_parallel needs it";
+  }
+  if (!b.what.empty()) return b;
+  if (s.context_ring * s.context_ulysses != s.context && s.context_kind != "allgather") {
+    return broken("context", "context: {} is not ring * ulysses = {} * {}", s.context, s.context_ring,
+                  s.context_ulysses);
+  }
+  if (s.context_ulysses > 1 && (spec.model.heads / s.tensor) % s.context_ulysses != 0) {
+    return broken("context", "context: ulysses {} does not divide heads / tensor: {}", s.context_ulysses,
+                  spec.model.heads / s.tensor);
+  }
+  return {};
+}
+
+Broken stage_layer_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t stages = s.pipeline * s.virtual_stages;
+  const auto given = static_cast<std::int64_t>(s.stage_layers.size());
+  if (given != stages) {
+    return broken("stage_layers", "stage_layers: {} entries, but pipeline * virtual_stages = {}", given, stages);
+  }
+  std::int64_t sum = 0;
+  for (std::int64_t layers : s.stage_layers) {
+    if (layers < 0 || layers > spec.model.layers)
+      return broken("stage_layers", "stage_layers: {} is not between 0 and layers: {}", layers, spec.model.layers);
+    sum += layers;
+  }
+  if (sum != spec.model.layers)
+    return broken("stage_layers", "stage_layers: they sum to {}, not to layers: {}", sum, spec.model.layers);
+  return {};
+}
+
+// Embedding and head can each have a stage of their own, hence the 2.
+Broken pipeline_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (!s.stage_layers.empty()) {
+    if (Broken b = stage_layer_rules(spec); !b.what.empty()) return b;
+  } else if (spec.model.layers + 2 < s.pipeline * s.virtual_stages) {
+    return broken("pipeline",
+                  "pipeline: {} * virtual_stages: {} are more stages than layers: {} (and embedding and head)",
+                  s.pipeline, s.virtual_stages, spec.model.layers);
+  }
+  if (s.virtual_stages > 1 && s.schedule == "1f1b") {
+    return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. interleaved; 1f1b has one",
+                  s.virtual_stages);
+  }
+  if (s.schedule == "interleaved" && s.pipeline > 1 && s.virtual_stages < 2) {
+    return broken("schedule", "schedule: interleaved needs virtual_stages of at least 2");
+  }
+  return {};
+}
+
+Broken batch_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.global_batch % (s.micro_batch * s.data) != 0) {
+    return broken("global_batch", "global_batch: {} is not a multiple of micro_batch * data: {} * {} = {}",
+                  s.global_batch, s.micro_batch, s.data, s.micro_batch * s.data);
+  }
+  const bool whole_rounds = s.schedule == "interleaved" && !spec.software.uneven_interleaving;
+  if (whole_rounds && s.micro_batches() % s.pipeline != 0) {
+    return broken("global_batch",
+                  "schedule: interleaved needs micro-batches in multiples of pipeline: {}; global_batch: {} gives {}",
+                  s.pipeline, s.global_batch, s.micro_batches());
+  }
+  return {};
+}
+
+Broken expert_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (!spec.model.moe) {
+    if (s.expert > 1) return broken("expert", "expert: {} needs a model with experts (model.moe)", s.expert);
+    if (s.expert_tensor > 1)
+      return broken("expert_tensor", "expert_tensor: {} needs a model with experts", s.expert_tensor);
+    return {};
+  }
+  const Moe& moe = *spec.model.moe;
+  Broken b = divides("expert", s.expert, "experts", moe.experts);
+  if (b.what.empty()) b = divides("expert_tensor", s.expert_tensor, "moe.feed_forward", moe.feed_forward);
+  if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
+  if (!b.what.empty()) return b;
+  const std::int64_t ranks = s.tensor * s.context * s.data;
+  if (s.expert > ranks || s.expert_tensor > ranks || ranks % (s.expert * s.expert_tensor) != 0) {
+    return broken("expert", "expert_tensor: {} * expert: {} does not divide tensor * context * data: {}{}",
+                  s.expert_tensor, s.expert, ranks, s.expert_tensor > 1 ? "; try expert_tensor: 1" : "");
+  }
+  return {};
+}
+
+Broken sharding_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.sharding == Sharding::hsdp) {
+    if (Broken b = in_range({{"shard_group", s.shard_group, 1, kMostRanks}}); !b.what.empty()) return b;
+    return divides("shard_group", s.shard_group, "data * context", s.data * s.context);
+  }
+  if (s.shard_group != 0) {
+    return broken("shard_group", "shard_group: only sharding: hsdp has groups, not {}", name_of(s.sharding));
+  }
+  if (s.sharding == Sharding::data_parallel && spec.gpus > spec.cluster.gpus_per_node) {
+    return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more", spec.gpus);
+  }
+  if (s.parameter_server && s.sharding != Sharding::parameter_server) {
+    return broken("parameter_server", "parameter_server: needs sharding: parameter-server, not {}",
+                  name_of(s.sharding));
+  }
+  if (!s.parameter_server) return {};
+  const ParameterServer& p = *s.parameter_server;
+  return in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
+                   {"parameter_server.staleness", p.staleness, 0, 1'000'000},
+                   {"parameter_server.replicas", p.replicas, 1, p.servers},
+                   {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
+}
+
+Broken precision_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Gpu& gpu = spec.cluster.gpu;
+  const bool micro_scaled = s.precision == Precision::mxfp8 || s.precision == Precision::nvfp4;
+  if (micro_scaled && gpu.compute_capability > 0 && gpu.compute_capability < 100) {
+    return broken("precision", "precision: {} needs Blackwell; {} has none", name_of(s.precision), gpu.id);
+  }
+  try {
+    if (!gpu.tflops.empty()) static_cast<void>(peak_flops(gpu, s.precision));
+  } catch (const Error& e) {
+    return broken("precision", "precision: {}", e.what());
+  }
+  const Precision g = s.gradient_precision;
+  if (g != Precision::fp32 && g != Precision::fp16 && g != Precision::bf16) {
+    return broken("gradient_precision", "gradient_precision: {} is none of fp32, fp16, bf16", name_of(g));
+  }
+  return {};
+}
+
+Broken rank_order_rules(const Spec& spec) {
+  const std::string& order = spec.strategy.rank_order;
+  std::vector<std::string_view> rest{"tp", "cp", "dp", "pp", "ep"};
+  for (std::size_t start = 0; start <= order.size();) {
+    const std::size_t end = std::min(order.find('-', start), order.size());
+    const auto found = std::find(rest.begin(), rest.end(), std::string_view(order).substr(start, end - start));
+    if (found == rest.end())
+      return broken("rank_order", "rank_order: {} is not tp, cp, dp, pp and perhaps ep, each once, joined by -", order);
+    rest.erase(found);
+    start = end + 1;
+  }
+  const bool complete = rest.empty() || (rest.size() == 1 && rest.front() == "ep");
+  return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", order, rest.front());
+}
+
+}  // namespace
+
+Broken first_broken(const Spec& spec) {
+  return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
+                  sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules, precision_rules,
+                  rank_order_rules);
+}
+
+}  // namespace orrery

@@ -1,0 +1,303 @@
+#include <algorithm>
+
+#include "models/names.h"
+#include "models/spec_reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
+constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
+constexpr Named<OptimizerKind> kOptimizers[] = {
+    {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
+// Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
+constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
+                                                    {"selective", &Recompute::attention},
+                                                    {"attention", &Recompute::attention},
+                                                    {"norm", &Recompute::norm},
+                                                    {"mlp", &Recompute::mlp},
+                                                    {"activation", &Recompute::activation},
+                                                    {"moe", &Recompute::moe},
+                                                    {"moe_activation", &Recompute::moe_activation},
+                                                    {"mla_up_proj", &Recompute::mla_up_proj}};
+
+constexpr std::string_view kStrategyKeys[] = {"tensor",
+                                              "tensor_kind",
+                                              "tensor_depth",
+                                              "sequence_parallel",
+                                              "pipeline",
+                                              "virtual_stages",
+                                              "schedule",
+                                              "stage_layers",
+                                              "context",
+                                              "context_kind",
+                                              "expert",
+                                              "expert_tensor",
+                                              "data",
+                                              "rank_order",
+                                              "sharding",
+                                              "shard_group",
+                                              "parameter_server",
+                                              "bucket_MiB",
+                                              "prefetch_units",
+                                              "units_in_flight",
+                                              "micro_batch",
+                                              "global_batch",
+                                              "precision",
+                                              "gradient_precision",
+                                              "optimizer",
+                                              "clip",
+                                              "recompute",
+                                              "recompute_layers",
+                                              "partition_activations",
+                                              "attention",
+                                              "overlap",
+                                              "offload"};
+constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
+constexpr std::string_view kSchedules[] = {
+    "naive", "gpipe", "1f1b",   "interleaved", "dapple",  "pipedream", "pipedream-2bw", "zb-h1",      "zb-h2", "zb-1p",
+    "zb-2p", "zb-v",  "v-half", "v-min",       "chimera", "dualpipe",  "dualpipev",     "vocab-1f1b", "bpipe"};
+constexpr std::string_view kScheduleKeys[] = {"file"};
+constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
+constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
+constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
+constexpr std::string_view kServerModes[] = {"sync", "async", "bounded"};
+constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
+constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor", "pipeline"};
+constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
+constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update"};
+constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
+
+constexpr std::int64_t kMostRanks = 10'000'000;
+
+std::string_view precision_name(Precision p) { return name_of(p); }
+
+// A degree, checked at once because others are derived from it by division.
+void take_degree(const SpecSection& section, std::string_view key, std::int64_t& value,
+                 std::string_view otherwise = "default") {
+  const SpecNode* node = section.find(key);
+  section.take(key, value, otherwise);
+  if (node != nullptr && (value < 1 || value > kMostRanks)) {
+    section.reader().fail(*node, section.name(key), fmt::format("{} is not between 1 and {}", value, kMostRanks));
+  }
+}
+
+void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
+  const bool habit = !software.schedule.empty();
+  s.schedule = habit ? software.schedule : s.virtual_stages > 1 ? "interleaved" : "1f1b";
+  const SpecNode* node = section.find("schedule");
+  if (node != nullptr && node->kind == SpecNode::Kind::map) {
+    const SpecSection file(section.reader(), node, "strategy.schedule", kScheduleKeys);
+    file.take("file", s.schedule_file);
+    s.schedule = "file";
+    s.schedule_file = beside(section.reader().path, s.schedule_file);
+    return;
+  }
+  section.take_word("schedule", s.schedule, kSchedules, habit ? "profile " + software.name : "default");
+}
+
+void read_context(const SpecSection& section, Strategy& s) {
+  const SpecNode* node = section.find("context_kind");
+  if (node != nullptr && node->kind == SpecNode::Kind::map) {
+    const SpecSection mixed(section.reader(), node, "strategy.context_kind", kContextKeys);
+    take_degree(mixed, "ring", s.context_ring);
+    take_degree(mixed, "ulysses", s.context_ulysses);
+    s.context_kind = "mixed";
+    return;
+  }
+  section.take_word("context_kind", s.context_kind, kContextKinds);
+  (s.context_kind == "ulysses" ? s.context_ulysses : s.context_ring) = s.context;
+}
+
+// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out.
+void read_data(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
+  Strategy& s = spec.strategy;
+  SpecReader& reader = section.reader();
+  const std::int64_t inner = s.tensor * s.pipeline * s.context;
+  if (inner > kMostRanks)
+    throw Error(fmt::format("{}: strategy: tensor * pipeline * context is above {}", reader.path, kMostRanks));
+  std::string from = "tensor * pipeline * context * data";
+  if (gpus != nullptr) {
+    convert(reader, *gpus, "gpus", spec.gpus);
+    if (spec.gpus < 1 || spec.gpus > kMostRanks)
+      reader.fail(*gpus, "gpus", fmt::format("{} is not between 1 and {}", spec.gpus, kMostRanks));
+    from = reader.where(*gpus);
+  } else if (section.find("data") == nullptr && gpus_of(spec.cluster) > 0) {
+    spec.gpus = gpus_of(spec.cluster);
+    from = "all of the cluster";
+  }
+  if (spec.gpus % inner != 0 && section.find("data") == nullptr) {
+    throw Error(fmt::format("{}: gpus: {} is not a multiple of tensor * pipeline * context: {}",
+                            gpus ? from : reader.path, spec.gpus, inner));
+  }
+  s.data = std::max<std::int64_t>(1, spec.gpus / inner);
+  take_degree(section, "data", s.data, "gpus / (tensor * pipeline * context)");
+  if (spec.gpus == 0) spec.gpus = inner * s.data;
+  if (spec.cluster.gpus_per_node == 0) spec.cluster.gpus_per_node = static_cast<int>(std::min(spec.gpus, kMostRanks));
+  reader.origins.push_back({"gpus", to_text(spec.gpus), from});
+}
+
+void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
+  Strategy& s = spec.strategy;
+  const Software& software = spec.software;
+  const std::string profile = "profile " + software.name;
+  take_degree(section, "tensor", s.tensor);
+  section.take_word("tensor_kind", s.tensor_kind, kTensorKinds);
+  take_degree(section, "tensor_depth", s.tensor_depth);
+  s.sequence_parallel = s.tensor > 1 && software.sequence_parallel;
+  section.take("sequence_parallel", s.sequence_parallel, s.tensor > 1 ? profile : "tensor > 1");
+  take_degree(section, "pipeline", s.pipeline);
+  take_degree(section, "virtual_stages", s.virtual_stages);
+  read_schedule(section, s, software);
+  section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
+  take_degree(section, "context", s.context);
+  read_context(section, s);
+  take_degree(section, "expert", s.expert);
+  const bool follows = software.expert_tensor_is_tensor && spec.model.moe;
+  if (follows) s.expert_tensor = s.tensor;
+  take_degree(section, "expert_tensor", s.expert_tensor, follows ? profile : "default");
+  read_data(section, gpus, spec);
+  s.rank_order = software.rank_order;
+  section.take("rank_order", s.rank_order, profile);
+}
+
+void read_server(const SpecSection& section, Strategy& s) {
+  const SpecNode* node = section.find("parameter_server");
+  if (node == nullptr && s.sharding != Sharding::parameter_server) return;
+  ParameterServer& server = s.parameter_server.emplace();
+  const SpecSection map(section.reader(), node, "strategy.parameter_server", kServerKeys);
+  map.take("servers", server.servers);
+  map.take("colocated", server.colocated);
+  map.take_word("mode", server.mode, kServerModes);
+  map.take("staleness", server.staleness);
+  map.take("replicas", server.replicas);
+  map.take("snapshot_every", server.snapshot_every);
+}
+
+// FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
+void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
+  const std::string profile = "profile " + spec.software.name;
+  section.take_named(
+      "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
+  if (s.sharding == Sharding::hsdp) {
+    s.shard_group = std::clamp<std::int64_t>(spec.cluster.gpus_per_node / s.tensor, 1, s.data * s.context);
+  }
+  section.take("shard_group", s.shard_group, s.sharding == Sharding::hsdp ? "data ranks of a node" : "all of them");
+  read_server(section, s);
+  s.bucket_MiB = spec.software.bucket_MiB;
+  section.take("bucket_MiB", s.bucket_MiB, profile);
+  section.take("prefetch_units", s.prefetch_units);
+  section.take("units_in_flight", s.units_in_flight);
+}
+
+Precision gradient_habit(const Software& software, Precision p) {
+  if (software.gradient_precision != "precision") return find_precision(software.gradient_precision);
+  if (storage_bytes(p) == 4) return Precision::fp32;
+  return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
+}
+
+Bytes state_bytes(std::string_view name) { return storage_bytes(find_precision(name)); }
+
+void read_optimizer(const SpecSection& section, Strategy& s) {
+  const SpecSection map(section.reader(), section.find("optimizer"), "strategy.optimizer", kOptimizerKeys, "name");
+  const auto kind = [](std::string_view word) { return find_named(kOptimizers, "optimizer", word); };
+  const auto kind_name = [](OptimizerKind k) { return name_in(kOptimizers, k); };
+  const auto width = [](Bytes bytes) { return bytes == 4 ? "fp32" : "bf16"; };
+  map.take_named("name", s.optimizer.kind, kind, kind_name, "default");
+  map.take_named("master", s.optimizer.master_bytes, state_bytes, width, "default");
+  map.take_named("moments", s.optimizer.moment_bytes, state_bytes, width, "default");
+  section.take("clip", s.clip);
+}
+
+void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
+  section.take("micro_batch", s.micro_batch);
+  if (s.micro_batch < 1 || s.micro_batch > 1'000'000) {
+    section.reader().fail(*section.find("micro_batch"), "strategy.micro_batch",
+                          fmt::format("{} is not between 1 and 1000000", s.micro_batch));
+  }
+  s.global_batch = s.micro_batch * s.data;
+  section.take("global_batch", s.global_batch, "micro_batch * data");
+  section.take_named("precision", s.precision, find_precision, precision_name, "default");
+  s.gradient_precision = gradient_habit(spec.software, s.precision);
+  section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
+                     "profile " + spec.software.name);
+  read_optimizer(section, s);
+}
+
+void read_recompute(const SpecSection& section, Strategy& s) {
+  const SpecNode* node = section.find("recompute");
+  std::string text = "none";
+  if (node != nullptr) {
+    const bool single = node->kind == SpecNode::Kind::scalar;
+    text.clear();
+    for (const SpecNode& item : single ? std::vector<SpecNode>{*node} : node->items) {
+      std::string word;
+      convert(section.reader(), item, "strategy.recompute", word);
+      text += (text.empty() ? "" : ", ") + word;
+      if (word == "none" && single) continue;
+      const auto find = [&] { return find_named(kRecomputed, "part", word); };
+      s.recompute.*section.located(item, "recompute", find) = true;
+    }
+  }
+  section.record("recompute", text, node, "default");
+  section.take("recompute_layers", s.recompute.layers);
+  section.take("partition_activations", s.partition_activations);
+}
+
+void read_attention(const SpecSection& section, const Software& software, Strategy& s) {
+  const auto find = [](std::string_view word) { return find_named(kAttentions, "attention", word); };
+  s.attention = find(software.attention);
+  section.take_named(
+      "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
+}
+
+void read_overlap(const SpecSection& section, const Software& software, Strategy& s) {
+  const std::string profile = "profile " + software.name;
+  const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
+  Overlap& o = s.overlap;
+  o.gradient_reduce = software.overlap_gradient_reduce && (s.sharding == Sharding::none || software.overlap_sharded);
+  o.parameter_gather = software.overlap_parameter_gather;
+  o.pipeline = software.overlap_pipeline;
+  map.take("gradient_reduce", o.gradient_reduce, profile);
+  map.take("parameter_gather", o.parameter_gather, profile);
+  map.take("tensor", o.tensor);
+  map.take("pipeline", o.pipeline, profile);
+}
+
+void take_device(const SpecSection& section, std::string_view key, Device& device) {
+  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
+  section.take_named(
+      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
+}
+
+void read_offload(const SpecSection& section, Offload& o) {
+  SpecReader& reader = section.reader();
+  const SpecSection map(reader, section.find("offload"), "strategy.offload", kOffloadKeys);
+  const SpecSection optimizer(reader, map.find("optimizer"), "strategy.offload.optimizer", kOffloadedOptimizerKeys,
+                              "device");
+  take_device(optimizer, "device", o.optimizer);
+  optimizer.take("delayed_update", o.delayed_update);
+  take_device(map, "parameters", o.parameters);
+  take_device(map, "gradients", o.gradients);
+  const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",
+                                kOffloadedActivationKeys, "device");
+  take_device(activations, "device", o.activations);
+  activations.take("layers", o.activation_layers);
+  map.take("tiling", o.tiling);
+}
+
+}  // namespace
+
+void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
+  const SpecSection section(reader, node, "strategy", kStrategyKeys);
+  Strategy& s = spec.strategy;
+  read_degrees(section, gpus, spec);
+  read_sharding(section, spec, s);
+  read_batch(section, spec, s);
+  read_recompute(section, s);
+  read_attention(section, spec.software, s);
+  read_overlap(section, spec.software, s);
+  read_offload(section, s.offload);
+}
+
+}  // namespace orrery
