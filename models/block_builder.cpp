@@ -17,7 +17,7 @@ bool uses(const Op& op, Scope scope, std::uint16_t slot) {
 
 }  // namespace
 
-BlockBuilder::BlockBuilder(std::string name, Precision precision, Scope weights, Id weight_slot, Scope gradients,
+BlockBuilder::BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot, Scope gradients,
                            Id gradient_slot)
     : precision_(precision),
       weights_(weights),
@@ -25,6 +25,7 @@ BlockBuilder::BlockBuilder(std::string name, Precision precision, Scope weights,
       weight_slot_(weight_slot),
       gradient_slot_(gradient_slot) {
   block_.name = std::move(name);
+  block_.role = role;
   block_.slots = {{"input", 0}, {"output gradient", 0}};
 }
 

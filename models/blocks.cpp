@@ -19,7 +19,7 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "embedding");
+  LayerBuilder b(c, "embedding", BlockRole::embedding);
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
@@ -43,7 +43,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
   const Model& m = c.spec.model;
-  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer");
+  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   const Bytes boundary = c.local_rows * m.hidden * c.width;
   const auto x = b.tape.input(boundary);
@@ -63,7 +63,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
 }
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "final norm");
+  LayerBuilder b(c, "final norm", BlockRole::final_norm);
   const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
   b.tape.input(boundary);
   b.tape.output_gradient(boundary);
@@ -71,7 +71,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 Block output_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "output");
+  LayerBuilder b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
   const auto logits =
       b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);
@@ -81,7 +81,7 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
-  LayerBuilder b(c, "receive");
+  LayerBuilder b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
   b.tape.emit("receive activation", Transfer{false, -1, bytes}, {.writes = {x}}, LaneKind::receive_previous);
@@ -93,7 +93,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
-  LayerBuilder b(c, "send");
+  LayerBuilder b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   b.tape.emit("send activation", Transfer{true, 1, bytes}, {.reads = {x}}, LaneKind::send_next);
   b.tape.on_backward([&b, x, bytes] {

@@ -25,8 +25,8 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row) {
   return row.shards_gradients && (row.shards_parameters || !spec.software.keep_gradients_whole);
 }
 
-LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name)
-    : tape(name, context.spec.strategy.precision, weight_scope(context.sharding),
+LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)
+    : tape(name, role, context.spec.strategy.precision, weight_scope(context.sharding),
            context.sharding.shards_parameters ? static_cast<Id>(kGathered) : static_cast<Id>(kParameters),
            gradient_scope(context),
            gradient_scope(context) == Scope::unit ? static_cast<Id>(kUnitGradient) : static_cast<Id>(kGradients)),

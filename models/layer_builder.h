@@ -15,7 +15,7 @@ class LayerBuilder {
  public:
   using Id = BlockBuilder::Id;
 
-  LayerBuilder(const BlockContext& context, const std::string& name);
+  LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role);
 
   Id activation(const std::string& name, std::int64_t row_count, std::int64_t columns);
 

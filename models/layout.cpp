@@ -64,7 +64,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
     const std::int64_t elements = block.parameter_elements;
-    const bool tied = spec_.model.tied_embeddings && block.name == "output" && chunk.entries.front().layer == -1 &&
+    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output && chunk.entries.front().layer == -1 &&
                       !chunk.entries.front().transfer;
     if (tied) {
       entry.owns = false;
@@ -80,6 +80,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
       const Bytes shard_bytes = row_.fp32_shards ? shard(elements) * context_.width : 0;
       const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
       plan_.blocks.push_back({.name = "unit",
+                              .role = BlockRole::unit,
                               .slots = {{"gathered parameters", row_.shards_parameters ? elements * context_.width : 0,
                                          Category::parameters},
                                         {"cast shard", shard_bytes, Category::buffers},
@@ -102,6 +103,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const bool master = width < o.master_bytes && !row_.fp32_shards;
   Block block;
   block.name = "state";
+  block.role = BlockRole::state;
   block.slots.resize(kStateSlots);
   block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
   block.slots[kParameterShard] = {

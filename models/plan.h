@@ -89,10 +89,14 @@ struct LocalParameter {
   bool replicated = false;       // the same on all ranks of the tensor group
 };
 
+// What a block stands for.
+enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit };
+
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and the
 // buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
 struct Block {
   std::string name;
+  BlockRole role = BlockRole::layer;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
   std::vector<LocalParameter> parameters;

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/cluster.h"
+#include "models/units.h"
+
+namespace orrery {
+
+// A tile that matrix-product kernels of a GPU work in, and what part of a multiprocessor's peak they reach inside it.
+struct Tile {
+  std::int64_t rows = 128, columns = 128;
+  double efficiency = 0.8;
+};
+
+// How long kernels of one kind of GPU take: the constants of the formulas in sim/kernel_time.cpp. From models/data/profiles
+// (by GPU, else by architecture), each with its source there, or from a file that `orrery calibrate` measured. It knows
+// no shapes.
+struct Profile {
+  std::string name;
+  std::string hash;  // of the file's text
+
+  struct {
+    std::vector<Tile> tiles;
+    double prologue_us = 0;       // filling the pipeline of a tile, per wave
+    double smoothing = 0;         // 0: the last wave costs a whole one; 1: only its share
+    double batched_fraction = 1;  // of the same rate, for batched products of unfused attention
+  } gemm;
+
+  struct {
+    double start_us = 0;
+    double forward_fraction = 0;   // of the 16-bit peak, on the flops that a causal mask leaves, head_dim 128
+    double backward_fraction = 0;
+    double head_64_factor = 1;     // of that rate for heads of 64 and less
+  } attention;
+
+  struct {
+    double fraction = 0;  // of the nominal bandwidth, for long streams
+    double start_us = 0;  // of every memory-bound kernel
+  } memory;
+
+  double kernel_gap_us = 0;           // between two kernels of a stream
+  double vector_fraction = 0.5;       // of the fp32 peak, for kernels that compute outside tensor cores
+  double contention = 0;              // further slow-down of compute per transfer's share of multiprocessors
+};
+
+// The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
+Profile find_profile(const Gpu& gpu);
+Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
+
+}  // namespace orrery

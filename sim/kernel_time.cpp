@@ -1,0 +1,76 @@
+#include "sim/kernel_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace orrery {
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+bool linear(Gemm::Role role) { return role != Gemm::Role::scores && role != Gemm::Role::values; }
+
+Precision storage_precision(Precision p) {
+  return p == Precision::fp8 || p == Precision::mxfp8 || p == Precision::nvfp4 ? Precision::bf16 : p;
+}
+
+struct KernelTime {
+  const Op& op;
+  Bytes width;
+  const Gpu& gpu;
+  const Profile& profile;
+
+  double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
+
+  // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
+  Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak) const {
+    const double tiles = static_cast<double>(ceil_div(g.m, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
+    const double waves = tiles / gpu.sms;
+    const double smooth = profile.gemm.smoothing;
+    const double counted = smooth * std::max(1.0, waves) + (1 - smooth) * std::ceil(waves);
+    const double k = static_cast<double>(ceil_div(g.k, splits));
+    const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
+    double rate = peak / gpu.sms * tile.efficiency;
+    if (g.batch > 1) rate *= profile.gemm.batched_fraction;
+    const double partial = splits == 1 ? 0 : 8.0 * static_cast<double>(splits) * static_cast<double>(g.m * g.n) / bandwidth();
+    return counted * (profile.gemm.prologue_us * kMicro + flops / rate) + partial;
+  }
+
+  Seconds operator()(const Gemm& g) const {
+    const double peak = peak_flops(gpu, linear(g.role) ? op.precision : storage_precision(op.precision));
+    Seconds best = std::numeric_limits<double>::max();
+    for (const Tile& tile : profile.gemm.tiles) {
+      for (const std::int64_t splits : {1, 2, 4, 8}) {
+        if (splits > 1 && g.k < 1024 * splits) break;
+        best = std::min(best, product(g, tile, splits, peak));
+      }
+    }
+    return std::max(best, cost_of(g, width).bytes / bandwidth());
+  }
+
+  Seconds operator()(const FlashAttention& a) const {
+    const double fraction = a.direction == Direction::forward ? profile.attention.forward_fraction : profile.attention.backward_fraction;
+    const double factor = a.head_dim <= 64 ? profile.attention.head_64_factor : 1;
+    const double rate = peak_flops(gpu, storage_precision(op.precision)) * fraction * factor;
+    return profile.attention.start_us * kMicro + cost_of(a, width).flops / rate;
+  }
+
+  Seconds operator()(const Collective&) const { return 0; }
+  Seconds operator()(const Transfer&) const { return 0; }
+
+  template <typename MemoryBound>
+  Seconds operator()(const MemoryBound& work) const {
+    const Cost cost = cost_of(work, width);
+    const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
+    return profile.memory.start_us * kMicro * kernels_of(work) + std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
+  }
+};
+
+}  // namespace
+
+Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile) {
+  return std::visit(KernelTime{op, width, gpu, profile}, op.work);
+}
+
+}  // namespace orrery

@@ -1,0 +1,170 @@
+#include "sim/memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+// Launches that CUDA queues before a launch blocks; so far at most the host runs ahead of the device.
+// (CUDA's per-context channel ring has 1,024 entries.)
+constexpr TaskId kLaunchQueue = 1024;
+constexpr std::size_t kLargest = 6;
+
+// Streams with an allocator pool of their own: FSDP gathers and reduces on its own streams. Other transfers use buffers
+// of the compute stream, which waits for them.
+int stream_of(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::data_gather: return 1;
+    case LaneKind::data_reduce: return 2;
+    case LaneKind::replicate: return 3;
+    default: return 0;
+  }
+}
+
+struct Held {
+  BlockId block = 0;
+  int stream = -1;  // -1: not held
+};
+
+class Replay {
+ public:
+  Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held)
+      : plan_(plan), trace_(trace), options_(options), allocator_({options.capacity, options.expandable_segments}), held_(held) {}
+
+  SlotMemory run(const RankSlot& slot, std::uint32_t index) {
+    if (options_.workspace > 0) {
+      if (const auto block = allocator_.malloc(options_.workspace, 0)) count(Category::workspace, allocator_.size(*block));
+    }
+    for (std::uint32_t f = 0; f < plan_.frames.size(); ++f) {
+      const Frame& frame = plan_.frames[f];
+      if (frame.slot != index || plan_.blocks[frame.block].role != BlockRole::state) continue;
+      const auto& slots = plan_.blocks[frame.block].slots;
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);
+      }
+    }
+    for (step_ = 0; step_ < 2; ++step_) {
+      for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
+      if (step_ == 0) result_.first_step_peak = result_.peak;
+    }
+    result_.peak_reserved = allocator_.stats().reserved.peak;
+    result_.retries = allocator_.stats().retries;
+    name_largest();
+    return result_;
+  }
+
+ private:
+  void visit(const RankSlot& slot, TaskId t) {
+    const Op& op = plan_.op_of(t);
+    if (op.allocates.empty() && op.frees.empty()) return;
+    const Picoseconds offset = step_ * trace_.step_time;
+    const Picoseconds behind = t >= slot.begin + kLaunchQueue ? trace_.spans[t - kLaunchQueue].entered : 0;
+    const Picoseconds now = offset + std::max(trace_.spans[t].issued, behind);
+    const int stream = stream_of(op.lane);
+    for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, now);
+    if (allocated_ > result_.peak) note_peak(t);
+    for (const Operand& o : op.frees) {
+      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, offset + trace_.spans[t].ended);
+    }
+  }
+
+  void take(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds now) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    Held& held = held_[plan_.frames[frame].first_buffer + slot];
+    if (what.bytes == 0 || held.stream >= 0) return;
+    const auto block = allocator_.malloc(what.bytes, stream, now);
+    if (!block) {
+      result_.out_of_memory = true;
+      count(what.category, what.bytes);  // go on as if it fitted, to say how much is missing
+      return;
+    }
+    held = {*block, stream};
+    count(what.category, allocator_.size(*block));
+  }
+
+  void give(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds ended) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    Held& held = held_[plan_.frames[frame].first_buffer + slot];
+    if (what.bytes == 0) return;
+    if (held.stream < 0) {
+      if (result_.out_of_memory) count(what.category, -what.bytes);
+      return;
+    }
+    count(what.category, -allocator_.size(held.block));
+    if (held.stream == stream && stream == 0) allocator_.free(held.block);
+    else allocator_.free_after(held.block, ended);
+    held.stream = -1;
+  }
+
+  void count(Category category, Bytes bytes) {
+    now_[static_cast<std::size_t>(category)] += bytes;
+    allocated_ += bytes;
+  }
+
+  void note_peak(TaskId t) {
+    result_.peak = allocated_;
+    result_.at_peak = now_;
+    result_.peak_task = t;
+    result_.peak_step = step_;
+  }
+
+  void name_largest();
+
+  const Plan& plan_;
+  const Trace& trace_;
+  const MemoryOptions& options_;
+  CachingAllocator allocator_;
+  std::vector<Held>& held_;  // by buffer
+  SlotMemory result_;
+  CategoryBytes now_{};
+  Bytes allocated_ = 0;
+  int step_ = 0;
+};
+
+// What was alive at the peak is found again by counting takes and gives up to it, by name.
+void Replay::name_largest() {
+  if (result_.peak_task == kNone) return;
+  const RankSlot& slot = plan_.slots[plan_.slot_of(result_.peak_task)];
+  std::map<std::uint32_t, bool> alive;  // by buffer
+  std::map<std::string, std::pair<Bytes, int>> by_name;
+  const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
+    bool& is = alive[plan_.frames[frame].first_buffer + s];
+    if (what.bytes == 0 || is == on) return;
+    is = on;
+    auto& [bytes, number] = by_name[what.name];
+    bytes += on ? what.bytes : -what.bytes;
+    number += on ? 1 : -1;
+  };
+  for (TaskId t = slot.begin; t <= result_.peak_task; ++t) {
+    const std::uint32_t frame = plan_.tasks[t].frame;
+    for (const Operand& o : plan_.op_of(t).allocates) count_one(frame_of(plan_, frame, o.scope), o.slot, true);
+    if (t == result_.peak_task) break;
+    for (const Operand& o : plan_.op_of(t).frees) count_one(frame_of(plan_, frame, o.scope), o.slot, false);
+  }
+  std::vector<std::pair<Bytes, std::string>> largest;
+  for (const auto& [name, sum] : by_name) {
+    if (sum.first > 0) largest.emplace_back(sum.first, fmt::format("{} x {}", name, sum.second));
+  }
+  std::sort(largest.rbegin(), largest.rend());
+  for (std::size_t i = 0; i < std::min(kLargest, largest.size()); ++i) {
+    result_.alive.push_back(fmt::format("{:.2f} GiB {}", static_cast<double>(largest[i].first) / 1073741824.0, largest[i].second));
+  }
+}
+
+}  // namespace
+
+std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options) {
+  std::vector<Held> held(plan.buffers);
+  std::vector<SlotMemory> result;
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    result.push_back(Replay(plan, trace, options, held).run(plan.slots[s], s));
+    std::fill(held.begin(), held.end(), Held{});
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/trace.h"
+#include "models/units.h"
+#include "sim/allocator.h"
+
+namespace orrery {
+
+using CategoryBytes = std::array<Bytes, kCategories>;
+
+// What one rank slot's memory does over the first two steps, on the memory clock: a buffer is taken when its first task
+// is issued and returned when its last user is issued, or, on another stream, when that user's event has completed.
+struct SlotMemory {
+  Bytes first_step_peak = 0;  // allocated, up to the end of the first step
+  Bytes peak = 0;             // allocated, all steps
+  Bytes peak_reserved = 0;    // what the caching allocator holds
+  CategoryBytes at_peak{};    // sums to peak
+  TaskId peak_task = kNone;
+  int peak_step = 0;
+  std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
+  std::int64_t retries = 0;        // the allocator had to give cached segments back
+  bool out_of_memory = false;
+};
+
+struct MemoryOptions {
+  Bytes capacity = 0;  // that segments may take
+  Bytes workspace = 0;  // of cuBLAS, taken through the allocator at the first task
+  bool expandable_segments = false;
+};
+
+// Replays every slot's allocations through the caching allocator.
+std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options);
+
+
+}  // namespace orrery

@@ -1,0 +1,140 @@
+#include "sim/price.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/nccl.h"
+#include "sim/kernel_time.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMicro = 1e-6;
+constexpr double kPressureUnit = 65536;
+
+// How the members of a group lie on the nodes, e.g. {8, 8}.
+using Spread = std::vector<int>;
+
+class Pricer {
+ public:
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
+    compute_.reserve(plan.ops.size());
+    for (const Op& op : plan.ops) compute_.push_back(kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile));
+    prices_.notes.resize(plan.ops.size());
+  }
+
+  Prices run() {
+    std::map<std::vector<Spread>, std::uint32_t> rows;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      std::vector<Spread> lie;
+      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
+      lie.push_back({next_is_near(s) ? 1 : 0});
+      const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
+      if (fresh) prices_.timing.rows.push_back(row(lie));
+      prices_.timing.row_of_slot.push_back(it->second);
+    }
+    return std::move(prices_);
+  }
+
+ private:
+  std::int64_t node_of(std::int64_t rank) const { return rank / nccl_node_gpus(spec_.cluster); }
+
+  Spread spread(const GroupTable& table, std::int64_t rank) const {
+    std::map<std::int64_t, int> per_node;
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) ++per_node[node_of(r)];
+    Spread result;
+    for (const auto& [node, members] : per_node) result.push_back(members);
+    return result;
+  }
+
+  // Whether this slot and the next stage's lie on one node: where a send goes.
+  bool next_is_near(std::uint32_t s) const {
+    const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+    const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
+    const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
+    return node_of(group[at]) == node_of(group[(at + 1) % static_cast<std::int64_t>(group.size())]);
+  }
+
+  const NcclModel& model(const Spread& members) {
+    const auto it = models_.find(members);
+    if (it != models_.end()) return it->second;
+    return models_.emplace(members, nccl_model(nccl_topology(spec_.cluster, members))).first->second;
+  }
+
+  std::vector<OpTiming> row(const std::vector<Spread>& lie) {
+    std::vector<OpTiming> result(plan_.ops.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const Op& op = plan_.ops[i];
+      OpTiming& t = result[i];
+      if (const auto* c = std::get_if<Collective>(&op.work)) transfer(i, t, choose(*c, lie));
+      else if (const auto* p = std::get_if<Transfer>(&op.work)) transfer(i, t, send(*p, lie));
+      else t.duration = picoseconds(compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work));
+      t.issue = issue(op);
+    }
+    if (!spec_.software.cuda_graphs) add_host_overheads(result);
+    return result;
+  }
+
+  // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
+  void add_host_overheads(std::vector<OpTiming>& result) const {
+    const Software& s = spec_.software;
+    const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
+      if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicro);
+    };
+    for (const Block& block : plan_.blocks) {
+      const bool layer = block.role == BlockRole::layer;
+      const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
+      const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
+      add(block.forward, (layer ? s.layer_us : 0) + (first ? s.micro_batch_us : 0));
+      add(block.backward, (layer ? s.layer_us : 0) + (last ? s.micro_batch_us : 0));
+    }
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicro);
+    }
+  }
+
+  NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
+    return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
+  }
+
+  // A hop of the pipeline: inside a node or between two, one rank of each.
+  NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
+    const bool near = lie.back().front() == 1;
+    return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
+  }
+
+  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
+    t.duration = picoseconds(choice.seconds);
+    const double sms = spec_.cluster.gpu.sms;
+    const double taken = std::min<double>(choice.channels, sms / 2);
+    t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
+    TransferNote& note = prices_.notes[op];
+    if (!note.link.empty()) return;
+    note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";
+    note.algorithm = choice.algorithm == NcclAlgorithm::point_to_point
+                         ? std::string("send")
+                         : fmt::format("{}/{}", name_of(choice.algorithm), name_of(choice.protocol));
+  }
+
+  Picoseconds issue(const Op& op) const {
+    const Software& s = spec_.software;
+    if (s.cuda_graphs) return 0;
+    const bool moves = std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+    return picoseconds((moves ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
+  }
+
+  const Plan& plan_;
+  const Spec& spec_;
+  const Profile& profile_;
+  std::vector<Seconds> compute_;
+  std::map<Spread, NcclModel> models_;
+  Prices prices_;
+};
+
+}  // namespace
+
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile) { return Pricer(plan, spec, profile).run(); }
+
+}  // namespace orrery

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/profile.h"
+#include "models/spec.h"
+#include "models/trace.h"
+#include "sim/memory.h"
+#include "sim/price.h"
+
+namespace orrery {
+
+// Where a rank's compute lane spends a period: busy with one of the first three, or idle for the reason found by walking
+// back from the task that ended the gap (attribution.h). The order of the contract's time_s.
+enum class TimeKind : std::uint8_t {
+  compute, recompute, exposed_tensor, exposed_context, exposed_expert, exposed_pipeline, exposed_data, offload, optimizer,
+  bubble, imbalance, launch, other
+};
+inline constexpr int kTimeKinds = 13;
+std::string_view name_of(TimeKind k);
+using TimeSplit = std::array<double, kTimeKinds>;  // seconds
+
+// Memory of a class of ranks.
+struct RankMemory {
+  std::string name;         // "stage 0"
+  std::int64_t ranks = 0;
+  SlotMemory memory;
+  Bytes device_peak = 0;    // reserved, context, NCCL's buffers
+  std::string at;           // "B micro-batch 0 layer 79, gradient of mlp up"
+};
+
+struct CommunicationRow {
+  std::string group, op, link, algorithm;
+  std::int64_t count = 0;     // per rank and step, averaged over ranks
+  double bytes_per_gpu = 0;   // that leave one GPU per step
+  double time_s = 0;          // its lane is busy
+  double exposed_s = 0;       // compute waits for it
+};
+
+// What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/1 (shared contract).
+struct Report {
+  std::string source = "simulated";
+  std::string plan_hash, software_version, profile_hash;
+  double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
+  double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
+  double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
+  double mfu = 0, hfu = 0;
+  double bubble_fraction = 0;
+  TimeSplit time_s{};
+  struct {
+    Bytes capacity = 0, usable = 0;
+    bool fits = true;
+    Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0, host_peak = 0, nvme_peak = 0;
+    std::vector<RankMemory> ranks;
+  } memory;
+  std::vector<CommunicationRow> communication;
+  double gpu_hours = 0;
+  struct {
+    std::uint64_t tasks = 0;
+    std::int64_t ranks_simulated = 0, ranks = 0;
+    double wall_s = 0;
+  } simulation;
+  std::string limit;  // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+};
+
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace, const Profile& profile);
+
+std::string to_json(const Report& report);  // orrery.report/1, two-space indent, a final newline
+
+}  // namespace orrery
