@@ -326,7 +326,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"gpus=0"}, "gpus: 0 is not between 1"},
       {{"cluster.nodes=0"}, "cluster.nodes: 0"},
       {{"cluster.nodes=1000000000000000000"}, "cluster.nodes"},
-      {{"cluster.gpus_per_node=0"}, "cluster"},
+      {{"cluster.gpus_per_node=0"}, "cluster.gpus_per_node: 0"},
       {{"cluster.node=dgx-h10"}, "unknown node dgx-h10; did you mean dgx-h100?"},
       {{"cluster.gpu=h100"}, "unknown gpu h100"},
       {{"cluster.fabric=infinband"}, "did you mean infiniband?"},
