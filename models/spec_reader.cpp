@@ -37,7 +37,7 @@ void SpecReader::fail(const SpecNode& node, std::string_view key, std::string_vi
 }
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value) {
-  const std::string_view unit = unit_of_key(key.substr(key.rfind('.') + 1));
+  const std::string_view unit = unit_of_key(key);
   const std::optional<double> number = parse_quantity(scalar(reader, node, key), unit);
   if (!number) not_a(reader, node, key, unit.empty() ? "a number" : fmt::format("a number of {}", unit));
   value = *number;

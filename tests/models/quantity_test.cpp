@@ -35,6 +35,7 @@ TEST(Quantity, KeysNameTheirUnits) {
   EXPECT_EQ(unit_of_key("bucket_MiB"), "MiB");
   EXPECT_EQ(unit_of_key("nic_Gbps"), "Gbps");
   EXPECT_EQ(unit_of_key("TB"), "TB");
+  EXPECT_EQ(unit_of_key("cluster.nvme.TB"), "TB");
   EXPECT_EQ(unit_of_key("node_mtbf_hours"), "hours");
   EXPECT_EQ(unit_of_key("v_head_dim"), "");
   EXPECT_EQ(unit_of_key("tensor"), "");

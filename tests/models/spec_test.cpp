@@ -389,6 +389,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"sequence=0"}, "sequence: 0"},
       {{"sequence=null"}, "sequence: missing"},
       {{"steps=0"}, "steps: 0"},
+      {{"seed=-1"}, "seed: must be at least 0"},
       {{"strategy"}, "KEY=VALUE is needed"},
       {{"=4"}, "KEY=VALUE is needed"},
       {{"sequence.length=4"}, "sequence holds a single value"},
