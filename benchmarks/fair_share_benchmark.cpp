@@ -56,5 +56,30 @@ BENCHMARK(fair_share_events)
     ->Args({32, 2})    // loosely coupled
     ->Args({512, 2});  // all 512 in one region
 
+// An all-to-all among 64 NICs, eight flows each, over the sender's and the receiver's link: all 512 flows come at one
+// instant and leave at another, one update each.
+void fair_share_all_to_all(benchmark::State& state) {
+  constexpr LinkId kNics = 64;
+  constexpr std::int64_t kCapacity = 50'000'000;
+  FairShare share;
+  for (LinkId i = 0; i < 2 * kNics; ++i) share.add_link(kCapacity);
+  std::vector<FlowId> flows;
+  std::int64_t events = 0;
+  for (auto _ : state) {
+    for (LinkId from = 0; from < kNics; ++from) {
+      for (LinkId hop = 1; hop <= 8; ++hop) {
+        const LinkUse uses[] = {{from, kCapacity}, {kNics + (from + hop) % kNics, kCapacity}};
+        flows.push_back(share.add_flow(uses));
+      }
+    }
+    benchmark::DoNotOptimize(share.update().size());
+    events += static_cast<std::int64_t>(2 * flows.size());
+    for (; !flows.empty(); flows.pop_back()) share.remove_flow(flows.back());
+    benchmark::DoNotOptimize(share.update().size());
+  }
+  state.counters["events"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);
+}
+BENCHMARK(fair_share_all_to_all);
+
 }  // namespace
 }  // namespace orrery

@@ -227,7 +227,7 @@ Model read_decoder(const Config& config, const Family& family) {
   m.kv_heads = config.count({"num_key_value_heads"}, family.kv_heads > 0 ? family.kv_heads : m.heads);
   m.feed_forward = config.count({"intermediate_size"});
   m.bias = config.flag({"mlp_bias"}, false);
-  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);
+  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);  // Llama also biases the output: left out
   m.qk_norm = family.qk_norm;
   m.post_norms = family.post_norms;
   m.dropout = config.real({"attention_dropout"}, 0);

@@ -42,7 +42,14 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest(word, known);
   const std::string hint = near.empty() ? "" : fmt::format(" did you mean {}?", near);
-  return fmt::format("unknown {} {};{} known: {}", what, word.substr(0, kLongestWord), hint, fmt::join(known, ", "));
+  return printable(
+      fmt::format("unknown {} {};{} known: {}", what, word.substr(0, kLongestWord), hint, fmt::join(known, ", ")));
+}
+
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, '?');
+  return text;
 }
 
 }  // namespace orrery

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "models/error.h"
 
 namespace orrery {
@@ -19,6 +17,9 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 
 // "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...".
 std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known);
+
+// The text with line breaks and other control characters as '?', so that a message stays one line.
+std::string printable(std::string text);
 
 // A row of a table of names: precisions, shardings, fabrics.
 template <class T>

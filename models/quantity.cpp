@@ -64,7 +64,7 @@ const Unit* find_unit(std::string_view name) {
 }  // namespace
 
 std::string_view unit_of_key(std::string_view key) {
-  const std::string_view last = key.substr(key.rfind('_') + 1);  // npos + 1 = 0: the whole key
+  const std::string_view last = key.substr(key.find_last_of("_.") + 1);  // npos + 1 = 0: the whole key
   return find_unit(last) == nullptr ? "" : last;
 }
 

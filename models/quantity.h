@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-// The unit that the end of a key names: "bucket_MiB" -> "MiB", "TB" -> "TB", "tensor" -> "".
+// The unit that the end of a key names: "bucket_MiB" -> "MiB", "cluster.nvme.TB" -> "TB", "tensor" -> "".
 std::string_view unit_of_key(std::string_view key);
 
 // A figure with or without a unit ("80 GiB", "400 Gb/s", "2 us", "3.5"), in the given unit; a bare figure has it

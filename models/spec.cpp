@@ -140,7 +140,7 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
   read_strategy(reader, top.find("strategy"), top.find("gpus"), spec);
   top.take("steps", spec.steps);
   std::int64_t seed = 0;
-  top.take("seed", seed);
+  if (top.take("seed", seed) && seed < 0) reader.fail(*top.find("seed"), "seed", "must be at least 0");
   spec.seed = static_cast<std::uint64_t>(seed);
   if (const Broken broken = first_broken(spec); !broken.what.empty()) report(reader, broken);
   spec.origins = std::move(reader.origins);

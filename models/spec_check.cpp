@@ -10,7 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kMostRanks = 10'000'000;
 constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
                                             "by_parameters"};
 

@@ -111,9 +111,11 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
   std::string from = "default";
   Cluster c = read_base(section, *node, from);
   const bool parts = c.node_id.empty();
-  section.take("nodes", c.nodes);
+  section.take_count("nodes", c.nodes, kMostRanks);
   take_gpu(section, c, from);
-  section.take("gpus_per_node", c.gpus_per_node, from);
+  std::int64_t gpus_per_node = c.gpus_per_node;
+  section.take_count("gpus_per_node", gpus_per_node, kMostRanks, from);
+  c.gpus_per_node = static_cast<int>(gpus_per_node);
   if (parts) c.nics = c.gpus_per_node;
   section.take("nics", c.nics, parts ? "one per GPU" : from);
   section.take("nic_Gbps", c.nic_Gbps, from);

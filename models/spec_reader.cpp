@@ -33,11 +33,11 @@ std::string SpecReader::where(const SpecNode& node) const {
 }
 
 void SpecReader::fail(const SpecNode& node, std::string_view key, std::string_view what) const {
-  throw Error(fmt::format("{}: {}: {}", where(node), key, what));
+  throw Error(printable(fmt::format("{}: {}: {}", where(node), key, what)));
 }
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value) {
-  const std::string_view unit = unit_of_key(key.substr(key.rfind('.') + 1));
+  const std::string_view unit = unit_of_key(key);
   const std::optional<double> number = parse_quantity(scalar(reader, node, key), unit);
   if (!number) not_a(reader, node, key, unit.empty() ? "a number" : fmt::format("a number of {}", unit));
   value = *number;
@@ -115,6 +115,14 @@ const SpecNode* SpecSection::find(std::string_view key) const {
 
 std::string SpecSection::name(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void SpecSection::take_count(std::string_view key, std::int64_t& value, std::int64_t most,
+                             std::string_view otherwise) const {
+  const SpecNode* node = find(key);
+  take(key, value, otherwise);
+  if (node == nullptr || (value >= 1 && value <= most)) return;
+  reader_->fail(*node, name(key), fmt::format("{} is not between 1 and {}", value, most));
 }
 
 bool SpecSection::take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,

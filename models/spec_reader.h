@@ -68,6 +68,9 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
+  // The same for a count that other values are derived from, so its range is checked at once.
+  void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
+                  std::string_view otherwise = "default") const;
   // The same for a word that means something: parse is find_sharding or its like, whose Errors get the line.
   template <class T, class Parse, class Name>
   bool take_named(std::string_view key, T& value, Parse parse, Name to_name, std::string_view otherwise) const {
@@ -108,6 +111,8 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node);
 Software read_software(SpecReader& reader, const SpecNode* node);
 // Fills spec.strategy and spec.gpus; model, cluster and software are already there.
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
+
+inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; products of two stay below 2^63
 
 // A file named in a spec is meant relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);

@@ -68,19 +68,7 @@ constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradien
 constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update"};
 constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
 
-constexpr std::int64_t kMostRanks = 10'000'000;
-
 std::string_view precision_name(Precision p) { return name_of(p); }
-
-// A degree, checked at once because others are derived from it by division.
-void take_degree(const SpecSection& section, std::string_view key, std::int64_t& value,
-                 std::string_view otherwise = "default") {
-  const SpecNode* node = section.find(key);
-  section.take(key, value, otherwise);
-  if (node != nullptr && (value < 1 || value > kMostRanks)) {
-    section.reader().fail(*node, section.name(key), fmt::format("{} is not between 1 and {}", value, kMostRanks));
-  }
-}
 
 void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
   const bool habit = !software.schedule.empty();
@@ -100,8 +88,8 @@ void read_context(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("context_kind");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
     const SpecSection mixed(section.reader(), node, "strategy.context_kind", kContextKeys);
-    take_degree(mixed, "ring", s.context_ring);
-    take_degree(mixed, "ulysses", s.context_ulysses);
+    mixed.take_count("ring", s.context_ring, kMostRanks);
+    mixed.take_count("ulysses", s.context_ulysses, kMostRanks);
     s.context_kind = "mixed";
     return;
   }
@@ -131,7 +119,7 @@ void read_data(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
                             gpus ? from : reader.path, spec.gpus, inner));
   }
   s.data = std::max<std::int64_t>(1, spec.gpus / inner);
-  take_degree(section, "data", s.data, "gpus / (tensor * pipeline * context)");
+  section.take_count("data", s.data, kMostRanks, "gpus / (tensor * pipeline * context)");
   if (spec.gpus == 0) spec.gpus = inner * s.data;
   if (spec.cluster.gpus_per_node == 0) spec.cluster.gpus_per_node = static_cast<int>(std::min(spec.gpus, kMostRanks));
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
@@ -141,21 +129,21 @@ void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   Strategy& s = spec.strategy;
   const Software& software = spec.software;
   const std::string profile = "profile " + software.name;
-  take_degree(section, "tensor", s.tensor);
+  section.take_count("tensor", s.tensor, kMostRanks);
   section.take_word("tensor_kind", s.tensor_kind, kTensorKinds);
-  take_degree(section, "tensor_depth", s.tensor_depth);
+  section.take_count("tensor_depth", s.tensor_depth, kMostRanks);
   s.sequence_parallel = s.tensor > 1 && software.sequence_parallel;
   section.take("sequence_parallel", s.sequence_parallel, s.tensor > 1 ? profile : "tensor > 1");
-  take_degree(section, "pipeline", s.pipeline);
-  take_degree(section, "virtual_stages", s.virtual_stages);
+  section.take_count("pipeline", s.pipeline, kMostRanks);
+  section.take_count("virtual_stages", s.virtual_stages, kMostRanks);
   read_schedule(section, s, software);
   section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
-  take_degree(section, "context", s.context);
+  section.take_count("context", s.context, kMostRanks);
   read_context(section, s);
-  take_degree(section, "expert", s.expert);
+  section.take_count("expert", s.expert, kMostRanks);
   const bool follows = software.expert_tensor_is_tensor && spec.model.moe;
   if (follows) s.expert_tensor = s.tensor;
-  take_degree(section, "expert_tensor", s.expert_tensor, follows ? profile : "default");
+  section.take_count("expert_tensor", s.expert_tensor, kMostRanks, follows ? profile : "default");
   read_data(section, gpus, spec);
   s.rank_order = software.rank_order;
   section.take("rank_order", s.rank_order, profile);
@@ -210,11 +198,7 @@ void read_optimizer(const SpecSection& section, Strategy& s) {
 }
 
 void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
-  section.take("micro_batch", s.micro_batch);
-  if (s.micro_batch < 1 || s.micro_batch > 1'000'000) {
-    section.reader().fail(*section.find("micro_batch"), "strategy.micro_batch",
-                          fmt::format("{} is not between 1 and 1000000", s.micro_batch));
-  }
+  section.take_count("micro_batch", s.micro_batch, 1'000'000);
   s.global_batch = s.micro_batch * s.data;
   section.take("global_batch", s.global_batch, "micro_batch * data");
   section.take_named("precision", s.precision, find_precision, precision_name, "default");

@@ -11,6 +11,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "models/error.h"
+#include "models/names.h"
 
 namespace orrery {
 namespace {
@@ -67,7 +68,7 @@ class Builder : public YAML::EventHandler {
   };
 
   [[noreturn]] void fail(const YAML::Mark& mark, std::string_view what) const {
-    throw Error(fmt::format("{}:{}: {}", path_, mark.line + 1, what));
+    throw Error(printable(fmt::format("{}:{}: {}", path_, mark.line + 1, what)));
   }
   static SpecNode leaf(const YAML::Mark& mark, std::string text) {
     SpecNode node;
@@ -109,7 +110,8 @@ class Builder : public YAML::EventHandler {
   }
   void add_key(Open& top, SpecNode key, const YAML::Mark& mark) {
     if (key.kind != SpecNode::Kind::scalar) fail(mark, "a key must be a plain word");
-    if (top.node.find(key.text) != nullptr) fail(mark, fmt::format("{}: the key is given twice", key.text));
+    if (top.node.find(key.text) != nullptr)
+      fail(mark, fmt::format("{}: the key is given twice", key.text.substr(0, 64)));
     top.node.keys.push_back(std::move(key.text));
     top.key_next = false;
   }

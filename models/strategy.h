@@ -97,7 +97,7 @@ struct Strategy {
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;
-  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
+  std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first; "ep" may be left out
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
   std::optional<ParameterServer> parameter_server;

@@ -17,6 +17,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
   if (spare_.empty()) {
     spare_.push_back(static_cast<FlowId>(flows_.size()));
     flows_.emplace_back();
+    marks_.push_back(0);
   }
   const FlowId id = spare_.back();
   spare_.pop_back();
@@ -79,10 +80,10 @@ std::span<const FlowId> FairShare::update() {
 
 // Progressive filling of the region around a flow, unless it has been done in this update.
 void FairShare::fill_from(FlowId seed) {
-  if (flows_[seed].seen == visit_) return;
+  if (marks_[seed] >= growing_mark()) return;
   gather(seed);
   while (stopped_ < region_flows_.size()) {
-    const Rate level = lowest_level();
+    const Rate level = find_full_links();
     if (lowest_limit_ <= level) {
       stop_limited(level);
     } else {
@@ -99,7 +100,9 @@ void FairShare::gather(FlowId seed) {
   lowest_limit_ = kFullRate;
   see(seed);
   for (std::size_t i = 0; i < region_flows_.size(); ++i) {
-    for (const Use& use : flows_[region_flows_[i]].all()) {
+    const Flow& flow = flows_[region_flows_[i]];
+    lowest_limit_ = std::min(lowest_limit_, flow.limit);
+    for (const Use& use : flow.all()) {
       Link& link = links_[use.link];
       if (link.seen == visit_ || !link.tight()) continue;
       link.seen = visit_;
@@ -113,23 +116,27 @@ void FairShare::gather(FlowId seed) {
 }
 
 void FairShare::see(FlowId id) {
-  Flow& flow = flows_[id];
-  if (flow.seen == visit_) return;
-  flow.seen = visit_;
-  flow.growing = true;
-  lowest_limit_ = std::min(lowest_limit_, flow.limit);
+  if (marks_[id] >= growing_mark()) return;
+  marks_[id] = growing_mark();
   region_flows_.push_back(id);
 }
 
-// The rate at which the next link of the region fills.
-Rate FairShare::lowest_level() {
+// The lowest rate at which links of the region fill, and these links: all of them, before any flow is stopped. Links
+// whose flows have stopped leave the region.
+Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
+  std::size_t kept = 0;
   for (const LinkId id : region_links_) {
     Link& link = links_[id];
     if (link.growing == 0) continue;
+    region_links_[kept++] = id;
     if (link.level == kUnknown) link.level = link.left / link.growing;
-    lowest = std::min(lowest, link.level);
+    if (link.level > lowest) continue;
+    if (link.level < lowest) full_.clear();
+    lowest = link.level;
+    full_.push_back(id);
   }
+  region_links_.resize(kept);
   return lowest;
 }
 
@@ -137,32 +144,27 @@ Rate FairShare::lowest_level() {
 void FairShare::stop_limited(Rate level) {
   lowest_limit_ = kFullRate + 1;
   for (const FlowId id : region_flows_) {
-    const Flow& flow = flows_[id];
-    if (!flow.growing) continue;
-    if (flow.limit <= level) {
-      stop(id, flow.limit);
+    if (!growing(id)) continue;
+    const Rate limit = flows_[id].limit;
+    if (limit <= level) {
+      stop(id, limit);
     } else {
-      lowest_limit_ = std::min(lowest_limit_, flow.limit);
+      lowest_limit_ = std::min(lowest_limit_, limit);
     }
   }
 }
 
-// Stops the flows of all links that fill at this level; which these are is settled before any flow is stopped.
 void FairShare::stop_links(Rate level) {
-  full_.clear();
-  for (const LinkId id : region_links_) {
-    if (links_[id].growing > 0 && links_[id].level == level) full_.push_back(id);
-  }
   for (const LinkId link : full_) {
     for (const FlowId id : links_[link].flows) {
-      if (flows_[id].growing) stop(id, level);
+      if (growing(id)) stop(id, level);
     }
   }
 }
 
 void FairShare::stop(FlowId id, Rate rate) {
   Flow& flow = flows_[id];
-  flow.growing = false;
+  ++marks_[id];
   ++stopped_;
   if (flow.rate != rate) changed_.push_back(id);
   flow.rate = rate;

@@ -75,35 +75,38 @@ class FairShare {
     std::array<Use, kMaxUses> uses;
     std::uint32_t count = 0;
     bool live = false;
-    bool growing = false;
     Rate limit = 0;
     Rate rate = 0;
-    std::uint64_t seen = 0;
 
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
+
+  // What marks_ holds of flows that update() has come to: this while they grow, one more when they have stopped.
+  std::uint64_t growing_mark() const { return 2 * visit_; }
+  bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
   void detach(const Use& use);
   void fill_from(FlowId seed);
   void gather(FlowId seed);
   void see(FlowId id);
-  Rate lowest_level();
+  Rate find_full_links();
   void stop_limited(Rate level);
   void stop_links(Rate level);
   void stop(FlowId id, Rate rate);
 
   std::vector<Link> links_;
   std::vector<Flow> flows_;
+  std::vector<std::uint64_t> marks_;  // by flow, apart from flows_ so that skipping one is cheap
   std::vector<FlowId> spare_;
   std::vector<FlowId> new_flows_;    // since the last update
   std::vector<LinkId> eased_links_;  // that were tight when a flow left them since then
   std::vector<FlowId> changed_;
-  std::uint64_t visit_ = 0;           // what `seen` is compared with: one value per update
+  std::uint64_t visit_ = 0;           // one number per update
   std::vector<FlowId> region_flows_;  // connected through tight links
   std::vector<LinkId> region_links_;
-  std::vector<LinkId> full_;
-  std::size_t stopped_ = 0;  // of region_flows_
-  Rate lowest_limit_ = 0;    // at most that of any growing flow
+  std::vector<LinkId> full_;  // at the level reached
+  std::size_t stopped_ = 0;   // of region_flows_
+  Rate lowest_limit_ = 0;     // at most that of any growing flow
 };
 
 }  // namespace orrery

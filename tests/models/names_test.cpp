@@ -1,0 +1,39 @@
+#include "models/names.h"
+
+#include <gtest/gtest.h>
+
+#include "models/precision.h"
+#include "models/strategy.h"
+
+namespace orrery {
+namespace {
+
+TEST(Names, EditDistanceCountsLetters) {
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("tensor", "tensor"), 0u);
+  EXPECT_EQ(edit_distance("tensr", "tensor"), 1u);
+  EXPECT_EQ(edit_distance("tesnor", "tensor"), 1u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(Names, NearestGivesUpOnStrangers) {
+  const std::string_view known[] = {"tensor", "pipeline", "context"};
+  EXPECT_EQ(nearest("tesnor", known), "tensor");
+  EXPECT_EQ(nearest("pipline", known), "pipeline");
+  EXPECT_EQ(nearest("zebra", known), "");
+  EXPECT_EQ(nearest(std::string(100'000, 'x'), known), "");
+}
+
+TEST(Names, TablesGoBothWays) {
+  for (std::string_view name : precision_names()) EXPECT_EQ(name_of(find_precision(name)), name);
+  for (std::string_view name : sharding_names()) EXPECT_EQ(name_of(find_sharding(name)), name);
+  EXPECT_EQ(precision_names().size(), 7u);
+  EXPECT_EQ(sharding_names().size(), 9u);
+  EXPECT_EQ(storage_bytes(Precision::tf32), 4);
+  EXPECT_EQ(storage_bytes(Precision::nvfp4), 2);
+}
+
+TEST(Names, MessagesStayOneLine) { EXPECT_EQ(printable("a\nb\tc\x1b"), "a?b?c?"); }
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,65 @@
+#include "models/software.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/data.h"
+#include "models/error.h"
+#include "models/precision.h"
+
+namespace orrery {
+namespace {
+
+const std::set<std::string_view> kContract = {"megatron-lm-2021",
+                                              "megatron-lm-2022",
+                                              "megatron-lm-2023",
+                                              "megatron-deepspeed-2022",
+                                              "megatron-core",
+                                              "megatron-core-mlperf",
+                                              "pytorch-fsdp",
+                                              "torchtitan",
+                                              "nanotron",
+                                              "deepspeed-2019",
+                                              "deepspeed-megatron-2021",
+                                              "axonn",
+                                              "meta-llama3",
+                                              "orrery"};
+
+TEST(Software, HasTheProfilesOfTheContract) {
+  const std::vector<std::string_view> names = data_names("software");
+  EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()), kContract);
+}
+
+TEST(Software, EveryStatedFeatureIsKnownAndSourced) {
+  std::set<std::string> known;
+  for (const SoftwareKey& key : software_keys()) known.insert(std::string(key.name));
+  for (std::string_view name : data_names("software")) {
+    const nlohmann::json json = nlohmann::json::parse(data_file("software/" + std::string(name) + ".json"));
+    for (const auto& [key, value] : json.items()) {
+      if (key.starts_with("_")) continue;
+      EXPECT_TRUE(known.contains(key)) << name << ": " << key;
+      EXPECT_TRUE(json["_sources"].contains(key)) << name << ": " << key << " has no source";
+    }
+  }
+}
+
+TEST(Software, FeaturesReachTheStruct) {
+  EXPECT_EQ(find_software("nanotron").stage_rule, "by_cost_nanotron");
+  EXPECT_EQ(find_software("megatron-core").vocab_multiple, 128);
+  EXPECT_EQ(find_software("megatron-deepspeed-2022").layer_us, 1350);
+  EXPECT_TRUE(find_software("torchtitan").expandable_segments);
+  EXPECT_FALSE(find_software("megatron-lm-2021").tensor_reduce_overlaps_wgrad);
+  EXPECT_TRUE(find_software("megatron-lm-2022").tensor_reduce_overlaps_wgrad);
+  EXPECT_EQ(find_software("orrery").stage_rule, "even");
+  for (std::string_view name : data_names("software")) {
+    const std::string precision = find_software(name).gradient_precision;
+    EXPECT_TRUE(precision == "precision" || storage_bytes(find_precision(precision)) >= 2) << name;
+  }
+}
+
+TEST(Software, UnknownNamesListTheKnown) { EXPECT_THROW(find_software("megatron"), Error); }
+
+}  // namespace
+}  // namespace orrery
