@@ -8,6 +8,7 @@
 
 #include "models/nccl.h"
 #include "sim/kernel_time.h"
+#include "sim/shared_links.h"
 
 namespace orrery {
 namespace {
@@ -39,6 +40,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
   }
 
@@ -130,6 +132,12 @@ class Pricer {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
+    t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
+    t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
+    if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
+      t.out = p->send;
+      t.in = !p->send;
+    }
     TransferNote& note = prices_.notes[op];
     if (!note.link.empty()) return;
     note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";

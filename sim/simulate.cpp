@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sim/flows.h"
 #include "sim/heap.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kUnit = 65536;  // pressure and stretch count in 1/65536
+constexpr std::uint32_t kUnit = 65536;   // pressure and stretch count in 1/65536
+constexpr std::uint32_t kUnsettled = 0;  // stretch of a transfer whose share of its links is still to be found
+constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
 
@@ -43,13 +46,14 @@ struct Gate {
 
 class Engine {
  public:
-  Engine(const Plan& plan, const Timing& timing) : plan_(plan), timing_(timing), count_(plan.task_count()) {
+  Engine(const Plan& plan, const Timing& timing) : plan_(plan), count_(plan.task_count()), flows_(plan, timing) {
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
     states_.resize(count_ + 1);
     runs_.resize(plan.slots.size() * kLanes);
     pressure_.resize(plan.slots.size(), 0);
     entered_.resize(plan.matches.size(), 0);
+    for (const std::uint32_t row : timing.row_of_slot) row_of_slot_.push_back(timing.rows[row].data());
     find_gates();
     link();
   }
@@ -58,9 +62,14 @@ class Engine {
     for (std::size_t g = 0; g < gates_.size(); ++g) {
       if (gates_[g].pending == 0) open(static_cast<std::uint32_t>(g), 0);
     }
-    while (next()) {
+    while (next() || flows_.unsettled()) {
+      if (flows_.unsettled() && (queue_.empty() || queue_.top().time > now_)) {
+        flows_.settle([&](TaskId end) { flow_changed(end); });
+        continue;
+      }
       const TimedId e = queue_.top();
       spent_ = true;
+      now_ = e.time;
       const Run& run = runs_[plan_.tasks[e.id].lane];
       if (e.serial == 0)
         enter(e.id, e.time);  // it was waiting for its issue
@@ -139,7 +148,7 @@ class Engine {
     const Gate gate = gates_[g];
     Picoseconds clock = std::max(now, gate.clock);
     trace_.host[gate.slot].push_back({gate.first, clock, gate.cause});
-    const std::vector<OpTiming>& row = timing_.rows[timing_.row_of_slot[gate.slot]];
+    const OpTiming* row = row_of_slot_[gate.slot];
     for (TaskId t = gate.first; t < gate.end; ++t) {
       clock += row[plan_.tasks[t].op].issue;
       trace_.spans[t].issued = clock;
@@ -173,28 +182,41 @@ class Engine {
     }
     const auto members = plan_.members_of(match);
     if (++entered_[match] < members.size()) return;
+    bool shared = false;
     for (const TaskId m : members) {
       trace_.spans[m].matched = now;
       add_pressure(m, now, true);
+      shared |= start_flow(m);
     }
-    start_run(members.front(), now, kUnit);
+    start_run(members.front(), now, shared ? kUnsettled : kUnit);
   }
 
   void begin(TaskId t, Picoseconds now) {
-    const Task& task = plan_.tasks[t];
-    const bool compute = task.lane % kLanes == static_cast<std::uint32_t>(LaneKind::compute);
-    if (!compute) add_pressure(t, now, true);
-    start_run(t, now, compute ? kUnit + pressure_[task.lane / kLanes] : kUnit);
+    const std::uint32_t lane = plan_.tasks[t].lane;
+    if (lane % kLanes == kCompute) {
+      start_run(t, now, kUnit + pressure_[lane / kLanes]);
+      return;
+    }
+    add_pressure(t, now, true);
+    start_run(t, now, start_flow(t) ? kUnsettled : kUnit);
   }
+
+  bool start_flow(TaskId end) {
+    if (!is_flow(end)) return false;
+    flows_.start(end);
+    return true;
+  }
+
+  bool is_flow(TaskId end) const { return flows_.shared(plan_.tasks[end].lane / kLanes, plan_.tasks[end].op); }
 
   void start_run(TaskId t, Picoseconds now, std::uint32_t stretch) {
     const Task& task = plan_.tasks[t];
     Run& run = runs_[task.lane];
     run.task = t;
-    run.left = timing_.of(task.lane / kLanes, task.op).duration;
+    run.left = row_of_slot_[task.lane / kLanes][task.op].duration;
     run.since = now;
     run.stretch = stretch;
-    schedule(run);
+    if (stretch != kUnsettled) schedule(run);
   }
 
   void schedule(Run& run) {
@@ -202,19 +224,39 @@ class Engine {
     push({run.since + length, run.task, ++run.serial});
   }
 
+  // Goes on at another speed from now on.
+  void restretch(Run& run, std::uint32_t stretch, Picoseconds now) {
+    if (run.stretch != kUnsettled) run.left -= std::min(run.left, scale(now - run.since, kUnit, run.stretch));
+    run.since = now;
+    run.stretch = stretch;
+    schedule(run);
+  }
+
+  // The transfer that an end belongs to goes as fast as its slowest end.
+  void flow_changed(TaskId end) {
+    const std::uint32_t match = plan_.tasks[end].match;
+    const TaskId lead = match == kNone ? end : plan_.members_of(match).front();
+    std::uint32_t stretch = kUnit;
+    if (match == kNone) {
+      stretch = std::max(stretch, flows_.stretch(end));
+    } else {
+      for (const TaskId m : plan_.members_of(match)) {
+        if (is_flow(m)) stretch = std::max(stretch, flows_.stretch(m));
+      }
+    }
+    Run& run = runs_[plan_.tasks[lead].lane];
+    if (run.stretch != stretch) restretch(run, stretch, now_);
+  }
+
   // A transfer that starts or ends changes how fast its rank computes.
   void add_pressure(TaskId t, Picoseconds now, bool on) {
     const Task& task = plan_.tasks[t];
     const std::uint32_t slot = task.lane / kLanes;
-    const std::uint32_t pressure = timing_.of(slot, task.op).pressure;
+    const std::uint32_t pressure = row_of_slot_[slot][task.op].pressure;
     if (pressure == 0) return;
     pressure_[slot] = on ? pressure_[slot] + pressure : pressure_[slot] - pressure;
-    Run& run = runs_[slot * kLanes + static_cast<std::uint32_t>(LaneKind::compute)];
-    if (run.task == kNone) return;
-    run.left -= std::min(run.left, scale(now - run.since, kUnit, run.stretch));
-    run.since = now;
-    run.stretch = kUnit + pressure_[slot];
-    schedule(run);
+    Run& run = runs_[slot * kLanes + kCompute];
+    if (run.task != kNone) restretch(run, kUnit + pressure_[slot], now);
   }
 
   void finish(TaskId t, Picoseconds now) {
@@ -222,12 +264,17 @@ class Engine {
     runs_[task.lane].task = kNone;
     if (task.match != kNone) {
       const auto members = plan_.members_of(task.match);
-      for (const TaskId m : members) add_pressure(m, now, false);
+      for (const TaskId m : members) end_transfer(m, now);
       for (const TaskId m : members) complete(m, now);
       return;
     }
-    if (task.lane % kLanes != static_cast<std::uint32_t>(LaneKind::compute)) add_pressure(t, now, false);
+    if (task.lane % kLanes != kCompute) end_transfer(t, now);
     complete(t, now);
+  }
+
+  void end_transfer(TaskId end, Picoseconds now) {
+    add_pressure(end, now, false);
+    if (is_flow(end)) flows_.stop(end);
   }
 
   void complete(TaskId t, Picoseconds now) {
@@ -251,8 +298,10 @@ class Engine {
   }
 
   const Plan& plan_;
-  const Timing& timing_;
   TaskId count_;
+  Flows flows_;
+  std::vector<const OpTiming*> row_of_slot_;
+  Picoseconds now_ = 0;
   TaskId done_ = 0;
   Trace trace_;
   std::vector<TaskState> states_;
