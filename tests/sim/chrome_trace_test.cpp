@@ -151,16 +151,16 @@ void check_flows(const Events& events, const Plan& plan) {
 }
 
 TEST_F(ChromeTrace, HoldsEveryTaskOnce) {
+  Picoseconds issue = 0;  // now and then the host is late
   for (const std::string& strategy : small_strategies()) {
+    SCOPED_TRACE(strategy);
     const Plan plan = small_plan(strategy);
-    for (const Picoseconds issue : {Picoseconds{0}, Picoseconds{30'000'000}}) {
-      SCOPED_TRACE(strategy);
-      const Trace trace = simulate(plan, random_timing(plan, 5, issue));
-      Events events(written(plan, trace));
-      check_spans(events, plan, trace);
-      check_nesting(events);
-      check_flows(events, plan);
-    }
+    const Trace trace = simulate(plan, random_timing(plan, 5, issue));
+    Events events(written(plan, trace));
+    check_spans(events, plan, trace);
+    check_nesting(events);
+    check_flows(events, plan);
+    issue = 30'000'000 - issue;
   }
 }
 
