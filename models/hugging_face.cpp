@@ -252,6 +252,8 @@ json parse(const std::string& text, const std::string& path) {
     const std::size_t end = std::min(text.size(), e.byte);
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
     throw Error(fmt::format("{}:{}: not JSON; a config.json of Hugging Face is needed", path, line));
+  } catch (const json::exception&) {
+    throw Error(fmt::format("{}: not JSON: a number in it is too large", path));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 constexpr double kPressureUnit = 65536;
+// NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
+constexpr Bytes kConnectionBytes = 9'646'899;
 
 // How the members of a group lie on the nodes, e.g. {8, 8}.
 using Spread = std::vector<int>;
@@ -34,6 +37,7 @@ class Pricer {
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
+      prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
     return std::move(prices_);
   }
@@ -55,6 +59,19 @@ class Pricer {
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
     return node_of(group[at]) == node_of(group[(at + 1) % static_cast<std::int64_t>(group.size())]);
+  }
+
+  // One connection per channel of every communicator that the slot's lanes use.
+  Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
+    std::set<Dimension> used;
+    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
+      const Op& op = plan_.op_of(t);
+      if (const auto* c = std::get_if<Collective>(&op.work)) used.insert(c->group);
+      if (std::holds_alternative<Transfer>(op.work)) used.insert(Dimension::pipeline);
+    }
+    std::int64_t channels = 0;
+    for (const Dimension d : used) channels += model(lie[static_cast<std::size_t>(d)]).graphs.collective_channels;
+    return channels * kConnectionBytes;
   }
 
   const NcclModel& model(const Spread& members) {

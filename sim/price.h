@@ -21,6 +21,7 @@ struct TransferNote {
 struct Prices {
   Timing timing;
   std::vector<TransferNote> notes;  // by op, of the first slot that uses it
+  std::vector<Bytes> nccl_bytes;    // by slot: buffers of its communicators, outside the allocator
 };
 
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile);

@@ -100,6 +100,7 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
   const std::pair<std::string, std::string> cases[] = {
       {error_of(""), "config.json:1: not JSON"},
       {error_of("{\n\"a\": 1,\n}"), "config.json:3: not JSON"},
+      {error_of("{\"a\": 1e999}"), "a number in it is too large"},
       {error_of("[1]"), "an object {...} is needed"},
       {error_of("{}"), "model_type: unknown family"},
       {error_of(std::string(200'000, '[')), "not JSON"},

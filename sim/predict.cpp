@@ -1,0 +1,24 @@
+#include "sim/predict.h"
+
+#include <chrono>
+
+#include "models/make_plan.h"
+#include "models/unfold.h"
+#include "sim/simulate.h"
+
+namespace orrery {
+
+Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
+  const auto start = std::chrono::steady_clock::now();
+  Prediction p;
+  p.profile = profile_path.empty() ? find_profile(spec.cluster.gpu) : load_profile(profile_path);
+  p.plan = make_plan(spec);
+  if (unfolded) p.plan = unfold(p.plan);
+  p.prices = price(p.plan, spec, p.profile);
+  p.trace = simulate(p.plan, p.prices.timing);
+  p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
+  p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return p;
+}
+
+}  // namespace orrery

@@ -1,0 +1,171 @@
+#include "sim/report.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/plan_hash.h"
+#include "models/version.h"
+#include "sim/attribution.h"
+#include "sim/flops.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMiB = 1048576.0;
+
+std::string_view phase_letter(Phase p) {
+  switch (p) {
+    case Phase::forward: return "F";
+    case Phase::backward: return "B";
+    case Phase::input_gradient: return "I";
+    case Phase::weight_gradient: return "W";
+    case Phase::step: return "step";
+  }
+  return "";
+}
+
+// "B micro-batch 0 layer 79, mlp up input gradient"
+std::string place_of(const Plan& plan, TaskId t) {
+  if (t == kNone) return "start";
+  const Frame& f = plan.frames[plan.tasks[t].frame];
+  const Op& op = plan.op_of(t);
+  std::string text(phase_letter(op.phase));
+  if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
+  if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
+  return text + ", " + op.name;
+}
+
+void add_rates(Report& r, const Spec& spec, const Plan& plan) {
+  const double gpus = static_cast<double>(plan.ranks);
+  r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
+  r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
+  const double model = model_flops(spec);
+  const double hardware = model + recomputed_flops(plan);
+  r.model_tflops_per_gpu = model / r.step_time_s / gpus / 1e12;
+  r.hardware_tflops_per_gpu = hardware / r.step_time_s / gpus / 1e12;
+  const double peak = peak_flops(spec.cluster.gpu, spec.strategy.precision) / 1e12;
+  r.mfu = r.model_tflops_per_gpu / peak;
+  r.hfu = r.hardware_tflops_per_gpu / peak;
+  r.gpu_hours = gpus * r.step_time_s / 3600;
+}
+
+void add_time(Report& r, const Plan& plan, const Attribution& a) {
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const double weight = static_cast<double>(plan.slots[s].multiplicity) / static_cast<double>(plan.ranks);
+    for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] += seconds(a.by_slot[s][k]) * weight;
+  }
+  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
+}
+
+void add_memory(Report& r, const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace) {
+  const Software& software = spec.software;
+  const auto context = static_cast<Bytes>(software.context_MiB * kMiB);
+  Bytes outside = 0;
+  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
+  r.memory.capacity = spec.cluster.gpu.memory_bytes;
+  r.memory.usable = r.memory.capacity - context - outside;
+  const std::vector<SlotMemory> slots =
+      replay_memory(plan, trace, {.capacity = std::max<Bytes>(r.memory.usable, 1),
+                                  .workspace = static_cast<Bytes>(software.workspace_MiB * kMiB),
+                                  .expandable_segments = software.expandable_segments});
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    const SlotMemory& m = slots[s];
+    const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
+    r.memory.ranks.push_back({plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    r.memory.first_step_peak = std::max(r.memory.first_step_peak, m.first_step_peak);
+    r.memory.peak = std::max(r.memory.peak, m.peak);
+    r.memory.peak_reserved = std::max(r.memory.peak_reserved, m.peak_reserved);
+    r.memory.peak_device = std::max(r.memory.peak_device, device);
+    if (m.out_of_memory || device > r.memory.capacity) r.memory.fits = false;
+  }
+}
+
+// Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
+void add_communication(Report& r, const Plan& plan, const Prices& prices, const Trace& trace, const Attribution& a) {
+  std::map<std::tuple<Dimension, std::string, std::string, std::string>, CommunicationRow> rows;
+  std::vector<CommunicationRow*> row_of_op(plan.ops.size(), nullptr);
+  std::vector<double> bytes_of_op(plan.ops.size(), 0);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    const TransferNote& note = prices.notes[i];
+    if (const auto* c = std::get_if<Collective>(&op.work)) {
+      const auto n = static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(c->group)].groups.front().size());
+      bytes_of_op[i] = static_cast<double>(bytes_per_rank(c->kind, n, c->bytes));
+      row_of_op[i] = &rows[{c->group, std::string(name_of(c->kind)), note.link, note.algorithm}];
+    } else if (const auto* t = std::get_if<Transfer>(&op.work)) {
+      bytes_of_op[i] = t->send ? static_cast<double>(t->bytes) : 0;
+      row_of_op[i] = &rows[{Dimension::pipeline, "send_receive", note.link, note.algorithm}];
+    }
+  }
+  const double all = static_cast<double>(plan.ranks);
+  std::map<const CommunicationRow*, double> counts;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    CommunicationRow* row = row_of_op[plan.tasks[t].op];
+    if (row == nullptr) continue;
+    const double weight = static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity) / all;
+    const auto* send = std::get_if<Transfer>(&plan.op_of(t).work);
+    if (send == nullptr || send->send) {
+      counts[row] += weight;
+      row->time_s += weight * seconds(trace.spans[t].ended - trace.spans[t].matched);
+    }
+    row->bytes_per_gpu += weight * bytes_of_op[plan.tasks[t].op];
+  }
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    if (row_of_op[i] != nullptr) row_of_op[i]->exposed_s += seconds(a.exposed_by_op[i]) / all;
+  }
+  for (auto& [key, row] : rows) {
+    if (counts[&row] == 0) continue;
+    row.group = name_of(std::get<0>(key));
+    row.op = std::get<1>(key);
+    row.link = std::get<2>(key);
+    row.algorithm = std::get<3>(key);
+    row.count = static_cast<std::int64_t>(counts[&row] + 0.5);
+    r.communication.push_back(row);
+  }
+}
+
+// The largest parts of the step, in words.
+std::string limits(const Report& r) {
+  std::vector<std::pair<double, std::string_view>> parts;
+  for (int k = 0; k < kTimeKinds; ++k) parts.emplace_back(r.time_s[k], name_of(static_cast<TimeKind>(k)));
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < 3 && parts[i].first > 0.01 * r.step_time_s; ++i) {
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", parts[i].second, 100 * parts[i].first / r.step_time_s);
+  }
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(TimeKind k) {
+  static constexpr std::array<std::string_view, kTimeKinds> names = {
+      "compute", "recompute", "exposed_tensor", "exposed_context", "exposed_expert", "exposed_pipeline", "exposed_data",
+      "offload", "optimizer", "bubble", "imbalance", "launch", "other"};
+  return names[static_cast<std::size_t>(k)];
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace, const Profile& profile) {
+  Report r;
+  const Attribution a = attribute(plan, trace);
+  r.source = trace.source;
+  r.plan_hash = plan_hash(plan);
+  r.software_version = kVersion;
+  r.profile_hash = profile.hash;
+  r.step_time_s = seconds(trace.step_time);
+  r.step_time_low_s = r.step_time_s;   // residuals of like rows give the interval once validation has them
+  r.step_time_high_s = r.step_time_s;
+  add_rates(r, spec, plan);
+  add_time(r, plan, a);
+  add_memory(r, spec, plan, prices, trace);
+  add_communication(r, plan, prices, trace, a);
+  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
+  r.limit = limits(r);
+  return r;
+}
+
+}  // namespace orrery

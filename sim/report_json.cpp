@@ -1,0 +1,65 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/report.h"
+
+namespace orrery {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json memory_json(const Report& r) {
+  json memory = {{"capacity_bytes", r.memory.capacity},         {"usable_bytes", r.memory.usable},
+                 {"fits", r.memory.fits},                       {"first_step_peak_bytes", r.memory.first_step_peak},
+                 {"peak_bytes", r.memory.peak},                 {"peak_reserved_bytes", r.memory.peak_reserved},
+                 {"peak_device_bytes", r.memory.peak_device},   {"host_peak_bytes", r.memory.host_peak},
+                 {"nvme_peak_bytes", r.memory.nvme_peak},       {"ranks", json::array()}};
+  for (const RankMemory& rank : r.memory.ranks) {
+    json at_peak;
+    for (int c = 0; c < kCategories; ++c) at_peak[std::string(name_of(static_cast<Category>(c)))] = rank.memory.at_peak[c];
+    memory["ranks"].push_back({{"name", rank.name},
+                               {"ranks", rank.ranks},
+                               {"peak_bytes", rank.memory.peak},
+                               {"peak_reserved_bytes", rank.memory.peak_reserved},
+                               {"peak_device_bytes", rank.device_peak},
+                               {"at", rank.at},
+                               {"at_peak", at_peak},
+                               {"alive", rank.memory.alive}});
+  }
+  return memory;
+}
+
+}  // namespace
+
+std::string to_json(const Report& r) {
+  json time;
+  for (int k = 0; k < kTimeKinds; ++k) time[std::string(name_of(static_cast<TimeKind>(k)))] = r.time_s[k];
+  json communication = json::array();
+  for (const CommunicationRow& c : r.communication) {
+    communication.push_back({{"group", c.group}, {"op", c.op}, {"link", c.link}, {"algorithm", c.algorithm}, {"count", c.count},
+                             {"bytes_per_gpu", c.bytes_per_gpu}, {"time_s", c.time_s}, {"exposed_s", c.exposed_s}});
+  }
+  const json root = {{"schema", "orrery.report/1"},
+                     {"source", r.source},
+                     {"plan_hash", r.plan_hash},
+                     {"software_version", r.software_version},
+                     {"profile_hash", r.profile_hash},
+                     {"step_time_s", r.step_time_s},
+                     {"step_time_low_s", r.step_time_low_s},
+                     {"step_time_high_s", r.step_time_high_s},
+                     {"tokens_per_s", r.tokens_per_s},
+                     {"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu},
+                     {"model_tflops_per_gpu", r.model_tflops_per_gpu},
+                     {"hardware_tflops_per_gpu", r.hardware_tflops_per_gpu},
+                     {"mfu", r.mfu},
+                     {"hfu", r.hfu},
+                     {"bubble_fraction", r.bubble_fraction},
+                     {"time_s", time},
+                     {"memory", memory_json(r)},
+                     {"communication", communication},
+                     {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
+                     {"simulation", {{"tasks", r.simulation.tasks}, {"ranks_simulated", r.simulation.ranks_simulated},
+                                     {"ranks", r.simulation.ranks}, {"wall_s", r.simulation.wall_s}}}};
+  return root.dump(2) + "\n";
+}
+
+}  // namespace orrery
