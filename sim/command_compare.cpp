@@ -154,7 +154,7 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           fmt::format("{:.1f}", 100 * r.bubble_fraction),
           fmt::format("{:.1f}", 100 * exposed_share(r)),
           number(device, scales.memory),
-          r.memory.fits ? "yes" : "NO: " + memory_text(over) + " too much"};
+          r.memory.fits ? "yes" : over > 0 ? fmt::format("NO: {} over", memory_text(over)) : "NO"};
 }
 
 std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names) {

@@ -15,6 +15,7 @@
 
 #include "models/error.h"
 #include "models/names.h"
+#include "models/version.h"
 #include "sim/commands.h"
 
 namespace {
@@ -77,7 +78,7 @@ void add_list(CLI::App& app, Options& o) {
 }
 
 void set_up(CLI::App& app, Options& o) {
-  app.set_version_flag("--version", "orrery " ORRERY_VERSION);
+  app.set_version_flag("--version", fmt::format("orrery {}", orrery::kVersion));
   app.add_flag("--quiet", o.quiet, "no progress on stderr");
   app.add_option("--threads", o.threads, "workers; results do not depend on it")->check(CLI::Range(1, 1024))->type_name("N");
   app.allow_extras();  // refused by check_extras(), in words of our own

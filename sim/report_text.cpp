@@ -44,6 +44,7 @@ std::string fit_text(const Report& r, const Style& style) {
   const double room = as_double(r.memory.capacity - r.memory.peak_device);
   const std::string capacity = memory_text(as_double(r.memory.capacity));
   if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
+  if (room >= 0) return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
   return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
 }
 
