@@ -36,7 +36,10 @@ LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
     back.direction = Direction::backward;
     const Id dx = activation("head norms gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
     tape.emit("head norms gradient", back,
-              {.reads = {qkv, statistics, tape.gradient(y)}, .writes = {dx}, .weights = weights, .weight_gradients = weights});
+              {.reads = {qkv, statistics, tape.gradient(y)},
+               .writes = {dx},
+               .weights = weights,
+               .weight_gradients = weights});
     tape.contribute(qkv, dx);
   });
   return y;
@@ -56,8 +59,9 @@ LayerBuilder::Id LayerBuilder::rotate(Id qkv) {
 }
 
 LayerBuilder::Id LayerBuilder::flash_attention(Id qkv, bool windowed) {
-  const FlashAttention work = {c_.batch, heads_, kv_heads_, c_.sequence, c_.spec.sequence, m_.head_dim, m_.head_dim,
-                               windowed ? m_.sliding_window->window : 0, Direction::forward};
+  const FlashAttention work = {c_.batch,          heads_,      kv_heads_,   c_.sequence,
+                               c_.spec.sequence,  m_.head_dim, m_.head_dim, windowed ? m_.sliding_window->window : 0,
+                               Direction::forward};
   const Id y = activation("attention values", c_.rows, heads_ * m_.head_dim);
   const Id statistics = tape.slot("statistics", c_.rows * heads_ * 4);  // log-sum-exp of every row, fp32
   tape.emit("attention", work, {.reads = {qkv}, .writes = {y, statistics}});
@@ -96,7 +100,8 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
     const Id dy = tape.gradient(y);
     const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * d);
     const Id dp = tape.slot("probabilities gradient", elements * c_.width);
-    const Gemm of_values = {.m = k, .n = d, .k = q, .batch = batch, .role = Gemm::Role::values, .result_bytes = c_.width};
+    const Gemm of_values = {
+        .m = k, .n = d, .k = q, .batch = batch, .role = Gemm::Role::values, .result_bytes = c_.width};
     tape.emit("values gradient", of_values, {.reads = {dropped, dy}, .writes = {dqkv}});
     tape.emit("probabilities gradient", to_scores, {.reads = {dy, qkv}, .writes = {dp}});
     if (drops) {

@@ -17,8 +17,8 @@ bool uses(const Op& op, Scope scope, std::uint16_t slot) {
 
 }  // namespace
 
-BlockBuilder::BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot, Scope gradients,
-                           Id gradient_slot)
+BlockBuilder::BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot,
+                           Scope gradients, Id gradient_slot)
     : precision_(precision),
       weights_(weights),
       gradients_(gradients),
@@ -196,7 +196,8 @@ void BlockBuilder::unit_lifetimes() {
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {
-    if (uses(r.op, Scope::unit, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
+    if (uses(r.op, Scope::unit, gradient_slot_))
+      r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
   }
 }
 

@@ -18,7 +18,8 @@ class BlockBuilder {
  public:
   using Id = std::uint16_t;  // a slot of the block
 
-  BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot, Scope gradients, Id gradient_slot);
+  BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot, Scope gradients,
+               Id gradient_slot);
 
   Id slot(const std::string& name, Bytes bytes, Category category = Category::activations);
   Id input(Bytes bytes);            // slot 0, written by the block before

@@ -31,7 +31,8 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
                                  m.hidden, true);
   }
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
-  b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab}, {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
+  b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
+              {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
     b.tape.emit("embedding gradient", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
                 {.reads = {b.tape.gradient(looked_up), tokens}, .weight_gradients = {table}});
@@ -49,7 +50,8 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);
   if (b.recompute.layer) b.tape.begin_region(true);
-  const bool windowed = m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
+  const bool windowed =
+      m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
   const auto normed = b.norm("attention norm", x);
   if (m.parallel_block) {
     const auto attended = b.attention(normed, windowed, false);
@@ -57,7 +59,8 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
     const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
     return b.tape.finish(b.residual("residual", x, out), ops);
   }
-  const auto attended = b.residual("attention residual", x, b.post_norm("attention", b.attention(normed, windowed, true)));
+  const auto attended =
+      b.residual("attention residual", x, b.post_norm("attention", b.attention(normed, windowed, true)));
   const auto out = b.mlp(b.norm("mlp norm", attended), true);
   return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out)), ops);
 }

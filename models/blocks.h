@@ -10,10 +10,18 @@
 namespace orrery {
 
 // Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes.
-enum StateSlot : std::uint16_t { kParameters, kParameterShard, kGradients, kGradientShard, kMaster, kMoment1, kMoment2 };
+enum StateSlot : std::uint16_t {
+  kParameters,
+  kParameterShard,
+  kGradients,
+  kGradientShard,
+  kMaster,
+  kMoment1,
+  kMoment2
+};
 inline constexpr std::uint16_t kStateSlots = 7;
-// Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first), the
-// gradient before it is reduced, and its copy in the width of the reduction.
+// Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
+// the gradient before it is reduced, and its copy in the width of the reduction.
 enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };
 inline constexpr std::uint16_t kUnitSlots = 4;
 
@@ -26,14 +34,14 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  std::int64_t batch;          // sequences
-  std::int64_t sequence;       // tokens of a sequence on this rank (sequence / context)
-  std::int64_t rows;           // batch * sequence
-  std::int64_t tensor;         // ranks a matrix is cut over
-  bool sequence_parallel;      // norms, dropout and residuals on rows / tensor
-  std::int64_t local_rows;     // rows of those
-  Bytes width;                 // of an activation element
-  std::int64_t padded_vocab;   // a multiple of what the profile asks, cut over the tensor group
+  std::int64_t batch;         // sequences
+  std::int64_t sequence;      // tokens of a sequence on this rank (sequence / context)
+  std::int64_t rows;          // batch * sequence
+  std::int64_t tensor;        // ranks a matrix is cut over
+  bool sequence_parallel;     // norms, dropout and residuals on rows / tensor
+  std::int64_t local_rows;    // rows of those
+  Bytes width;                // of an activation element
+  std::int64_t padded_vocab;  // a multiple of what the profile asks, cut over the tensor group
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's

@@ -3,9 +3,9 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/topological_sort.hpp>
-#include <fmt/format.h>
 
 #include "models/error.h"
 
@@ -14,7 +14,9 @@ namespace {
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 
-bool moves(const Op& op) { return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work); }
+bool moves(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+}
 
 // Which node each task belongs to: tasks of a match or a batch start and end together.
 std::vector<TaskId> contract(const Plan& plan) {
@@ -75,8 +77,10 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const Op& op = plan.op_of(t);
     const auto* a = std::get_if<Collective>(&first.work);
     const auto* b = std::get_if<Collective>(&op.work);
-    const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes && a->group == b->group;
-    if (a != nullptr && !same) throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
+    const bool same =
+        a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes && a->group == b->group;
+    if (a != nullptr && !same)
+      throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
   }
   if (std::holds_alternative<Collective>(first.work)) return;
   const auto& one = std::get<Transfer>(first.work);
@@ -91,7 +95,8 @@ void check_match(const Plan& plan, std::uint32_t match) {
 void check_plan(const Plan& plan) {
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     if (std::holds_alternative<Transfer>(plan.op_of(t).work) && plan.tasks[t].match == kNone) {
-      throw Error(fmt::format("plan: '{}' on {} has no other end", plan.op_of(t).name, plan.slots[plan.slot_of(t)].name));
+      throw Error(
+          fmt::format("plan: '{}' on {} has no other end", plan.op_of(t).name, plan.slots[plan.slot_of(t)].name));
     }
   }
   for (std::uint32_t m = 0; m < plan.matches.size(); ++m) check_match(plan, m);

@@ -24,8 +24,8 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
   if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
-  const auto [it, fresh] =
-      step_ops_.try_emplace(fmt::format("{} {} {}", op.name, size, first), static_cast<std::uint32_t>(plan_.ops.size()));
+  const auto [it, fresh] = step_ops_.try_emplace(fmt::format("{} {} {}", op.name, size, first),
+                                                 static_cast<std::uint32_t>(plan_.ops.size()));
   if (fresh) plan_.ops.push_back(op);
   return it->second;
 }
@@ -92,11 +92,12 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& a
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const Op op = {.name = "reduce gradients",
-                 .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
-                 .phase = Phase::step,
-                 .lane = LaneKind::data_reduce,
-                 .operands = {state(kGradients, Access::read_write)}};
+  const Op op = {
+      .name = "reduce gradients",
+      .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
+      .phase = Phase::step,
+      .lane = LaneKind::data_reduce,
+      .operands = {state(kGradients, Access::read_write)}};
   emit(op_id(op), chunk.state, {after});
 }
 
@@ -116,11 +117,12 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
     emit(op_id(cast), entry.unit);
     source = kCastGradient;
   }
-  Op reduce = {.name = "reduce unit",
-               .work = Collective{CollectiveKind::reduce_scatter, Dimension::data, elements * gradient_width_, gradient_width_},
-               .lane = LaneKind::data_reduce,
-               .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)},
-               .frees = {unit(source, Access::read)}};
+  Op reduce = {
+      .name = "reduce unit",
+      .work = Collective{CollectiveKind::reduce_scatter, Dimension::data, elements * gradient_width_, gradient_width_},
+      .lane = LaneKind::data_reduce,
+      .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)},
+      .frees = {unit(source, Access::read)}};
   if (group_size(Dimension::data) == 1) {
     reduce.name = "add unit";
     reduce.work = Accumulate{elements, gradient_width_, gradient_width_};
@@ -129,14 +131,15 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
   emit(op_id(reduce), entry.unit);
   if (!row_.hybrid || !last_micro_batch || group_size(Dimension::replicate) == 1) return;
   const Op replicas = {.name = "reduce replicas",
-                       .work = Collective{CollectiveKind::all_reduce, Dimension::replicate, shard(elements) * gradient_width_,
-                                          gradient_width_},
+                       .work = Collective{CollectiveKind::all_reduce, Dimension::replicate,
+                                          shard(elements) * gradient_width_, gradient_width_},
                        .lane = LaneKind::replicate,
                        .operands = {state(kGradientShard, Access::read_write)}};
   emit(op_id(replicas), entry.unit, {last_of(LaneKind::data_reduce)});
 }
 
-// After the update every rank collects the parameters that the others updated, in the order in which forward needs them.
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs
+// them.
 void PlanBuilder::gather_buckets() {
   for (Chunk& chunk : chunks_) {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
@@ -163,8 +166,8 @@ void PlanBuilder::reduce_what_is_shared() {
   for (Chunk& chunk : chunks_) {
     if (!context_.sequence_parallel || chunk.replicated_elements == 0) continue;
     const Op op = {.name = "reduce norm gradients",
-                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, chunk.replicated_elements * gradient_width_,
-                                      gradient_width_},
+                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor,
+                                      chunk.replicated_elements * gradient_width_, gradient_width_},
                    .phase = Phase::step,
                    .lane = LaneKind::tensor,
                    .operands = {state(kGradients, Access::read_write)}};
@@ -205,22 +208,24 @@ void PlanBuilder::clip_and_update() {
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   for (const Chunk& chunk : chunks_) {
     const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
-    const Op update = {
-        .name = "update",
-        .work = Update{shard(chunk.elements), gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                       row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
+    const Op update = {.name = "update",
+                       .work = Update{shard(chunk.elements), gradient_width_, master ? s.optimizer.master_bytes : 0,
+                                      s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
+                                      spec_.software.fused_optimizer},
+                       .phase = Phase::step,
+                       .optimizer = true,
+                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
+                                    state(kMaster, Access::read_write), state(kMoment1, Access::read_write),
+                                    state(kMoment2, Access::read_write),
+                                    state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+                       .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+    emit(op_id(update), chunk.state, after);
+    const Op zero = {
+        .name = "zero gradients",
+        .work = Fill{unit_gradients_ ? shard(chunk.elements) * gradient_width_ : chunk.elements * gradient_width_},
         .phase = Phase::step,
         .optimizer = true,
-        .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read), state(kMaster, Access::read_write),
-                     state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
-                     state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
-        .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-    emit(op_id(update), chunk.state, after);
-    const Op zero = {.name = "zero gradients",
-                     .work = Fill{unit_gradients_ ? shard(chunk.elements) * gradient_width_ : chunk.elements * gradient_width_},
-                     .phase = Phase::step,
-                     .optimizer = true,
-                     .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::write)}};
+        .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::write)}};
     emit(op_id(zero), chunk.state);
   }
 }

@@ -9,7 +9,8 @@ namespace orrery {
 
 TaskId PlanBuilder::last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
 
-// The last writer of what an operand names. Weights and gradients in a chunk's flat buffers are followed block by block.
+// The last writer of what an operand names. Weights and gradients in a chunk's flat buffers are followed block by
+// block.
 TaskId* PlanBuilder::writer(std::uint32_t frame, const Operand& operand) {
   const Frame& f = plan_.frames[frame];
   if (operand.scope == Scope::state) {
@@ -21,7 +22,8 @@ TaskId* PlanBuilder::writer(std::uint32_t frame, const Operand& operand) {
   return &writers_[plan_.frames[target].first_buffer + operand.slot];
 }
 
-TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std::vector<TaskId>& after, std::uint8_t flags) {
+TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std::vector<TaskId>& after,
+                         std::uint8_t flags) {
   const Op& op = plan_.ops[op_index];
   const auto id = static_cast<TaskId>(plan_.tasks.size());
   const auto lane = static_cast<std::uint32_t>(op.lane);
@@ -37,8 +39,11 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     if (last != nullptr) need(*last);
   }
   for (const TaskId t : after) need(t);
-  plan_.tasks.push_back({.op = op_index, .frame = frame, .lane = slot_ * kLanes + lane,
-                         .first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size()), .flags = flags});
+  plan_.tasks.push_back({.op = op_index,
+                         .frame = frame,
+                         .lane = slot_ * kLanes + lane,
+                         .first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size()),
+                         .flags = flags});
   for (const TaskId t : wait) {
     if (t != kNone) plan_.dependencies.push_back(t);
   }
@@ -61,7 +66,7 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
 }
 
 void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
-  turn_.clear();
+  sends_.clear();
   for (const Crossing& crossing : crossings) {
     const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
     const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
@@ -72,7 +77,7 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
     const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
     const TaskId task = emit(op, frame, {}, crossing.joins_previous ? kJoinsPrevious : std::uint8_t{0});
     crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward}].push_back(task);
-    turn_.push_back(task);
+    if (crossing.send) sends_.push_back(task);
   }
 }
 
@@ -84,8 +89,8 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
-    const TaskId task = emit(op, frame, turn_);
-    turn_.clear();
+    const TaskId task = emit(op, frame, sends_);
+    sends_.clear();
     if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
   }
   const bool last = action.micro_batch == plan_.micro_batches - 1;
@@ -94,7 +99,7 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
 
 void PlanBuilder::emit_action(const Action& action) {
   Chunk& chunk = chunks_[action.chunk];
-  if (spec_.strategy.overlap.pipeline) turn_.clear();  // only the data itself is waited for
+  if (spec_.strategy.overlap.pipeline) sends_.clear();
   std::vector<std::size_t> order;
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
     if (!chunk.entries[e].transfer) order.push_back(e);
@@ -114,7 +119,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
     return none;
   }());
   last_in_lane_.assign(kLanes, kNone);
-  turn_.clear();
+  sends_.clear();
   gathered_.clear();
   released_.clear();
   gathers_ = 0;
@@ -135,7 +140,8 @@ void PlanBuilder::link_matches() {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;
     for (const TaskId t : members) plan_.tasks[t].match = static_cast<std::uint32_t>(plan_.matches.size());
-    plan_.matches.push_back({static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(members.size())});
+    plan_.matches.push_back(
+        {static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(members.size())});
     plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
   };
   for (const auto& [key, members] : crossings_) add(members);
@@ -145,7 +151,9 @@ void PlanBuilder::link_matches() {
     std::map<Dimension, std::int64_t> count;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const auto* c = std::get_if<Collective>(&plan_.op_of(t).work);
-      if (c == nullptr || (c->group != Dimension::embedding && c->group != Dimension::model && c->group != Dimension::world)) continue;
+      if (c == nullptr ||
+          (c->group != Dimension::embedding && c->group != Dimension::model && c->group != Dimension::world))
+        continue;
       const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c->group)];
       collectives[{c->group, table.member_of[slot.representative], count[c->group]++}].push_back(t);
     }

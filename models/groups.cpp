@@ -13,8 +13,10 @@ namespace {
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
-    if (c == '-') parts.emplace_back();
-    else parts.back() += c;
+    if (c == '-')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -49,8 +51,9 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
     if (name == "ep") continue;
     const auto it = axes.find(name);
     if (it == axes.end()) {
-      throw Error(fmt::format("strategy.rank_order: '{}' in '{}' is unknown or named twice; use each of tp-cp-ep-dp-pp once",
-                              name, s.rank_order));
+      throw Error(
+          fmt::format("strategy.rank_order: '{}' in '{}' is unknown or named twice; use each of tp-cp-ep-dp-pp once",
+                      name, s.rank_order));
     }
     order.push_back(it->second);
     axes.erase(it);

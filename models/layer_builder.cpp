@@ -16,7 +16,8 @@ Gemm product(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) 
 constexpr std::int64_t kOverlapPieces = 4;
 
 std::int64_t pieces(const BlockContext& c) {
-  return c.spec.strategy.overlap.tensor && c.sequence_parallel && c.local_rows % kOverlapPieces == 0 ? kOverlapPieces : 1;
+  return c.spec.strategy.overlap.tensor && c.sequence_parallel && c.local_rows % kOverlapPieces == 0 ? kOverlapPieces
+                                                                                                     : 1;
 }
 
 }  // namespace
@@ -41,18 +42,22 @@ LayerBuilder::Id LayerBuilder::activation(const std::string& name, std::int64_t 
   return tape.slot(name, row_count * columns * c_.width);
 }
 
-void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns) {
+void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to,
+                                     std::int64_t columns) {
   const Bytes bytes = c_.rows * columns * c_.width / pieces(c_);
-  tape.emit(name, Collective{kind, Dimension::tensor, bytes, c_.width}, {.reads = {from}, .writes = {to}}, LaneKind::tensor);
+  tape.emit(name, Collective{kind, Dimension::tensor, bytes, c_.width}, {.reads = {from}, .writes = {to}},
+            LaneKind::tensor);
 }
 
 void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width) {
-  tape.emit(name, Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes, width}, {.updates = {x}}, LaneKind::tensor);
+  tape.emit(name, Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes, width}, {.updates = {x}},
+            LaneKind::tensor);
 }
 
 void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                                  std::int32_t parameter) {
-  tape.emit(name + " bias gradient", BiasGradient{row_count, columns}, {.reads = {dy}, .weight_gradients = {parameter}});
+  tape.emit(name + " bias gradient", BiasGradient{row_count, columns},
+            {.reads = {dy}, .weight_gradients = {parameter}});
 }
 
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
@@ -68,12 +73,16 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
   const std::int64_t elements = forward.n * forward.k;
   const Id fresh = tape.slot(name + " fresh gradient", elements * c_.width, Category::gradients);
   tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
-  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main}, {.reads = {fresh}, .weight_gradients = {weight}});
+  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main},
+            {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
 // Input gradient of y = x W^T in as many pieces as its reduction wants.
 static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
-  return {.m = forward.m / parts, .n = forward.k, .k = forward.n, .role = Gemm::Role::input_gradient,
+  return {.m = forward.m / parts,
+          .n = forward.k,
+          .k = forward.n,
+          .role = Gemm::Role::input_gradient,
           .result_bytes = forward.result_bytes};
 }
 
@@ -89,7 +98,8 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   piece.m /= pieces(c_);
   for (std::int64_t i = 0; i < pieces(c_); ++i) {
     if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, x, gathered, in);
-    tape.emit(name, piece, {.reads = {gathered}, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+    tape.emit(name, piece,
+              {.reads = {gathered}, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
   }
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
@@ -104,7 +114,8 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
     const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
     for (std::int64_t i = 0; i < pieces(c_); ++i) {
-      tape.emit(name + " input gradient", input_gradient(forward, pieces(c_)), {.reads = {dy}, .writes = {dx}, .weights = {w}});
+      tape.emit(name + " input gradient", input_gradient(forward, pieces(c_)),
+                {.reads = {dy}, .writes = {dx}, .weights = {w}});
       if (overlaps && sp) tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in);
     }
     const Bytes bytes = c_.rows * in * c_.width;
@@ -140,7 +151,8 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const std::int64_t parts = reduce ? pieces(c_) : 1;
     for (std::int64_t i = 0; i < parts; ++i) {
       if (sp && reduce) tensor_collective(name + " gradient gather", CollectiveKind::all_gather, dy, whole, out);
-      tape.emit(name + " input gradient", input_gradient(forward, parts), {.reads = {whole}, .writes = {dx}, .weights = {w}});
+      tape.emit(name + " input gradient", input_gradient(forward, parts),
+                {.reads = {whole}, .writes = {dx}, .weights = {w}});
     }
     weight_gradient(name, forward, x, whole, w);
     tape.contribute(x, dx);
@@ -148,7 +160,8 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   return local;
 }
 
-LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns) {
+LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count,
+                                                  std::int64_t columns) {
   if (c_.tensor == 1) return x;
   if (!c_.sequence_parallel) {
     tensor_all_reduce(name + " reduce", x, row_count * columns * c_.width, c_.width);
@@ -184,8 +197,9 @@ LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
     Normalize back = work;
     back.direction = Direction::backward;
     const Id dx = activation(name + " input gradient", c_.local_rows, m_.hidden);
-    tape.emit(name + " gradient", back,
-              {.reads = {x, statistics, tape.gradient(y)}, .writes = {dx}, .weights = {w}, .weight_gradients = weights});
+    tape.emit(
+        name + " gradient", back,
+        {.reads = {x, statistics, tape.gradient(y)}, .writes = {dx}, .weights = {w}, .weight_gradients = weights});
     tape.contribute(x, dx);
   });
   return y;
@@ -209,7 +223,8 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
   const bool drops = m_.dropout > 0;
   const auto bias = m_.bias ? tape.parameter(name + ".bias", m_.hidden, 1, true) : -1;
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows, m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual, Direction::forward};
+  const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
+                         Direction::forward};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}};
   if (bias >= 0) uses.weights = {bias};
   const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * m_.hidden) : y;  // one byte an element
@@ -297,7 +312,8 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4);
-  tape.emit("loss exponent", work(CrossEntropy::Part::exponent), {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
+  tape.emit("loss exponent", work(CrossEntropy::Part::exponent),
+            {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);
   const Id loss = tape.slot("loss", c_.rows * 4);
   tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});

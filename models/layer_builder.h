@@ -8,9 +8,10 @@
 
 namespace orrery {
 
-// The parts that layers are made of, each recorded forward with its backward: linear layers cut by columns or rows over the
-// tensor group (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022), norms, attention, MLP, loss.
-// A value is a slot; under sequence parallelism slots of norms and residuals hold local_rows rows, the others rows.
+// The parts that layers are made of, each recorded forward with its backward: linear layers cut by columns or rows over
+// the tensor group (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022), norms, attention, MLP,
+// loss. A value is a slot; under sequence parallelism slots of norms and residuals hold local_rows rows, the others
+// rows.
 class LayerBuilder {
  public:
   using Id = BlockBuilder::Id;
@@ -21,9 +22,11 @@ class LayerBuilder {
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
   // first; backward reduces dx over the tensor group while the weight gradient runs.
-  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, bool bias);
+  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
+                     bool bias);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
-  Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, bool reduce);
+  Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
+                  bool reduce);
   // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
   Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
 
@@ -45,7 +48,8 @@ class LayerBuilder {
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns);
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width);
-  void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns, std::int32_t parameter);
+  void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
+                     std::int32_t parameter);
   Id rotate(Id qkv);
   Id head_norms(Id qkv);
   Id flash_attention(Id qkv, bool windowed);

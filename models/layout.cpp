@@ -32,10 +32,13 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
   };
-  if (virtual_stage == 0) add(shared_block("embedding", embedding_block), -1, false);
-  else add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
+  if (virtual_stage == 0)
+    add(shared_block("embedding", embedding_block), -1, false);
+  else
+    add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
-  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline) before += layers_of_[k];
+  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline)
+    before += layers_of_[k];
   for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
     const std::int64_t layer = first_layer_[virtual_stage] + i;
     add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
@@ -64,8 +67,8 @@ void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
     const std::int64_t elements = block.parameter_elements;
-    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output && chunk.entries.front().layer == -1 &&
-                      !chunk.entries.front().transfer;
+    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output &&
+                      chunk.entries.front().layer == -1 && !chunk.entries.front().transfer;
     if (tied) {
       entry.owns = false;
       entry.unit = chunk.entries.front().unit;
@@ -106,8 +109,9 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.role = BlockRole::state;
   block.slots.resize(kStateSlots);
   block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
-  block.slots[kParameterShard] = {
-      "parameter shard", row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
+  block.slots[kParameterShard] = {"parameter shard",
+                                  row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
+                                  Category::parameters};
   block.slots[kGradients] = {"gradients", unit_gradients_ ? 0 : whole * gradient_width_, Category::gradients};
   block.slots[kGradientShard] = {"gradient shard", unit_gradients_ ? own * gradient_width_ : 0, Category::gradients};
   block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
@@ -172,7 +176,8 @@ void PlanBuilder::lay_out(std::int64_t stage) {
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
   if (unit_gradients_ || group_size(Dimension::data) == 1) return;
-  const auto limit = static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
+  const auto limit =
+      static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
   Bucket open;
   const auto close = [&] {
     if (open.elements > 0) chunk.buckets.push_back(open);

@@ -26,7 +26,8 @@ void refuse_what_is_not_built(const Spec& spec) {
   refuse(s.tensor_kind != "1d", "strategy.tensor_kind other than 1d");
   refuse(s.offload.any(), "strategy.offload");
   refuse(s.partition_activations && s.tensor > 1 && !s.sequence_parallel, "strategy.partition_activations");
-  refuse(s.recompute.moe || s.recompute.moe_activation || s.recompute.mla_up_proj, "recompute of experts and latent attention");
+  refuse(s.recompute.moe || s.recompute.moe_activation || s.recompute.mla_up_proj,
+         "recompute of experts and latent attention");
   find_schedule(s.schedule);
   row_of(s.sharding);
 }
@@ -37,8 +38,8 @@ PlanBuilder::PlanBuilder(const Spec& spec)
     : spec_(spec),
       row_(row_of(spec.strategy.sharding)),
       context_(spec_, row_),
-      schedule_(make_schedule(spec.strategy.schedule, {spec.strategy.pipeline, spec.strategy.micro_batches(),
-                                                       spec.strategy.virtual_stages})),
+      schedule_(make_schedule(spec.strategy.schedule,
+                              {spec.strategy.pipeline, spec.strategy.micro_batches(), spec.strategy.virtual_stages})),
       turns_(order_transfers(schedule_)),
       layers_of_(stage_layers(spec)),
       gradient_width_(storage_bytes(spec.strategy.gradient_precision)),

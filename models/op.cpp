@@ -17,7 +17,8 @@ struct Costs {
   }
   // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
   Cost operator()(const FlashAttention& a) const {
-    const double reach = a.window > 0 && a.window < a.key ? d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key)) : d(a.key) / 2;
+    const double reach =
+        a.window > 0 && a.window < a.key ? d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key)) : d(a.key) / 2;
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * reach;
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
     const double values = d(a.batch) * d(a.query) * (2 * d(a.heads) + 2 * d(a.kv_heads)) * d(a.head_dim) * d(width);
@@ -49,7 +50,9 @@ struct Costs {
     return {3 * elements, elements * (passes * d(width) + mask)};
   }
   Cost operator()(const Add& a) const { return {d(a.elements), 3 * d(a.elements) * d(width)}; }
-  Cost operator()(const BiasGradient& b) const { return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)}; }
+  Cost operator()(const BiasGradient& b) const {
+    return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
+  }
   // Backward reads the gradient and adds to as many rows of the table, in fp32.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
@@ -60,10 +63,14 @@ struct Costs {
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * 4;
     switch (c.part) {
-      case CrossEntropy::Part::maximum: return {d(c.rows) * d(c.columns), pass};
-      case CrossEntropy::Part::exponent: return {3 * d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 6)};
-      case CrossEntropy::Part::loss: return {d(c.rows), d(c.rows) * 16};
-      case CrossEntropy::Part::gradient: return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
+      case CrossEntropy::Part::maximum:
+        return {d(c.rows) * d(c.columns), pass};
+      case CrossEntropy::Part::exponent:
+        return {3 * d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 6)};
+      case CrossEntropy::Part::loss:
+        return {d(c.rows), d(c.rows) * 16};
+      case CrossEntropy::Part::gradient:
+        return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
     }
     return {};
   }

@@ -24,8 +24,8 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;   // C is read and added to
-  Bytes result_bytes = 2;    // of an element of C
+  bool accumulate = false;  // C is read and added to
+  Bytes result_bytes = 2;   // of an element of C
 };
 
 // softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads.
@@ -135,7 +135,8 @@ struct Update {
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
 enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };
 
-// bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a gather.
+// bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
+// gather.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;

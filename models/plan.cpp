@@ -11,9 +11,22 @@ std::string_view name_of(Dimension d) {
 }
 
 std::string_view name_of(LaneKind l) {
-  static constexpr std::array<std::string_view, kLanes> names = {
-      "compute",   "tensor",           "context",       "expert",       "data reduce", "data gather", "replicate", "send next",
-      "receive previous", "send previous", "receive next", "embedding", "model",       "down",        "up",        "cpu"};
+  static constexpr std::array<std::string_view, kLanes> names = {"compute",
+                                                                 "tensor",
+                                                                 "context",
+                                                                 "expert",
+                                                                 "data reduce",
+                                                                 "data gather",
+                                                                 "replicate",
+                                                                 "send next",
+                                                                 "receive previous",
+                                                                 "send previous",
+                                                                 "receive next",
+                                                                 "embedding",
+                                                                 "model",
+                                                                 "down",
+                                                                 "up",
+                                                                 "cpu"};
   return names[static_cast<std::size_t>(l)];
 }
 
@@ -26,11 +39,16 @@ std::string_view name_of(Category c) {
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
   const Frame& f = plan.frames[frame];
   switch (scope) {
-    case Scope::own: return frame;
-    case Scope::next: return f.next;
-    case Scope::previous: return f.previous;
-    case Scope::unit: return f.unit;
-    case Scope::state: return f.state == kNone ? frame : f.state;
+    case Scope::own:
+      return frame;
+    case Scope::next:
+      return f.next;
+    case Scope::previous:
+      return f.previous;
+    case Scope::unit:
+      return f.unit;
+    case Scope::state:
+      return f.state == kNone ? frame : f.state;
   }
   return kNone;
 }

@@ -27,8 +27,22 @@ enum class Phase : std::uint8_t { forward, backward, input_gradient, weight_grad
 // In-order queues of a rank: CUDA streams, one per direction and group (a single one would let an early receive block
 // a later send). Lane id = slot * kLanes + kind.
 enum class LaneKind : std::uint8_t {
-  compute, tensor, context, expert, data_reduce, data_gather, replicate, send_next, receive_previous, send_previous,
-  receive_next, embedding, model, down, up, cpu
+  compute,
+  tensor,
+  context,
+  expert,
+  data_reduce,
+  data_gather,
+  replicate,
+  send_next,
+  receive_previous,
+  send_previous,
+  receive_next,
+  embedding,
+  model,
+  down,
+  up,
+  cpu
 };
 inline constexpr std::uint32_t kLanes = 16;
 
@@ -55,8 +69,8 @@ enum class Scope : std::uint8_t {
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-// A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and the
-// part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot.
+// A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
+// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot.
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
@@ -71,10 +85,10 @@ struct Op {
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
   Precision precision = Precision::bf16;
-  bool weight_gradient = false;  // part of W when a schedule splits B
-  bool recompute = false;        // a forward op run again in backward
-  bool optimizer = false;        // norm kernels, update, casts of parameters
-  bool host_waits = false;       // the issuing thread waits here until the dependencies are done
+  bool weight_gradient = false;    // part of W when a schedule splits B
+  bool recompute = false;          // a forward op run again in backward
+  bool optimizer = false;          // norm kernels, update, casts of parameters
+  bool host_waits = false;         // the issuing thread waits here until the dependencies are done
   std::int32_t runtime_size = -1;  // index into Plan::runtime_sizes that scales the work, or -1
   std::vector<Operand> operands;
   std::vector<Operand> allocates;  // taken when this is issued
@@ -92,8 +106,8 @@ struct LocalParameter {
 // What a block stands for.
 enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit };
 
-// What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and the
-// buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
+// What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
+// the buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
@@ -110,7 +124,7 @@ struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // frames
-  std::uint32_t slot = 0;         // rank slot
+  std::uint32_t slot = 0;                                                     // rank slot
   std::int32_t layer = -1;        // of the model; -1 embedding, layers() head
   std::int32_t micro_batch = -1;  // -1: not of one micro-batch
   std::int32_t chunk = 0;
@@ -165,14 +179,14 @@ struct CarriedEdge {
 struct Plan {
   std::int64_t ranks = 0;  // of the whole job
   std::int64_t micro_batches = 0;
-  Bytes element_bytes = 2;  // of an activation
+  Bytes element_bytes = 2;             // of an activation
   std::vector<GroupTable> dimensions;  // by Dimension
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;  // ids given out
-  std::vector<Task> tasks;    // grouped by slot, then in issue order; one sentinel at the end
+  std::uint32_t buffers = 0;         // ids given out
+  std::vector<Task> tasks;           // grouped by slot, then in issue order; one sentinel at the end
   std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;

@@ -37,17 +37,17 @@ struct Bucket {
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t virtual_stage = 0;
-  std::vector<Entry> entries;  // in forward order
-  std::int64_t elements = 0;   // weights it owns
+  std::vector<Entry> entries;            // in forward order
+  std::int64_t elements = 0;             // weights it owns
   std::int64_t replicated_elements = 0;  // of those, weights every tensor rank holds alike
   std::uint32_t state = kNone;
-  std::vector<std::uint32_t> frames;  // [micro-batch * entries + entry]
-  std::vector<Bucket> buckets;        // in the order in which backward finishes them
+  std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
+  std::vector<Bucket> buckets;                       // in the order in which backward finishes them
   std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
 };
 
-// What the passes of make_plan() share while a plan grows: the plan itself, and for the slot being emitted who wrote each
-// buffer last. A value of one call; no pass keeps it.
+// What the passes of make_plan() share while a plan grows: the plan itself, and for the slot being emitted who wrote
+// each buffer last. A value of one call; no pass keeps it.
 class PlanBuilder {
  public:
   explicit PlanBuilder(const Spec& spec);
@@ -110,12 +110,12 @@ class PlanBuilder {
   std::uint32_t slot_ = 0;
   std::int64_t stage_ = 0;
   std::vector<Chunk> chunks_;
-  std::vector<TaskId> writers_;                       // by buffer id
+  std::vector<TaskId> writers_;                                 // by buffer id
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
-  std::vector<TaskId> turn_;            // transfers of the last turn, for stacks that wait for them
+  std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
-  std::deque<TaskId> released_;         // tasks after which a gathered unit was given up
+  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up
   std::int64_t gathers_ = 0;
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
 };

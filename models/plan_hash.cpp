@@ -11,7 +11,7 @@ namespace {
 class Hash {
  public:
   template <typename T>
-    requires std::is_integral_v<T> || std::is_enum_v<T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
   void add(T x) {
     state_ = (state_ ^ static_cast<std::uint64_t>(x)) * 0xff51afd7ed558ccdULL;
     state_ ^= state_ >> 33;
@@ -41,7 +41,9 @@ struct Shapes {
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.fused, r.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.bias, a.fused, a.direction); }
-  void operator()(const Residual& r) const { all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction); }
+  void operator()(const Residual& r) const {
+    all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
+  }
   void operator()(const Add& a) const { all(a.elements); }
   void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
   void operator()(const Embedding& e) const { all(e.rows, e.columns, e.vocab, e.positions, e.direction); }
@@ -50,7 +52,9 @@ struct Shapes {
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
   void operator()(const Fill& f) const { all(f.bytes); }
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
-  void operator()(const Update& u) const { all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused); }
+  void operator()(const Update& u) const {
+    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
+  }
   void operator()(const Collective& c) const { all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm); }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
@@ -74,7 +78,8 @@ std::string plan_hash(const Plan& plan) {
     h.add(op.name);
     h.add(op.work.index());
     std::visit(Shapes{h}, op.work);
-    for (const auto x : {static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(op.precision)}) h.add(x);
+    for (const auto x : {static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(op.precision)})
+      h.add(x);
     h.add(op.host_waits);
     add_operands(h, op.operands);
     add_operands(h, op.allocates);

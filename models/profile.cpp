@@ -33,14 +33,16 @@ std::string hash_of(std::string_view text) {
 
 Profile parse(std::string_view text, const std::string& path) {
   const json root = json::parse(text, nullptr, false, true);
-  if (root.is_discarded() || !root.is_object()) throw Error(path + ": not a JSON object; write one with orrery calibrate");
+  if (root.is_discarded() || !root.is_object())
+    throw Error(path + ": not a JSON object; write one with orrery calibrate");
   const auto section = [&](const char* key) { return root.value(key, json::object()); };
   Profile p;
   p.name = root.value("name", path);
   p.hash = hash_of(text);
   const json gemm = section("gemm"), attention = section("attention"), memory = section("memory");
   for (const json& t : gemm.value("tiles", json::array())) {
-    p.gemm.tiles.push_back({t.at("rows").get<std::int64_t>(), t.at("columns").get<std::int64_t>(), t.at("efficiency").get<double>()});
+    p.gemm.tiles.push_back(
+        {t.at("rows").get<std::int64_t>(), t.at("columns").get<std::int64_t>(), t.at("efficiency").get<double>()});
   }
   if (p.gemm.tiles.empty()) throw Error(path + ": gemm.tiles is empty; name at least one tile");
   p.gemm.prologue_us = number(gemm, "prologue_us", path);
@@ -60,12 +62,18 @@ Profile parse(std::string_view text, const std::string& path) {
 
 std::string_view architecture_file(Architecture a) {
   switch (a) {
-    case Architecture::volta: return "profiles/volta.json";
-    case Architecture::ampere: return "profiles/ampere.json";
-    case Architecture::ada: return "profiles/ada.json";
-    case Architecture::hopper: return "profiles/hopper.json";
-    case Architecture::blackwell: return "profiles/blackwell.json";
-    case Architecture::other: break;
+    case Architecture::volta:
+      return "profiles/volta.json";
+    case Architecture::ampere:
+      return "profiles/ampere.json";
+    case Architecture::ada:
+      return "profiles/ada.json";
+    case Architecture::hopper:
+      return "profiles/hopper.json";
+    case Architecture::blackwell:
+      return "profiles/blackwell.json";
+    case Architecture::other:
+      break;
   }
   return "profiles/other.json";
 }

@@ -16,9 +16,9 @@ struct Tile {
   double efficiency = 0.8;
 };
 
-// How long kernels of one kind of GPU take: the constants of the formulas in sim/kernel_time.cpp. From models/data/profiles
-// (by GPU, else by architecture), each with its source there, or from a file that `orrery calibrate` measured. It knows
-// no shapes.
+// How long kernels of one kind of GPU take: the constants of the formulas in sim/kernel_time.cpp. From
+// models/data/profiles (by GPU, else by architecture), each with its source there, or from a file that `orrery
+// calibrate` measured. It knows no shapes.
 struct Profile {
   std::string name;
   std::string hash;  // of the file's text
@@ -32,9 +32,9 @@ struct Profile {
 
   struct {
     double start_us = 0;
-    double forward_fraction = 0;   // of the 16-bit peak, on the flops that a causal mask leaves, head_dim 128
+    double forward_fraction = 0;  // of the 16-bit peak, on the flops that a causal mask leaves, head_dim 128
     double backward_fraction = 0;
-    double head_64_factor = 1;     // of that rate for heads of 64 and less
+    double head_64_factor = 1;  // of that rate for heads of 64 and less
   } attention;
 
   struct {
@@ -42,9 +42,9 @@ struct Profile {
     double start_us = 0;  // of every memory-bound kernel
   } memory;
 
-  double kernel_gap_us = 0;           // between two kernels of a stream
-  double vector_fraction = 0.5;       // of the fp32 peak, for kernels that compute outside tensor cores
-  double contention = 0;              // further slow-down of compute per transfer's share of multiprocessors
+  double kernel_gap_us = 0;      // between two kernels of a stream
+  double vector_fraction = 0.5;  // of the fp32 peak, for kernels that compute outside tensor cores
+  double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
 };
 
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.

@@ -17,8 +17,8 @@ struct ShardingRow {
   bool shards_gradients = false;   // a unit's gradient lives only until it is reduced
   bool shards_parameters = false;  // units gathered before use
   bool reshards_after_forward = false;
-  bool fp32_shards = false;        // FSDP: the shard is the fp32 master, cast before it is gathered
-  bool hybrid = false;             // shards inside Strategy::shard_group, replicas reduced over the rest
+  bool fp32_shards = false;  // FSDP: the shard is the fp32 master, cast before it is gathered
+  bool hybrid = false;       // shards inside Strategy::shard_group, replicas reduced over the rest
 };
 
 const std::vector<ShardingRow>& sharding_rows();

@@ -13,8 +13,8 @@ namespace orrery {
 //                       stages take one more
 //   even_with_embedding embedding and head each count as one layer
 //   by_cost             layers weigh their matrix products, the head its own
-//   by_cost_nanotron    blocks weigh layer 4h^2 + 3hf and head Vh; a stage closes when the running cost passes its share
-//   by_parameters       layers and embeddings weigh their parameters
+//   by_cost_nanotron    blocks weigh layer 4h^2 + 3hf and head Vh; a stage closes when the running cost passes its
+//   share by_parameters       layers and embeddings weigh their parameters
 // Throws Error naming the rule when a stage would get no layer and no embedding or head either.
 std::vector<std::int64_t> stage_layers(const Spec& spec);
 

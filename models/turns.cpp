@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,129 +17,99 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// When each end came to a transfer; it happens at the later of the two.
-struct Meeting {
-  std::int64_t send = -1, receive = -1;
-  bool done() const { return send >= 0 && receive >= 0; }
-  std::int64_t time() const { return std::max(send, receive); }
-};
-
 class Replay {
  public:
-  explicit Replay(const Schedule& schedule) : schedule_(schedule), last_(static_cast<std::int32_t>(schedule.stage_of.size()) - 1) {
+  explicit Replay(const Schedule& schedule)
+      : schedule_(schedule), last_(static_cast<std::int32_t>(schedule.stage_of.size()) - 1) {
     virtual_stage_.resize(schedule.order.size());
     for (std::int32_t k = 0; k <= last_; ++k) {
       auto& row = virtual_stage_[schedule.stage_of[k]];
       row.resize(std::max<std::size_t>(row.size(), schedule.chunk_of[k] + 1));
       row[schedule.chunk_of[k]] = k;
     }
-    for (std::size_t s = 0; s < schedule.order.size(); ++s) {
-      turns_.emplace_back();
-      for (std::size_t i = 0; i <= schedule.order[s].size(); ++i) turns_[s].push_back(crossings_before(s, i));
-    }
+    ends_.resize(schedule.order.size());
   }
 
   Turns run() {
-    std::vector<Cursor> cursors(turns_.size());
-    for (std::size_t s = 0; s < cursors.size(); ++s) arrive(s, 0, 0);
     bool progress = true;
     while (progress) {
       progress = false;
-      for (std::size_t s = 0; s < cursors.size(); ++s) {
-        while (advance(s, cursors[s])) progress = true;
+      for (std::size_t s = 0; s < ends_.size(); ++s) {
+        while (advance(s)) progress = true;
       }
     }
-    for (std::size_t s = 0; s < cursors.size(); ++s) require_finished(s, cursors[s].action);
-    for (auto& stage : turns_) {
-      for (auto& turn : stage) sort_turn(turn);
+    Turns turns(ends_.size());
+    for (std::size_t s = 0; s < ends_.size(); ++s) {
+      require_finished(s);
+      turns[s] = turns_of(s);
     }
-    return turns_;
+    return turns;
   }
 
  private:
-  // Where a stage stands: the next action to run and the last turn whose transfers it has posted.
-  struct Cursor {
-    std::size_t action = 0, posted = 0;
-    std::int64_t clock = 0;
-  };
+  std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
-  // Runs the next action once its receives have come, or posts the next turn once the transfers before it are through.
-  bool advance(std::size_t s, Cursor& cursor) {
-    const auto& order = schedule_.order[s];
-    if (cursor.action < order.size() && cursor.posted == cursor.action && met(s, cursor.action, false)) {
-      const std::int64_t length = order[cursor.action].phase == Phase::forward ? 1 : 2;
-      cursor.clock = std::max(cursor.clock, time_of(s, cursor.action, false)) + length;
-      ++cursor.action;
-      return true;
-    }
-    if (cursor.posted < cursor.action && met(s, cursor.posted, true)) {
-      cursor.clock = std::max(cursor.clock, time_of(s, cursor.posted, true));
-      arrive(s, ++cursor.posted, cursor.clock);
-      return true;
-    }
-    return false;
+  // What an action needs from another virtual stage, and what it produces for one.
+  std::optional<Key> input_of(std::size_t s, const Action& a) const {
+    const std::int32_t k = virtual_stage(s, a);
+    if (a.phase == Phase::forward) return k > 0 ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || k == last_) return std::nullopt;
+    return Key{k, a.micro_batch, false};
+  }
+  std::optional<Key> output_of(std::size_t s, const Action& a) const {
+    const std::int32_t k = virtual_stage(s, a);
+    if (a.phase == Phase::forward) return k < last_ ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || k == 0) return std::nullopt;
+    return Key{k - 1, a.micro_batch, false};
   }
 
-  // Sends of action i - 1, then receives of action i.
-  std::vector<Crossing> crossings_before(std::size_t s, std::size_t i) const {
-    std::vector<Crossing> crossings;
-    const auto& order = schedule_.order[s];
-    if (i > 0) {
-      const Action& a = order[i - 1];
-      const std::int32_t k = virtual_stage_[s][a.chunk];
-      if (a.phase == Phase::forward && k < last_) crossings.push_back({k, a.micro_batch, true, true});
-      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k > 0) crossings.push_back({k - 1, a.micro_batch, false, true});
+  bool advance(std::size_t s) {
+    std::vector<std::int64_t>& ends = ends_[s];
+    if (ends.size() == schedule_.order[s].size()) return false;
+    const Action& a = schedule_.order[s][ends.size()];
+    std::int64_t start = ends.empty() ? 0 : ends.back();
+    if (const auto input = input_of(s, a)) {
+      const auto it = produced_.find(*input);
+      if (it == produced_.end()) return false;
+      start = std::max(start, it->second);
     }
-    if (i < order.size()) {
-      const Action& a = order[i];
-      const std::int32_t k = virtual_stage_[s][a.chunk];
-      if (a.phase == Phase::forward && k > 0) crossings.push_back({k - 1, a.micro_batch, true, false});
-      if (a.phase != Phase::forward && a.phase != Phase::weight_gradient && k < last_) crossings.push_back({k, a.micro_batch, false, false});
-    }
-    return crossings;
+    ends.push_back(start + (a.phase == Phase::forward ? 1 : 2));
+    if (const auto output = output_of(s, a)) produced_[*output] = ends.back();
+    return true;
   }
 
-  void arrive(std::size_t s, std::size_t i, std::int64_t time) {
-    for (const Crossing& crossing : turns_[s][i]) {
-      Meeting& meeting = meetings_[{crossing.boundary, crossing.micro_batch, crossing.forward}];
-      (crossing.send ? meeting.send : meeting.receive) = time;
-    }
-  }
-
-  // An action needs only what it receives; the turn after it waits for the sends too.
-  bool met(std::size_t s, std::size_t i, bool sends) const {
-    return std::all_of(turns_[s][i].begin(), turns_[s][i].end(),
-                       [&](const Crossing& h) { return (h.send && !sends) || meeting_of(h).done(); });
-  }
-  std::int64_t time_of(std::size_t s, std::size_t i, bool sends) const {
-    std::int64_t time = 0;
-    for (const Crossing& h : turns_[s][i]) {
-      if (sends || !h.send) time = std::max(time, meeting_of(h).time());
-    }
-    return time;
-  }
-  const Meeting& meeting_of(const Crossing& h) const { return meetings_.at({h.boundary, h.micro_batch, h.forward}); }
-
-  void require_finished(std::size_t s, std::size_t i) const {
+  void require_finished(std::size_t s) const {
+    const std::size_t i = ends_[s].size();
     if (i == schedule_.order[s].size()) return;
     const Action& a = schedule_.order[s][i];
     throw Error(fmt::format("schedule: deadlock: stage {} waits for ever before {}{} of chunk {}", s,
                             a.phase == Phase::forward ? "F" : "B", a.micro_batch, a.chunk));
   }
 
-  void sort_turn(std::vector<Crossing>& turn) const {
-    std::stable_sort(turn.begin(), turn.end(),
-                     [&](const Crossing& a, const Crossing& b) { return meeting_of(a).time() < meeting_of(b).time(); });
-    for (std::size_t i = 1; i < turn.size(); ++i) {
-      turn[i].joins_previous = meeting_of(turn[i]).time() == meeting_of(turn[i - 1]).time();
+  // A transfer made at time T comes after the actions that have ended by T.
+  std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
+    std::vector<std::pair<std::int64_t, Crossing>> all;
+    for (const Action& a : schedule_.order[s]) {
+      if (const auto in = input_of(s, a))
+        all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
+      if (const auto out = output_of(s, a))
+        all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].second.joins_previous = i > 0 && all[i].first == all[i - 1].first;
+      const auto turn = std::upper_bound(ends_[s].begin(), ends_[s].end(), all[i].first) - ends_[s].begin();
+      turns[turn].push_back(all[i].second);
+    }
+    return turns;
   }
 
   const Schedule& schedule_;
   std::int32_t last_;
   std::vector<std::vector<std::int32_t>> virtual_stage_;
-  Turns turns_;
-  std::map<Key, Meeting> meetings_;
+  std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
+  std::map<Key, std::int64_t> produced_;
 };
 
 }  // namespace

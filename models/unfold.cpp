@@ -63,13 +63,15 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
-    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin, static_cast<TaskId>(plan_.tasks.size())});
+    plan_.slots.push_back(
+        {fmt::format("rank {}", rank), slot.stage, rank, 1, begin, static_cast<TaskId>(plan_.tasks.size())});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {
     new_frame_.resize(from_.frames.size(), kNone);
     const auto first = static_cast<std::uint32_t>(plan_.frames.size());
-    for (std::size_t i = 0; i < frames_of_[slot].size(); ++i) new_frame_[frames_of_[slot][i]] = first + static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < frames_of_[slot].size(); ++i)
+      new_frame_[frames_of_[slot][i]] = first + static_cast<std::uint32_t>(i);
     const auto renamed = [&](std::uint32_t f) { return f == kNone ? kNone : new_frame_[f]; };
     for (const std::uint32_t old : frames_of_[slot]) {
       Frame f = from_.frames[old];
@@ -105,7 +107,8 @@ class Unfolder {
       while (j < ends_.size() && ends_[j].key == ends_[i].key && ends_[j].group == ends_[i].group) ++j;
       if (j - i > 1) {
         const auto match = static_cast<std::uint32_t>(plan_.matches.size());
-        plan_.matches.push_back({static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(j - i)});
+        plan_.matches.push_back(
+            {static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(j - i)});
         for (; i < j; ++i) {
           plan_.tasks[ends_[i].task].match = match;
           plan_.match_members.push_back(ends_[i].task);

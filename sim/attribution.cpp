@@ -7,22 +7,29 @@ namespace {
 
 TimeKind exposed_kind(LaneKind lane) {
   switch (lane) {
-    case LaneKind::tensor: return TimeKind::exposed_tensor;
-    case LaneKind::context: return TimeKind::exposed_context;
-    case LaneKind::expert: return TimeKind::exposed_expert;
+    case LaneKind::tensor:
+      return TimeKind::exposed_tensor;
+    case LaneKind::context:
+      return TimeKind::exposed_context;
+    case LaneKind::expert:
+      return TimeKind::exposed_expert;
     case LaneKind::send_next:
     case LaneKind::receive_previous:
     case LaneKind::send_previous:
     case LaneKind::receive_next:
-    case LaneKind::embedding: return TimeKind::exposed_pipeline;
+    case LaneKind::embedding:
+      return TimeKind::exposed_pipeline;
     case LaneKind::data_reduce:
     case LaneKind::data_gather:
     case LaneKind::replicate:
-    case LaneKind::model: return TimeKind::exposed_data;
+    case LaneKind::model:
+      return TimeKind::exposed_data;
     case LaneKind::down:
     case LaneKind::up:
-    case LaneKind::cpu: return TimeKind::offload;
-    case LaneKind::compute: break;
+    case LaneKind::cpu:
+      return TimeKind::offload;
+    case LaneKind::compute:
+      break;
   }
   return TimeKind::other;
 }
@@ -96,8 +103,8 @@ class Walker {
     Picoseconds until = 0;
   };
 
-  // `busy` ran until `until`: charges its part of the gap and returns whose waiting explains what came before, if anything
-  // is left.
+  // `busy` ran until `until`: charges its part of the gap and returns whose waiting explains what came before, if
+  // anything is left.
   Step through(TaskId busy, Picoseconds until) {
     const Op& op = plan_.op_of(busy);
     const Span& span = trace_.spans[busy];
@@ -128,7 +135,8 @@ class Walker {
 
   const HostResume& resume_of(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
-    const auto after = std::upper_bound(host.begin(), host.end(), t, [](TaskId id, const HostResume& h) { return id < h.first; });
+    const auto after =
+        std::upper_bound(host.begin(), host.end(), t, [](TaskId id, const HostResume& h) { return id < h.first; });
     return *std::prev(after);
   }
 

@@ -15,7 +15,8 @@ double model_flops(const Spec& spec) {
   matrices += static_cast<double>(m.vocab) * static_cast<double>(m.hidden);
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
   const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
-  const double scores = static_cast<double>(m.layers) * static_cast<double>(m.heads) * (query + value) * static_cast<double>(spec.sequence);
+  const double scores = static_cast<double>(m.layers) * static_cast<double>(m.heads) * (query + value) *
+                        static_cast<double>(spec.sequence);
   const double tokens = static_cast<double>(spec.strategy.global_batch) * static_cast<double>(spec.sequence);
   return 6 * tokens * (matrices + scores);
 }
@@ -28,7 +29,8 @@ double recomputed_flops(const Plan& plan) {
     double flops = 0;
     if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops;
     if (const auto* a = std::get_if<FlashAttention>(&op.work)) {
-      flops = 2.0 * static_cast<double>(a->batch * a->heads * a->query) * static_cast<double>(a->key * (a->head_dim + a->value_dim));
+      flops = 2.0 * static_cast<double>(a->batch * a->heads * a->query) *
+              static_cast<double>(a->key * (a->head_dim + a->value_dim));
     }
     total += flops * static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
   }

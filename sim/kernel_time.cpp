@@ -33,7 +33,8 @@ struct KernelTime {
     const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
     double rate = peak / gpu.sms * tile.efficiency;
     if (g.batch > 1) rate *= profile.gemm.batched_fraction;
-    const double partial = splits == 1 ? 0 : 8.0 * static_cast<double>(splits) * static_cast<double>(g.m * g.n) / bandwidth();
+    const double partial =
+        splits == 1 ? 0 : 8.0 * static_cast<double>(splits) * static_cast<double>(g.m * g.n) / bandwidth();
     return counted * (profile.gemm.prologue_us * kMicro + flops / rate) + partial;
   }
 
@@ -50,7 +51,8 @@ struct KernelTime {
   }
 
   Seconds operator()(const FlashAttention& a) const {
-    const double fraction = a.direction == Direction::forward ? profile.attention.forward_fraction : profile.attention.backward_fraction;
+    const double fraction =
+        a.direction == Direction::forward ? profile.attention.forward_fraction : profile.attention.backward_fraction;
     const double factor = a.head_dim <= 64 ? profile.attention.head_64_factor : 1;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * fraction * factor;
     return profile.attention.start_us * kMicro + cost_of(a, width).flops / rate;
@@ -63,7 +65,8 @@ struct KernelTime {
   Seconds operator()(const MemoryBound& work) const {
     const Cost cost = cost_of(work, width);
     const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
-    return profile.memory.start_us * kMicro * kernels_of(work) + std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
+    return profile.memory.start_us * kMicro * kernels_of(work) +
+           std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
   }
 };
 

@@ -7,7 +7,8 @@
 namespace orrery {
 
 // How long one task computes on an otherwise idle GPU, seconds; transfers take none here.
-//   products   waves of tiles: sum over waves of (prologue + 2 tm tn k / (peak per multiprocessor * efficiency)), the best of
+//   products   waves of tiles: sum over waves of (prologue + 2 tm tn k / (peak per multiprocessor * efficiency)), the
+//   best of
 //              the profile's tiles and of splitting k; never below what memory delivers
 //   attention  start + flops / (fraction of peak)
 //   the rest   start + bytes / bandwidth, never below its arithmetic

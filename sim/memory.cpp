@@ -17,10 +17,14 @@ constexpr std::size_t kLargest = 6;
 // of the compute stream, which waits for them.
 int stream_of(LaneKind lane) {
   switch (lane) {
-    case LaneKind::data_gather: return 1;
-    case LaneKind::data_reduce: return 2;
-    case LaneKind::replicate: return 3;
-    default: return 0;
+    case LaneKind::data_gather:
+      return 1;
+    case LaneKind::data_reduce:
+      return 2;
+    case LaneKind::replicate:
+      return 3;
+    default:
+      return 0;
   }
 }
 
@@ -32,11 +36,16 @@ struct Held {
 class Replay {
  public:
   Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held)
-      : plan_(plan), trace_(trace), options_(options), allocator_({options.capacity, options.expandable_segments}), held_(held) {}
+      : plan_(plan),
+        trace_(trace),
+        options_(options),
+        allocator_({options.capacity, options.expandable_segments}),
+        held_(held) {}
 
   SlotMemory run(const RankSlot& slot, std::uint32_t index) {
     if (options_.workspace > 0) {
-      if (const auto block = allocator_.malloc(options_.workspace, 0)) count(Category::workspace, allocator_.size(*block));
+      if (const auto block = allocator_.malloc(options_.workspace, 0))
+        count(Category::workspace, allocator_.size(*block));
     }
     for (std::uint32_t f = 0; f < plan_.frames.size(); ++f) {
       const Frame& frame = plan_.frames[f];
@@ -94,8 +103,10 @@ class Replay {
       return;
     }
     count(what.category, -allocator_.size(held.block));
-    if (held.stream == stream && stream == 0) allocator_.free(held.block);
-    else allocator_.free_after(held.block, ended);
+    if (held.stream == stream && stream == 0)
+      allocator_.free(held.block);
+    else
+      allocator_.free_after(held.block, ended);
     held.stream = -1;
   }
 
@@ -151,7 +162,8 @@ void Replay::name_largest() {
   }
   std::sort(largest.rbegin(), largest.rend());
   for (std::size_t i = 0; i < std::min(kLargest, largest.size()); ++i) {
-    result_.alive.push_back(fmt::format("{:.2f} GiB {}", static_cast<double>(largest[i].first) / 1073741824.0, largest[i].second));
+    result_.alive.push_back(
+        fmt::format("{:.2f} GiB {}", static_cast<double>(largest[i].first) / 1073741824.0, largest[i].second));
   }
 }
 

@@ -29,13 +29,12 @@ struct SlotMemory {
 };
 
 struct MemoryOptions {
-  Bytes capacity = 0;  // that segments may take
+  Bytes capacity = 0;   // that segments may take
   Bytes workspace = 0;  // of cuBLAS, taken through the allocator at the first task
   bool expandable_segments = false;
 };
 
 // Replays every slot's allocations through the caching allocator.
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options);
-
 
 }  // namespace orrery

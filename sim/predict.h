@@ -18,7 +18,8 @@ struct Prediction {
   Report report;
 };
 
-// unfold: simulate every rank instead of one of each class. profile_path: a measured profile instead of the built-in one.
+// unfold: simulate every rank instead of one of each class. profile_path: a measured profile instead of the built-in
+// one.
 Prediction predict(const Spec& spec, bool unfold = false, const std::string& profile_path = "");
 
 }  // namespace orrery

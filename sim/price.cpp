@@ -85,9 +85,12 @@ class Pricer {
     for (std::size_t i = 0; i < result.size(); ++i) {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
-      if (const auto* c = std::get_if<Collective>(&op.work)) transfer(i, t, choose(*c, lie));
-      else if (const auto* p = std::get_if<Transfer>(&op.work)) transfer(i, t, send(*p, lie));
-      else t.duration = picoseconds(compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work));
+      if (const auto* c = std::get_if<Collective>(&op.work))
+        transfer(i, t, choose(*c, lie));
+      else if (const auto* p = std::get_if<Transfer>(&op.work))
+        transfer(i, t, send(*p, lie));
+      else
+        t.duration = picoseconds(compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work));
       t.issue = issue(op);
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);

@@ -18,11 +18,16 @@ constexpr double kMiB = 1048576.0;
 
 std::string_view phase_letter(Phase p) {
   switch (p) {
-    case Phase::forward: return "F";
-    case Phase::backward: return "B";
-    case Phase::input_gradient: return "I";
-    case Phase::weight_gradient: return "W";
-    case Phase::step: return "step";
+    case Phase::forward:
+      return "F";
+    case Phase::backward:
+      return "B";
+    case Phase::input_gradient:
+      return "I";
+    case Phase::weight_gradient:
+      return "W";
+    case Phase::step:
+      return "step";
   }
   return "";
 }
@@ -67,10 +72,10 @@ void add_memory(Report& r, const Spec& spec, const Plan& plan, const Prices& pri
   for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
   r.memory.capacity = spec.cluster.gpu.memory_bytes;
   r.memory.usable = r.memory.capacity - context - outside;
-  const std::vector<SlotMemory> slots =
-      replay_memory(plan, trace, {.capacity = std::max<Bytes>(r.memory.usable, 1),
-                                  .workspace = static_cast<Bytes>(software.workspace_MiB * kMiB),
-                                  .expandable_segments = software.expandable_segments});
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace,
+                                                      {.capacity = std::max<Bytes>(r.memory.usable, 1),
+                                                       .workspace = static_cast<Bytes>(software.workspace_MiB * kMiB),
+                                                       .expandable_segments = software.expandable_segments});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];
     const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
@@ -92,7 +97,8 @@ void add_communication(Report& r, const Plan& plan, const Prices& prices, const 
     const Op& op = plan.ops[i];
     const TransferNote& note = prices.notes[i];
     if (const auto* c = std::get_if<Collective>(&op.work)) {
-      const auto n = static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(c->group)].groups.front().size());
+      const auto n =
+          static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(c->group)].groups.front().size());
       bytes_of_op[i] = static_cast<double>(bytes_per_rank(c->kind, n, c->bytes));
       row_of_op[i] = &rows[{c->group, std::string(name_of(c->kind)), note.link, note.algorithm}];
     } else if (const auto* t = std::get_if<Transfer>(&op.work)) {
@@ -144,12 +150,14 @@ std::string limits(const Report& r) {
 
 std::string_view name_of(TimeKind k) {
   static constexpr std::array<std::string_view, kTimeKinds> names = {
-      "compute", "recompute", "exposed_tensor", "exposed_context", "exposed_expert", "exposed_pipeline", "exposed_data",
-      "offload", "optimizer", "bubble", "imbalance", "launch", "other"};
+      "compute",          "recompute",    "exposed_tensor", "exposed_context", "exposed_expert",
+      "exposed_pipeline", "exposed_data", "offload",        "optimizer",       "bubble",
+      "imbalance",        "launch",       "other"};
   return names[static_cast<std::size_t>(k)];
 }
 
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace, const Profile& profile) {
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                   const Profile& profile) {
   Report r;
   const Attribution a = attribute(plan, trace);
   r.source = trace.source;
@@ -157,7 +165,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   r.software_version = kVersion;
   r.profile_hash = profile.hash;
   r.step_time_s = seconds(trace.step_time);
-  r.step_time_low_s = r.step_time_s;   // residuals of like rows give the interval once validation has them
+  r.step_time_low_s = r.step_time_s;  // residuals of like rows give the interval once validation has them
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   add_time(r, plan, a);

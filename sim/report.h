@@ -15,11 +15,22 @@
 
 namespace orrery {
 
-// Where a rank's compute lane spends a period: busy with one of the first three, or idle for the reason found by walking
-// back from the task that ended the gap (attribution.h). The order of the contract's time_s.
+// Where a rank's compute lane spends a period: busy with one of the first three, or idle for the reason found by
+// walking back from the task that ended the gap (attribution.h). The order of the contract's time_s.
 enum class TimeKind : std::uint8_t {
-  compute, recompute, exposed_tensor, exposed_context, exposed_expert, exposed_pipeline, exposed_data, offload, optimizer,
-  bubble, imbalance, launch, other
+  compute,
+  recompute,
+  exposed_tensor,
+  exposed_context,
+  exposed_expert,
+  exposed_pipeline,
+  exposed_data,
+  offload,
+  optimizer,
+  bubble,
+  imbalance,
+  launch,
+  other
 };
 inline constexpr int kTimeKinds = 13;
 std::string_view name_of(TimeKind k);
@@ -27,19 +38,19 @@ using TimeSplit = std::array<double, kTimeKinds>;  // seconds
 
 // Memory of a class of ranks.
 struct RankMemory {
-  std::string name;         // "stage 0"
+  std::string name;  // "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;    // reserved, context, NCCL's buffers
-  std::string at;           // "B micro-batch 0 layer 79, gradient of mlp up"
+  Bytes device_peak = 0;  // reserved, context, NCCL's buffers
+  std::string at;         // "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
 struct CommunicationRow {
   std::string group, op, link, algorithm;
-  std::int64_t count = 0;     // per rank and step, averaged over ranks
-  double bytes_per_gpu = 0;   // that leave one GPU per step
-  double time_s = 0;          // its lane is busy
-  double exposed_s = 0;       // compute waits for it
+  std::int64_t count = 0;    // per rank and step, averaged over ranks
+  double bytes_per_gpu = 0;  // that leave one GPU per step
+  double time_s = 0;         // its lane is busy
+  double exposed_s = 0;      // compute waits for it
 };
 
 // What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/1 (shared contract).
@@ -68,7 +79,8 @@ struct Report {
   std::string limit;  // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace, const Profile& profile);
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                   const Profile& profile);
 
 std::string to_json(const Report& report);  // orrery.report/1, two-space indent, a final newline
 

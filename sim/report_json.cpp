@@ -8,14 +8,20 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json memory_json(const Report& r) {
-  json memory = {{"capacity_bytes", r.memory.capacity},         {"usable_bytes", r.memory.usable},
-                 {"fits", r.memory.fits},                       {"first_step_peak_bytes", r.memory.first_step_peak},
-                 {"peak_bytes", r.memory.peak},                 {"peak_reserved_bytes", r.memory.peak_reserved},
-                 {"peak_device_bytes", r.memory.peak_device},   {"host_peak_bytes", r.memory.host_peak},
-                 {"nvme_peak_bytes", r.memory.nvme_peak},       {"ranks", json::array()}};
+  json memory = {{"capacity_bytes", r.memory.capacity},
+                 {"usable_bytes", r.memory.usable},
+                 {"fits", r.memory.fits},
+                 {"first_step_peak_bytes", r.memory.first_step_peak},
+                 {"peak_bytes", r.memory.peak},
+                 {"peak_reserved_bytes", r.memory.peak_reserved},
+                 {"peak_device_bytes", r.memory.peak_device},
+                 {"host_peak_bytes", r.memory.host_peak},
+                 {"nvme_peak_bytes", r.memory.nvme_peak},
+                 {"ranks", json::array()}};
   for (const RankMemory& rank : r.memory.ranks) {
     json at_peak;
-    for (int c = 0; c < kCategories; ++c) at_peak[std::string(name_of(static_cast<Category>(c)))] = rank.memory.at_peak[c];
+    for (int c = 0; c < kCategories; ++c)
+      at_peak[std::string(name_of(static_cast<Category>(c)))] = rank.memory.at_peak[c];
     memory["ranks"].push_back({{"name", rank.name},
                                {"ranks", rank.ranks},
                                {"peak_bytes", rank.memory.peak},
@@ -35,8 +41,14 @@ std::string to_json(const Report& r) {
   for (int k = 0; k < kTimeKinds; ++k) time[std::string(name_of(static_cast<TimeKind>(k)))] = r.time_s[k];
   json communication = json::array();
   for (const CommunicationRow& c : r.communication) {
-    communication.push_back({{"group", c.group}, {"op", c.op}, {"link", c.link}, {"algorithm", c.algorithm}, {"count", c.count},
-                             {"bytes_per_gpu", c.bytes_per_gpu}, {"time_s", c.time_s}, {"exposed_s", c.exposed_s}});
+    communication.push_back({{"group", c.group},
+                             {"op", c.op},
+                             {"link", c.link},
+                             {"algorithm", c.algorithm},
+                             {"count", c.count},
+                             {"bytes_per_gpu", c.bytes_per_gpu},
+                             {"time_s", c.time_s},
+                             {"exposed_s", c.exposed_s}});
   }
   const json root = {{"schema", "orrery.report/1"},
                      {"source", r.source},
@@ -57,8 +69,11 @@ std::string to_json(const Report& r) {
                      {"memory", memory_json(r)},
                      {"communication", communication},
                      {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
-                     {"simulation", {{"tasks", r.simulation.tasks}, {"ranks_simulated", r.simulation.ranks_simulated},
-                                     {"ranks", r.simulation.ranks}, {"wall_s", r.simulation.wall_s}}}};
+                     {"simulation",
+                      {{"tasks", r.simulation.tasks},
+                       {"ranks_simulated", r.simulation.ranks_simulated},
+                       {"ranks", r.simulation.ranks},
+                       {"wall_s", r.simulation.wall_s}}}};
   return root.dump(2) + "\n";
 }
 

@@ -19,7 +19,7 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
 
 // Engine state of a task: 12 bytes beside its span.
 struct TaskState {
-  std::uint32_t pending = 0;        // dependencies, place in the lane and issue that are still to come
+  std::uint32_t pending = 0;  // dependencies, place in the lane and issue that are still to come
   std::uint32_t next_in_lane = kNone;
   std::uint32_t first_successor = 0;
 };
@@ -62,8 +62,10 @@ class Engine {
       const TimedId e = queue_.top();
       spent_ = true;
       const Run& run = runs_[plan_.tasks[e.id].lane];
-      if (e.serial == 0) enter(e.id, e.time);  // it was waiting for its issue
-      else if (run.task == e.id && run.serial == e.serial) finish(e.id, e.time);
+      if (e.serial == 0)
+        enter(e.id, e.time);  // it was waiting for its issue
+      else if (run.task == e.id && run.serial == e.serial)
+        finish(e.id, e.time);
     }
     for (const Span& s : trace_.spans) trace_.step_time = std::max(trace_.step_time, s.ended);
     assert(done_ == count_);
@@ -118,8 +120,10 @@ class Engine {
     for (TaskId t = 0; t < count_; ++t) {
       const auto before = plan_.dependencies_of(t);
       states_[t].pending += 1;  // its issue
-      if (gate_at[t] == kNone) states_[t].pending += static_cast<std::uint32_t>(before.size());
-      else gates_[gate_at[t]].pending += static_cast<std::uint32_t>(before.size());
+      if (gate_at[t] == kNone)
+        states_[t].pending += static_cast<std::uint32_t>(before.size());
+      else
+        gates_[gate_at[t]].pending += static_cast<std::uint32_t>(before.size());
       for (const TaskId b : before) successors_[fill[b]++] = gate_at[t] == kNone ? t : count_ + gate_at[t];
       TaskId& previous = last[plan_.tasks[t].lane];
       if (previous != kNone) {
@@ -153,8 +157,10 @@ class Engine {
   }
 
   void ready(TaskId t, Picoseconds now) {
-    if (trace_.spans[t].issued > now) push({trace_.spans[t].issued, t, 0});
-    else enter(t, now);
+    if (trace_.spans[t].issued > now)
+      push({trace_.spans[t].issued, t, 0});
+    else
+      enter(t, now);
   }
 
   void enter(TaskId t, Picoseconds now) {
@@ -231,8 +237,10 @@ class Engine {
     const std::uint32_t end = states_[t + 1].first_successor;
     for (std::uint32_t i = state.first_successor; i < end; ++i) {
       const TaskId s = successors_[i];
-      if (s >= count_) release_gate(s - count_, now, t);
-      else release(s, now, t);
+      if (s >= count_)
+        release_gate(s - count_, now, t);
+      else
+        release(s, now, t);
     }
     if (state.next_in_lane != kNone) release(state.next_in_lane, now, t);
   }

@@ -8,8 +8,8 @@ namespace orrery {
 
 // Plays a plan event by event. Lanes run their tasks in issue order; a task enters when the tasks it depends on have
 // ended, its lane is free and its host has issued it; a transfer starts when all its ends have entered. While transfers
-// run, compute of the same rank is slowed by their pressure. Whole picoseconds, ties by task id: the same plan and timing
-// give the same trace everywhere.
+// run, compute of the same rank is slowed by their pressure. Whole picoseconds, ties by task id: the same plan and
+// timing give the same trace everywhere.
 Trace simulate(const Plan& plan, const Timing& timing);
 
 }  // namespace orrery
