@@ -42,8 +42,10 @@ std::vector<std::string> split_list(std::string_view text) {
   int depth = 0;
   for (const char c : text) {
     depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-    if (c == ',' && depth <= 0) parts.emplace_back();
-    else parts.back() += c;
+    if (c == ',' && depth <= 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -121,8 +123,10 @@ std::string to_json(const std::vector<Case>& cases) {
   ordered_json list = ordered_json::array();
   for (const Case& c : cases) {
     ordered_json row = {{"name", c.name}};
-    if (c.report) row["report"] = ordered_json::parse(orrery::to_json(*c.report));
-    else row["error"] = c.reason;
+    if (c.report)
+      row["report"] = ordered_json::parse(orrery::to_json(*c.report));
+    else
+      row["error"] = c.reason;
     list.push_back(std::move(row));
   }
   return list.dump(2) + '\n';
@@ -154,7 +158,9 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           fmt::format("{:.1f}", 100 * r.bubble_fraction),
           fmt::format("{:.1f}", 100 * exposed_share(r)),
           number(device, scales.memory),
-          r.memory.fits ? "yes" : over > 0 ? fmt::format("NO: {} over", memory_text(over)) : "NO"};
+          r.memory.fits ? "yes"
+          : over > 0    ? fmt::format("NO: {} over", memory_text(over))
+                        : "NO"};
 }
 
 std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names) {
@@ -169,10 +175,10 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
   if (names) t.columns.push_back({"spec", "", Align::left});
   for (const Axis& axis : axes) t.columns.push_back({last_word(axis.key), "", Align::left});
   const std::size_t labels = t.columns.size();
-  for (const Column& column : {Column{"step", std::string(scales.time.unit)}, Column{"time", "/ best"},
-                               Column{"tokens/s", "per GPU"}, Column{"MFU", "%"}, Column{"bubble", "%"},
-                               Column{"exposed", "comm %"}, Column{"memory", std::string(scales.memory.unit)},
-                               Column{"fits", "", Align::left}}) {
+  for (const Column& column :
+       {Column{"step", std::string(scales.time.unit)}, Column{"time", "/ best"}, Column{"tokens/s", "per GPU"},
+        Column{"MFU", "%"}, Column{"bubble", "%"}, Column{"exposed", "comm %"},
+        Column{"memory", std::string(scales.memory.unit)}, Column{"fits", "", Align::left}}) {
     t.columns.push_back(column);
   }
   for (const Case& c : cases) {
@@ -180,8 +186,10 @@ std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& 
     if (names) row.push_back(stem(c.spec));
     row.insert(row.end(), c.values.begin(), c.values.end());
     std::vector<std::string> rest(t.columns.size() - labels, "-");
-    if (c.report) rest = figures(*c.report, scales);
-    else rest.back() = c.reason;
+    if (c.report)
+      rest = figures(*c.report, scales);
+    else
+      rest.back() = c.reason;
     row.insert(row.end(), rest.begin(), rest.end());
     t.rows.push_back(row);
   }

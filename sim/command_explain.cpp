@@ -18,7 +18,7 @@ double as_double(std::int64_t n) { return static_cast<double>(n); }
 std::string origins(const Spec& spec) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
-  for (const Origin& o : spec.origins) t.rows.push_back({o.key, o.value, o.from});
+  for (const Origin& o : spec.origins) t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from});
   return print(t, kIndent);
 }
 
@@ -37,12 +37,14 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
   std::string text = heading(fmt::format("Model states per rank: {} bytes", text_of(f)), style);
-  text += fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndent,
-                      term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
-                      term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
+  text +=
+      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndent,
+                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
   Table t;
-  t.columns = {{"rank class", "", Align::left}, {"ranks"}, {"Ψ"}, {"in numbers", "", Align::left}, {"formula", unit},
-               {"plan", unit}, {"activations", unit}, {"peak", unit}};
+  t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
+               {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
+               {"activations", unit},           {"peak", unit}};
   for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
     const double elements = as_double(elements_of(p.plan, s));
     const SlotMemory& m = p.report.memory.ranks[s].memory;
@@ -59,11 +61,14 @@ std::string volume_text(const Spec& spec, const Prediction& p, const Style& styl
   const std::vector<Volume> list = volumes(spec, p.plan, p.report);
   if (list.empty()) return "";
   Table t;
-  t.columns = {{"group", "", Align::left}, {"formula", "", Align::left}, {"with", "", Align::left}, {"formula", "GB"},
+  t.columns = {{"group", "", Align::left},
+               {"formula", "", Align::left},
+               {"with", "", Align::left},
+               {"formula", "GB"},
                {"simulated", "GB"}};
   for (const Volume& v : list) {
-    t.rows.push_back({v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9),
-                      fmt::format("{:.3f}", v.simulated / 1e9)});
+    t.rows.push_back(
+        {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
   }
   return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndent);
 }
@@ -73,8 +78,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   if (s.pipeline == 1) return "";
   std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndent);
   if (const std::optional<Bubble> b = bubble_formula(s)) {
-    text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share), s.pipeline,
-                        s.micro_batches(), s.virtual_stages);
+    text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
+                        s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   return text + fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
 }

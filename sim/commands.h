@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// What a command prints on stdout, all at once when it has succeeded, and the exit status. Commands write nothing to the
-// terminal themselves; those with much to do tell `Progress` one line at a time. They throw Error for bad input.
+// What a command prints on stdout, all at once when it has succeeded, and the exit status. Commands write nothing to
+// the terminal themselves; those with much to do tell `Progress` one line at a time. They throw Error for bad input.
 struct Outcome {
   std::string text;
   int status = 0;
@@ -37,8 +37,8 @@ struct SimulateOptions {
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);
 
-// Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and {}
-// do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
+// Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
+// {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
 // possible: then its Error is thrown.
 struct CompareOptions {
   std::vector<std::string> specs;

@@ -73,9 +73,9 @@ Volume data_volume(const Spec& spec, const Plan& plan) {
   return v;
 }
 
-// Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and twice
-// in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its inputs
-// again; forward's once more under full recomputation, which needs not reduce a layer's output again.
+// Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
+// twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
+// inputs again; forward's once more under full recomputation, which needs not reduce a layer's output again.
 Volume tensor_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double t = as_double(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
@@ -83,9 +83,10 @@ Volume tensor_volume(const Spec& spec) {
   const double full = s.recompute.layer && !s.recompute.layers ? 2 * blocks : 0;
   const double layers = as_double(spec.model.layers) / as_double(s.pipeline), m = as_double(s.micro_batches());
   const double per_layer = 4 * blocks + again + full;
-  return {.what = "tensor",
+  return {.what = "tensor (layers)",
           .formula = fmt::format("{}·S·m·(L/p)·(t-1)/t", per_layer),
-          .numbers = fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}", hidden_bytes(spec), m, layers, t),
+          .numbers =
+              fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}", hidden_bytes(spec), m, layers, t),
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
@@ -96,14 +97,17 @@ Volume pipeline_volume(const Spec& spec) {
   const double boundaries = as_double(s.pipeline * s.virtual_stages - 1), m = as_double(s.micro_batches());
   return {.what = "pipeline",
           .formula = s.sequence_parallel ? "2m·(S/t)·(p·v-1)/p" : "2m·S·(p·v-1)/p",
-          .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, v = {}", hidden_bytes(spec), m, s.pipeline, s.virtual_stages),
+          .numbers =
+              fmt::format("S = {:.4g} B, m = {}, p = {}, v = {}", hidden_bytes(spec), m, s.pipeline, s.virtual_stages),
           .bytes = 2 * m * hidden_bytes(spec) / cut * boundaries / as_double(s.pipeline)};
 }
 
 }  // namespace
 
 double StateFormula::bytes(double elements) const {
-  const auto part = [&](Bytes each, bool sharded) { return as_double(each) * elements / (sharded ? as_double(shards) : 1); };
+  const auto part = [&](Bytes each, bool sharded) {
+    return as_double(each) * elements / (sharded ? as_double(shards) : 1);
+  };
   return part(parameters, shards_parameters) + part(gradients, shards_gradients) + part(optimizer, shards_optimizer);
 }
 

@@ -13,8 +13,8 @@ namespace orrery {
 // Textbook formulas with a spec's numbers in them, to hold against the plan and its simulation. They describe; nothing
 // else is computed from them.
 
-// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): what a rank holds whole, and of what it
-// holds 1/shards.
+// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): what a rank holds whole, and of what
+// it holds 1/shards.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
@@ -32,11 +32,11 @@ Bytes states_in_plan(const Plan& plan, std::size_t slot);  // what the plan's fl
 
 // Bytes that leave one GPU per step, averaged over ranks.
 struct Volume {
-  std::string what;       // "data", "tensor", "pipeline"
-  std::string formula;    // "(Ψ·4 + Ψ·2)·(N-1)/N"
-  std::string numbers;    // "Ψ = 1.09e9, N = 8"
-  double bytes = 0;       // by the formula
-  double simulated = 0;   // in the report
+  std::string what;      // "data", "tensor", "pipeline"
+  std::string formula;   // "(Ψ·4 + Ψ·2)·(N-1)/N"
+  std::string numbers;   // "Ψ = 1.09e9, N = 8"
+  double bytes = 0;      // by the formula
+  double simulated = 0;  // in the report
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +42,8 @@ void add_repeated(CLI::App& app, const std::string& name, std::vector<std::strin
 
 void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string& profile) {
   add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
-  app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")->type_name("FILE");
+  app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
+      ->type_name("FILE");
 }
 
 void add_simulate(CLI::App& app, Options& o) {
@@ -80,7 +82,9 @@ void add_list(CLI::App& app, Options& o) {
 void set_up(CLI::App& app, Options& o) {
   app.set_version_flag("--version", fmt::format("orrery {}", orrery::kVersion));
   app.add_flag("--quiet", o.quiet, "no progress on stderr");
-  app.add_option("--threads", o.threads, "workers; results do not depend on it")->check(CLI::Range(1, 1024))->type_name("N");
+  app.add_option("--threads", o.threads, "workers; results do not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   app.allow_extras();  // refused by check_extras(), in words of our own
   app.fallthrough();
   app.require_subcommand(0, 1);
@@ -106,7 +110,7 @@ void check_extras(const CLI::App& app) {
   if (option) {
     for (const CLI::App* level : {&at, &app}) {
       for (const CLI::Option* o : level->get_options([](const CLI::Option* x) { return !x->get_positional(); })) {
-        names.push_back(o->get_name());
+        if (std::find(names.begin(), names.end(), o->get_name()) == names.end()) names.push_back(o->get_name());
       }
     }
   } else {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kIndent = "  ";
 constexpr std::size_t kBarColumns = 40;
+constexpr std::size_t kAliveShown = 3;
 
 double as_double(Bytes bytes) { return static_cast<double>(bytes); }
 
@@ -44,7 +45,8 @@ std::string fit_text(const Report& r, const Style& style) {
   const double room = as_double(r.memory.capacity - r.memory.peak_device);
   const std::string capacity = memory_text(as_double(r.memory.capacity));
   if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
-  if (room >= 0) return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
+  if (room >= 0)
+    return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
   return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
 }
 
@@ -73,7 +75,7 @@ std::string time_table(const Report& r, const Style& style) {
   if (style.bars) t.columns.push_back({"", "", Align::left});
   for (int k = 0; k < kTimeKinds; ++k) {
     const double share = r.step_time_s > 0 ? r.time_s[k] / r.step_time_s : 0;
-    if (share < 0.00005) continue;  // prints as 0.0 %
+    if (share < 0.0005) continue;  // prints as 0.0 %
     std::string name(name_of(static_cast<TimeKind>(k)));
     std::replace(name.begin(), name.end(), '_', ' ');
     t.rows.push_back({name, number(r.time_s[k], scale), fmt::format("{:.1f}", 100 * share)});
@@ -86,14 +88,21 @@ std::string memory_table(const Report& r) {
   Table t;
   const Scale scale = memory_scale(as_double(r.memory.peak_device));
   const std::string unit(scale.unit);
-  t.columns = {{"memory per rank", "", Align::left}, {"ranks"}, {"device", unit}, {"reserved", unit}, {"allocated", unit}};
-  for (int c = 0; c < kCategories; ++c) t.columns.push_back({std::string(name_of(static_cast<Category>(c))), unit});
+  t.columns = {
+      {"memory per rank", "", Align::left}, {"ranks"}, {"device", unit}, {"reserved", unit}, {"allocated", unit}};
+  std::vector<std::size_t> shown;  // categories of which some rank holds enough to print
+  for (std::size_t c = 0; c < kCategories; ++c) {
+    const auto prints = [&](const RankMemory& rank) { return as_double(rank.memory.at_peak[c]) >= 0.005 * scale.size; };
+    if (std::none_of(r.memory.ranks.begin(), r.memory.ranks.end(), prints)) continue;
+    shown.push_back(c);
+    t.columns.push_back({std::string(name_of(static_cast<Category>(c))), unit});
+  }
   for (const RankMemory& rank : r.memory.ranks) {
     std::vector<std::string> row = {rank.name, fmt::format("{}", rank.ranks)};
     for (const Bytes b : {rank.device_peak, rank.memory.peak_reserved, rank.memory.peak}) {
       row.push_back(number(as_double(b), scale));
     }
-    for (const Bytes b : rank.memory.at_peak) row.push_back(number(as_double(b), scale));
+    for (const std::size_t c : shown) row.push_back(number(as_double(rank.memory.at_peak[c]), scale));
     t.rows.push_back(row);
   }
   return print(t, kIndent);
@@ -101,30 +110,31 @@ std::string memory_table(const Report& r) {
 
 // When the fullest class of ranks peaks, and on what.
 std::string peak_text(const Report& r) {
-  const auto worst = std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),
-                                      [](const RankMemory& a, const RankMemory& b) { return a.device_peak < b.device_peak; });
+  const auto worst =
+      std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),
+                       [](const RankMemory& a, const RankMemory& b) { return a.device_peak < b.device_peak; });
   if (worst == r.memory.ranks.end()) return "";
   std::string text = fmt::format("{}{} peaks at {}\n", kIndent, worst->name, worst->at);
-  if (!worst->memory.alive.empty()) {
-    text += fmt::format("{}then alive: {}\n", kIndent, fmt::join(worst->memory.alive, ", "));
-  }
+  const std::vector<std::string>& alive = worst->memory.alive;
+  const auto last = alive.begin() + static_cast<std::ptrdiff_t>(std::min(alive.size(), kAliveShown));
+  if (!alive.empty()) text += fmt::format("{}alive then: {}\n", kIndent, fmt::join(alive.begin(), last, ", "));
   return text;
 }
 
 std::string communication_table(const Report& r) {
-  double bytes = 0, time = 0;
-  for (const CommunicationRow& row : r.communication) {
-    bytes = std::max(bytes, row.bytes_per_gpu);
-    time = std::max(time, row.time_s);
-  }
-  const Scale volume = volume_scale(bytes), clock = time_scale(time);
   Table t;
-  t.columns = {{"communication", "", Align::left}, {"op", "", Align::left}, {"link", "", Align::left},
-               {"algorithm", "", Align::left}, {"count"}, {"per GPU", std::string(volume.unit)},
-               {"time", std::string(clock.unit)}, {"exposed", std::string(clock.unit)}};
+  t.columns = {{"communication", "", Align::left},
+               {"op", "", Align::left},
+               {"link", "", Align::left},
+               {"algorithm", "", Align::left},
+               {"count"},
+               {"per GPU"},
+               {"time"},
+               {"exposed"}};
   for (const CommunicationRow& row : r.communication) {
     t.rows.push_back({row.group, row.op, row.link, row.algorithm, fmt::format("{}", row.count),
-                      number(row.bytes_per_gpu, volume), number(row.time_s, clock), number(row.exposed_s, clock)});
+                      volume_text(row.bytes_per_gpu), time_text(row.time_s),
+                      row.exposed_s > 0 ? time_text(row.exposed_s) : "-"});
   }
   return print(t, kIndent);
 }
@@ -141,13 +151,14 @@ double exposed_share(const Report& report) {
 
 std::string title(const Spec& spec, const Style& style) {
   const auto parameters = static_cast<double>(parameter_count(spec.model));
-  std::string text = fmt::format("{}: {} parameters on {} x {}", heading(spec.model.name, style), count_text(parameters),
-                                 spec.gpus, spec.cluster.gpu.name);
+  std::string text = fmt::format("{}: {} parameters on {} x {}", heading(spec.model.name, style),
+                                 count_text(parameters), spec.gpus, spec.cluster.gpu.name);
   text += spec.cluster.node_id.empty() ? "\n" : fmt::format(" ({})\n", spec.cluster.node_id);
   text += fmt::format("{}{}\n{}{}\n", kIndent, strategy_text(spec), kIndent, batch_text(spec));
   if (spec.cluster.gpu.uncalibrated) {
-    text += warning(fmt::format("{}UNCALIBRATED: no model of {}'s communication was validated\n", kIndent,
-                                spec.cluster.gpu.name), style);
+    text += warning(
+        fmt::format("{}UNCALIBRATED: no model of {}'s communication was validated\n", kIndent, spec.cluster.gpu.name),
+        style);
   }
   return text;
 }

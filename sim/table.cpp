@@ -10,7 +10,8 @@ using Cells = std::vector<std::string>;
 std::vector<std::size_t> widths_of(const std::vector<Cells>& lines, std::size_t columns) {
   std::vector<std::size_t> widths(columns);
   for (const Cells& cells : lines) {
-    for (std::size_t i = 0; i < std::min(columns, cells.size()); ++i) widths[i] = std::max(widths[i], width_of(cells[i]));
+    for (std::size_t i = 0; i < std::min(columns, cells.size()); ++i)
+      widths[i] = std::max(widths[i], width_of(cells[i]));
   }
   return widths;
 }

@@ -10,10 +10,12 @@ namespace {
 
 constexpr Scale kTimes[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
 constexpr Scale kMemory[] = {{"GiB", 1073741824.0}, {"MiB", 1048576.0}};
-constexpr Scale kVolumes[] = {{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}};
-constexpr Scale kCounts[] = {{"T", 1e12}, {"B", 1e9}, {"M", 1e6}, {"K", 1e3}};
+constexpr Scale kVolumes[] = {{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}};
+constexpr Scale kCounts[] = {{"T", 1e12}, {"B", 1e9}, {"M", 1e6}, {"K", 1e3}, {"", 1}};
 
-int decimals_of(double value) { return value >= 99.95 ? 1 : 2; }
+int decimals_of(const Scale& scale, double value) {
+  return scale.size == 1 && scale.unit != "s" ? 0 : value >= 99.95 ? 1 : 2;
+}
 
 // The largest unit of which there is at least one, else the smallest.
 template <std::size_t N>
@@ -22,7 +24,7 @@ Scale choose(const Scale (&scales)[N], double largest) {
   for (std::size_t i = N; i-- > 0;) {
     if (largest >= scales[i].size) chosen = scales[i];
   }
-  chosen.decimals = decimals_of(largest / chosen.size);
+  chosen.decimals = decimals_of(chosen, largest / chosen.size);
   return chosen;
 }
 
@@ -33,9 +35,13 @@ Scale memory_scale(double largest) { return choose(kMemory, largest); }
 Scale volume_scale(double largest) { return choose(kVolumes, largest); }
 Scale count_scale(double largest) { return choose(kCounts, largest); }
 
-std::string number(double value, const Scale& scale) { return fmt::format("{:.{}f}", value / scale.size, scale.decimals); }
+std::string number(double value, const Scale& scale) {
+  return fmt::format("{:.{}f}", value / scale.size, scale.decimals);
+}
 
-std::string with_unit(double value, const Scale& scale) { return fmt::format("{} {}", number(value, scale), scale.unit); }
+std::string with_unit(double value, const Scale& scale) {
+  return fmt::format("{} {}", number(value, scale), scale.unit);
+}
 
 std::string time_text(double seconds) { return with_unit(seconds, time_scale(seconds)); }
 std::string memory_text(double bytes) { return with_unit(bytes, memory_scale(bytes)); }

@@ -14,10 +14,10 @@ struct Scale {
 };
 
 // Fitting the largest figure of a column: three to four digits of it are printed.
-Scale time_scale(double largest_s);      // s, ms, us
-Scale memory_scale(double largest);      // bytes as GiB, MiB: what memory is counted in
-Scale volume_scale(double largest);      // bytes as GB, MB, KB: what links are counted in
-Scale count_scale(double largest);       // B, M, K
+Scale time_scale(double largest_s);  // s, ms, us
+Scale memory_scale(double largest);  // bytes as GiB, MiB: what memory is counted in
+Scale volume_scale(double largest);  // bytes as GB, MB, KB: what links are counted in
+Scale count_scale(double largest);   // B, M, K
 
 std::string number(double value, const Scale& scale);     // "9.83"
 std::string with_unit(double value, const Scale& scale);  // "9.83 s"
