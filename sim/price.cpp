@@ -8,6 +8,7 @@
 
 #include "models/nccl.h"
 #include "sim/kernel_time.h"
+#include "sim/shared_links.h"
 
 namespace orrery {
 namespace {
@@ -39,6 +40,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
   }
 
@@ -90,7 +92,7 @@ class Pricer {
       else if (const auto* p = std::get_if<Transfer>(&op.work))
         transfer(i, t, send(*p, lie));
       else
-        t.duration = picoseconds(compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work));
+        compute(i, t);
       t.issue = issue(op);
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);
@@ -115,6 +117,18 @@ class Pricer {
     }
   }
 
+  void compute(std::size_t i, OpTiming& t) const {
+    const Op& op = plan_.ops[i];
+    const Seconds time = compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    t.duration = picoseconds(time);
+    t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
+  }
+
+  std::uint32_t memory_share(double bytes_per_s) const {
+    const double share = bytes_per_s / (spec_.cluster.gpu.memory_GBps * 1e9 * profile_.memory.fraction);
+    return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
+  }
+
   NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
     return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
   }
@@ -130,6 +144,15 @@ class Pricer {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
+    // What crosses a port is read from and written to memory on its way, once each at least.
+    const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
+    t.memory = memory_share(2 * wire);
+    t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
+    t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
+    if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
+      t.out = p->send;
+      t.in = !p->send;
+    }
     TransferNote& note = prices_.notes[op];
     if (!note.link.empty()) return;
     note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sim/contention.h"
 #include "sim/heap.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kUnit = 65536;  // pressure and stretch count in 1/65536
+using Stretch = Contention::Stretch;
+constexpr Stretch kUnit = Contention::kAlone;
+constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
 
@@ -27,7 +30,7 @@ struct TaskState {
 // What a lane is running: nominal time left since `since`, stretched.
 struct Run {
   Picoseconds left = 0, since = 0;
-  std::uint32_t stretch = kUnit;
+  Stretch stretch = kUnit;
   std::uint32_t serial = 0;
   TaskId task = kNone;
 };
@@ -43,13 +46,13 @@ struct Gate {
 
 class Engine {
  public:
-  Engine(const Plan& plan, const Timing& timing) : plan_(plan), timing_(timing), count_(plan.task_count()) {
+  Engine(const Plan& plan, const Timing& timing) : plan_(plan), count_(plan.task_count()), contention_(plan, timing) {
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
     states_.resize(count_ + 1);
     runs_.resize(plan.slots.size() * kLanes);
-    pressure_.resize(plan.slots.size(), 0);
     entered_.resize(plan.matches.size(), 0);
+    for (const std::uint32_t row : timing.row_of_slot) row_of_slot_.push_back(timing.rows[row].data());
     find_gates();
     link();
   }
@@ -58,9 +61,14 @@ class Engine {
     for (std::size_t g = 0; g < gates_.size(); ++g) {
       if (gates_[g].pending == 0) open(static_cast<std::uint32_t>(g), 0);
     }
-    while (next()) {
+    while (next() || contention_.unsettled()) {
+      if (contention_.unsettled() && (queue_.empty() || queue_.top().time > now_)) {
+        for (const Contention::Change& c : contention_.settle()) restretch(c);
+        continue;
+      }
       const TimedId e = queue_.top();
       spent_ = true;
+      now_ = e.time;
       const Run& run = runs_[plan_.tasks[e.id].lane];
       if (e.serial == 0)
         enter(e.id, e.time);  // it was waiting for its issue
@@ -139,7 +147,7 @@ class Engine {
     const Gate gate = gates_[g];
     Picoseconds clock = std::max(now, gate.clock);
     trace_.host[gate.slot].push_back({gate.first, clock, gate.cause});
-    const std::vector<OpTiming>& row = timing_.rows[timing_.row_of_slot[gate.slot]];
+    const OpTiming* row = row_of_slot_[gate.slot];
     for (TaskId t = gate.first; t < gate.end; ++t) {
       clock += row[plan_.tasks[t].op].issue;
       trace_.spans[t].issued = clock;
@@ -173,28 +181,23 @@ class Engine {
     }
     const auto members = plan_.members_of(match);
     if (++entered_[match] < members.size()) return;
-    for (const TaskId m : members) {
-      trace_.spans[m].matched = now;
-      add_pressure(m, now, true);
-    }
-    start_run(members.front(), now, kUnit);
+    for (const TaskId m : members) trace_.spans[m].matched = now;
+    start_run(members.front(), now, contention_.start_transfer(members));
   }
 
   void begin(TaskId t, Picoseconds now) {
-    const Task& task = plan_.tasks[t];
-    const bool compute = task.lane % kLanes == static_cast<std::uint32_t>(LaneKind::compute);
-    if (!compute) add_pressure(t, now, true);
-    start_run(t, now, compute ? kUnit + pressure_[task.lane / kLanes] : kUnit);
+    const bool compute = plan_.tasks[t].lane % kLanes == kCompute;
+    start_run(t, now, compute ? contention_.start_compute(t) : contention_.start_transfer({&t, 1}));
   }
 
-  void start_run(TaskId t, Picoseconds now, std::uint32_t stretch) {
+  void start_run(TaskId t, Picoseconds now, Stretch stretch) {
     const Task& task = plan_.tasks[t];
     Run& run = runs_[task.lane];
     run.task = t;
-    run.left = timing_.of(task.lane / kLanes, task.op).duration;
+    run.left = row_of_slot_[task.lane / kLanes][task.op].duration;
     run.since = now;
     run.stretch = stretch;
-    schedule(run);
+    if (stretch != Contention::kUnsettled) schedule(run);
   }
 
   void schedule(Run& run) {
@@ -202,18 +205,14 @@ class Engine {
     push({run.since + length, run.task, ++run.serial});
   }
 
-  // A transfer that starts or ends changes how fast its rank computes.
-  void add_pressure(TaskId t, Picoseconds now, bool on) {
-    const Task& task = plan_.tasks[t];
-    const std::uint32_t slot = task.lane / kLanes;
-    const std::uint32_t pressure = timing_.of(slot, task.op).pressure;
-    if (pressure == 0) return;
-    pressure_[slot] = on ? pressure_[slot] + pressure : pressure_[slot] - pressure;
-    Run& run = runs_[slot * kLanes + static_cast<std::uint32_t>(LaneKind::compute)];
-    if (run.task == kNone) return;
-    run.left -= std::min(run.left, scale(now - run.since, kUnit, run.stretch));
-    run.since = now;
-    run.stretch = kUnit + pressure_[slot];
+  // Goes on at another speed from now on.
+  void restretch(const Contention::Change& change) {
+    Run& run = runs_[plan_.tasks[change.task].lane];
+    if (run.stretch == change.stretch) return;
+    if (run.stretch != Contention::kUnsettled)
+      run.left -= std::min(run.left, scale(now_ - run.since, kUnit, run.stretch));
+    run.since = now_;
+    run.stretch = change.stretch;
     schedule(run);
   }
 
@@ -222,11 +221,14 @@ class Engine {
     runs_[task.lane].task = kNone;
     if (task.match != kNone) {
       const auto members = plan_.members_of(task.match);
-      for (const TaskId m : members) add_pressure(m, now, false);
+      contention_.stop_transfer(members);
       for (const TaskId m : members) complete(m, now);
       return;
     }
-    if (task.lane % kLanes != static_cast<std::uint32_t>(LaneKind::compute)) add_pressure(t, now, false);
+    if (task.lane % kLanes == kCompute)
+      contention_.stop_compute(t);
+    else
+      contention_.stop_transfer({&t, 1});
     complete(t, now);
   }
 
@@ -251,15 +253,16 @@ class Engine {
   }
 
   const Plan& plan_;
-  const Timing& timing_;
   TaskId count_;
+  Contention contention_;
+  std::vector<const OpTiming*> row_of_slot_;
+  Picoseconds now_ = 0;
   TaskId done_ = 0;
   Trace trace_;
   std::vector<TaskState> states_;
   std::vector<TaskId> successors_;
   std::vector<Gate> gates_;
   std::vector<Run> runs_;
-  std::vector<std::uint32_t> pressure_;
   std::vector<std::uint32_t> entered_;
   Heap queue_;
   bool spent_ = false;  // the top event has been dealt with

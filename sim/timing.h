@@ -5,6 +5,7 @@
 
 #include "models/plan.h"
 #include "models/units.h"
+#include "sim/fair_share.h"
 
 namespace orrery {
 
@@ -13,13 +14,25 @@ struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;       // of the launching thread
   std::uint32_t pressure = 0;  // of a transfer: how much longer compute of the same rank takes meanwhile, in 1/65536
+  std::uint32_t memory = 0;    // of the rank's memory bandwidth, while it runs, in 1/65536
+  Rate nic = 0, nvlink = 0;    // of a transfer: share of its rank's NIC and NVLink that it uses at full speed
+  bool out = true, in = true;  // which directions of them
 };
 
-// Durations for every op of a plan. Ranks whose groups lie differently on the machine (a stage whose tensor group
-// leaves the node) have a row of their own.
+// Links that transfers of one slot use: ids of Timing's links, one per direction; kNone where nothing else can be on
+// it.
+struct SlotLinks {
+  LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
+  std::int64_t sharers = 1;  // ranks of this slot on the same NIC: each of its transfers loads the NIC so many times
+};
+
+// Durations for every op of a plan, and which links its transfers share. Ranks whose groups lie differently on the
+// machine (a stage whose tensor group leaves the node) have a row of their own.
 struct Timing {
   std::vector<std::uint32_t> row_of_slot;
   std::vector<std::vector<OpTiming>> rows;  // [row][op]
+  std::vector<SlotLinks> links;             // by slot; empty: nothing is shared
+  LinkId link_count = 0;
 
   const OpTiming& of(std::uint32_t slot, std::uint32_t op) const { return rows[row_of_slot[slot]][op]; }
 };

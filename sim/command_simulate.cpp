@@ -1,0 +1,21 @@
+#include <fmt/format.h>
+
+#include "sim/commands.h"
+#include "sim/predict.h"
+#include "sim/report_text.h"
+
+namespace orrery {
+
+Outcome simulate_command(const SimulateOptions& options, const Common& common) {
+  const Spec spec = load_spec(options.spec, options.overrides);
+  const Prediction p = predict(spec, options.unfold, options.profile);
+  Outcome outcome;
+  outcome.text = common.json ? to_json(p.report) : report_text(spec, p.report, common.style);
+  if (options.require_fit && !p.report.memory.fits) {
+    outcome.status = kDoesNotFit;
+    common.progress(fmt::format("{} does not fit in memory", options.spec));
+  }
+  return outcome;
+}
+
+}  // namespace orrery
