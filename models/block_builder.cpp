@@ -227,10 +227,9 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
     assert(input_gradient->second != kOutputGradient);
     replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
   }
+  keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
   insert_recomputation();
   replace(Scope::own, output, Scope::next, kInput, forward_);
-  // A region that ends the block would write the next block's input again: those ops are not needed in backward.
-  std::erase_if(backward_, [&](const Recorded& r) { return r.op.recompute && uses(r.op, Scope::own, output); });
   set_lifetimes();
   return hand_over(ops);
 }
