@@ -18,8 +18,13 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       width(storage_bytes(s.strategy.precision)),
       padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
 
+// Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
+// parameters into one unit).
+static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.spec.strategy.pipeline == 1; }
+
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
+  if (shares_unit(c)) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
@@ -75,6 +80,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
+  b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
   const auto logits =
       b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);
