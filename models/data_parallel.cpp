@@ -231,7 +231,7 @@ void PlanBuilder::clip_and_update() {
 }
 
 void PlanBuilder::end_step() {
-  if (!spec_.strategy.overlap.gradient_reduce) {
+  if (!spec_.strategy.overlap.gradient_reduce && !unit_gradients_) {
     for (Chunk& chunk : chunks_) {
       for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
     }

@@ -175,7 +175,7 @@ void PlanBuilder::lay_out(std::int64_t stage) {
 // from its last weight to its first.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  if (unit_gradients_ || group_size(Dimension::data) == 1) return;
+  if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
   const auto limit =
       static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
   Bucket open;
