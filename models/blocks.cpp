@@ -62,12 +62,12 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
     const auto attended = b.attention(normed, windowed, false);
     const auto both = b.sum("block sum", attended, b.mlp(normed, false));
     const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
-    return b.tape.finish(b.residual("residual", x, out), ops);
+    return b.tape.finish(b.residual("residual", x, out, {"attention.output", "mlp.down"}), ops);
   }
-  const auto attended =
-      b.residual("attention residual", x, b.post_norm("attention", b.attention(normed, windowed, true)));
+  const auto attended = b.residual("attention residual", x,
+                                   b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
   const auto out = b.mlp(b.norm("mlp norm", attended), true);
-  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out)), ops);
+  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"}), ops);
 }
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {

@@ -55,15 +55,15 @@ class Random {
 };
 
 inline std::string random_model(Random& r, std::int64_t layers) {
-  const bool layernorm = r.flag();
+  const bool layernorm = r.flag(), parallel = r.chance(20);
   std::string m = fmt::format(
       "name: small, layers: {}, hidden: 64, heads: 8, kv_heads: {}, head_dim: {}, feed_forward: {}, vocab: {}, "
       "gated: {}, tied_embeddings: {}, positions: {}, norm: {}, bias: {}, dropout: {}, parallel_block: {}",
       layers, r.pick<int>({1, 2, 4, 8}), r.pick<int>({8, 16}), r.pick<int>({128, 256}), r.pick<int>({256, 264}),
       r.flag(), r.flag(), r.pick<std::string>({"rope", "learned", "none"}), layernorm ? "layernorm" : "rmsnorm",
-      r.flag(), r.flag() ? 0.1 : 0.0, r.chance(20));
+      r.flag(), r.flag() ? 0.1 : 0.0, parallel);
   if (r.chance(30)) m += ", qk_norm: true";
-  if (r.chance(30)) m += ", post_norms: true";
+  if (!parallel && r.chance(30)) m += ", post_norms: true";
   if (layers > 1 && r.chance(30)) m += ", sliding_window: {window: 16, every: 2}";
   return m;
 }
