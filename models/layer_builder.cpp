@@ -62,10 +62,12 @@ void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t ro
 
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
   const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
-  const bool fused = c_.spec.software.gradient_accumulation_fusion || main == c_.width;
+  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
+  const bool fresh_unit = gradient_scope(c_) == Scope::unit;
+  const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion || main == c_.width;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
-  gemm.accumulate = fused;
-  gemm.result_bytes = fused ? main : c_.width;
+  gemm.accumulate = fused && !fresh_unit;
+  gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
   if (fused) {
     tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .weight_gradients = {weight}});
     return;
