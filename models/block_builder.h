@@ -34,8 +34,10 @@ class BlockBuilder {
 
   // A region's result that its users keep: running the region again leaves it in a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Gathered weights are given up after forward too, not only after backward.
+  // Gathered weights are given up after forward too, not only after backward. A block that shares its weights with a
+  // later one leaves giving them up to that one in forward, and the later one to it in backward.
   bool releases_weights_after_forward = false;
+  bool releases_weights_after_backward = true;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {

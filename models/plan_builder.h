@@ -111,6 +111,7 @@ class PlanBuilder {
   std::int64_t stage_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                                 // by buffer id
+  std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
