@@ -1,4 +1,5 @@
 #include "sim/chrome_trace.h"
+#include "sim/live_memory.h"
 #include "sim/commands.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
@@ -9,7 +10,7 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   const Spec spec = load_spec(options.spec, options.overrides);
   const Prediction p = predict(spec, options.unfold, options.profile);
   if (!options.trace.empty()) {
-    write_chrome_trace(options.trace, p.plan, p.trace, {}, {.device = spec.cluster.gpu.name});
+    write_chrome_trace(options.trace, p.plan, p.trace, live_memory(p.plan, p.trace), {.device = spec.cluster.gpu.name});
   }
   Outcome outcome;
   outcome.text = common.json ? to_json(p.report) : report_text(spec, p.report, common.style);
