@@ -112,7 +112,8 @@ class Writer {
       text.put(s == first_ ? "" : ", ", "{\"id\": ", s, ", \"name\": ", device_, "}");
     }
     text.put("],\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": ", plan_.slots[first_].representative,
-             ", \"world_size\": ", plan_.ranks, "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
+             ", \"world_size\": ", plan_.ranks,
+             "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": 0,\n\"traceEvents\": [");
   }
 
   void write_slot(Text& text, std::uint32_t s) {

@@ -1,6 +1,7 @@
 #include "sim/chrome_trace.h"
-#include "sim/live_memory.h"
 #include "sim/commands.h"
+#include "sim/gantt.h"
+#include "sim/live_memory.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 
@@ -14,6 +15,7 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   }
   Outcome outcome;
   outcome.text = common.json ? to_json(p.report) : report_text(spec, p.report, common.style);
+  if (options.timeline && !common.json) outcome.text += "\n" + gantt(p.plan, p.trace);
   if (options.require_fit && !p.report.memory.fits) outcome.status = kDoesNotFit;
   return outcome;
 }
