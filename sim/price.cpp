@@ -25,8 +25,12 @@ class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
     compute_.reserve(plan.ops.size());
-    for (const Op& op : plan.ops) compute_.push_back(kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile));
+    for (const Op& op : plan.ops) {
+      compute_.push_back(
+          kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile, spec.software.attention_kernel));
+    }
     prices_.notes.resize(plan.ops.size());
+    node_gpus_ = nccl_node_gpus(spec.cluster);
   }
 
   Prices run() {
@@ -45,13 +49,17 @@ class Pricer {
   }
 
  private:
-  std::int64_t node_of(std::int64_t rank) const { return rank / nccl_node_gpus(spec_.cluster); }
+  std::int64_t node_of(std::int64_t rank) const { return rank / node_gpus_; }
 
   Spread spread(const GroupTable& table, std::int64_t rank) const {
-    std::map<std::int64_t, int> per_node;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) ++per_node[node_of(r)];
     Spread result;
-    for (const auto& [node, members] : per_node) result.push_back(members);
+    std::int64_t last = -1;
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // in rank order, so node by node
+      const std::int64_t node = node_of(r);
+      if (node != last) result.push_back(0);
+      ++result.back();
+      last = node;
+    }
     return result;
   }
 
@@ -172,6 +180,7 @@ class Pricer {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
+  std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
   Prices prices_;
 };
