@@ -28,8 +28,8 @@ LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
   const bool layernorm = m_.norm == Norm::layernorm;
   std::vector<std::int32_t> weights;
   for (const std::string name : {"attention.query norm", "attention.key norm"}) {
-    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, true));
-    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, true));
+    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, true, c_.tensor > 1));
+    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, true, c_.tensor > 1));
   }
   const Normalize work = {rows, m_.head_dim, layernorm, c_.spec.software.fused_norm, Direction::forward};
   const Id y = activation("normed qkv", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);

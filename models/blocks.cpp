@@ -33,7 +33,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   std::int32_t positions = -1;
   if (m.positions == Positions::learned) {
     positions = b.tape.parameter("embedding.position.weight", m.max_positions > 0 ? m.max_positions : c.spec.sequence,
-                                 m.hidden, true);
+                                 m.hidden, true, c.sequence_parallel);
   }
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},

@@ -184,9 +184,9 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
   const bool layernorm = m_.norm == Norm::layernorm;
-  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, true);
+  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, true, c_.sequence_parallel);
   std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, true));
+  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
   const bool again = recompute.norm && !recompute.layer;
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
@@ -226,7 +226,7 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
   const bool drops = m_.dropout > 0;
   std::vector<std::int32_t> biases;
   for (const std::string& product : products) {
-    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, true));
+    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
   }
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
