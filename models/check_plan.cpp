@@ -1,6 +1,8 @@
 #include "models/check_plan.h"
 
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,6 +92,29 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
+// A collective meets as many ends as slots have a rank in its group: one that leaves it out would be waited for.
+void check_members(const Plan& plan) {
+  const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
+  std::map<std::pair<Dimension, std::int32_t>, std::size_t> expected;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c == nullptr) continue;
+    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c->group)];
+    const std::int32_t group = table.member_of[slot.representative];
+    const auto [it, fresh] = expected.try_emplace({c->group, group}, 0);
+    if (fresh) {
+      std::set<std::uint32_t> slots;
+      for (const std::int32_t rank : table.groups[group]) slots.insert(slot_of[rank]);
+      it->second = slots.size();
+    }
+    const std::size_t ends = plan.tasks[t].match == kNone ? 1 : plan.members_of(plan.tasks[t].match).size();
+    if (ends != it->second) {
+      throw Error(fmt::format("plan: '{}' on {} meets {} of {} ends", plan.op_of(t).name, slot.name, ends, it->second));
+    }
+  }
+}
+
 }  // namespace
 
 void check_plan(const Plan& plan) {
@@ -100,6 +125,7 @@ void check_plan(const Plan& plan) {
     }
   }
   for (std::uint32_t m = 0; m < plan.matches.size(); ++m) check_match(plan, m);
+  check_members(plan);
   check_order(plan);
 }
 

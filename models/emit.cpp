@@ -85,7 +85,8 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
     const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + entry];
     const Block& block = plan_.blocks[chunk.entries[entry].block];
     const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
-    const TaskId task = emit(op, frame, {}, crossing.joins_previous ? kJoinsPrevious : std::uint8_t{0});
+    const TaskId task =
+        emit(op, frame, {}, crossing.joins_previous && spec_.software.batched_p2p ? kJoinsPrevious : std::uint8_t{0});
     crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward}].push_back(task);
     if (crossing.send) sends_.push_back(task);
   }

@@ -1,6 +1,8 @@
 #include "models/plan.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 
 namespace orrery {
 
@@ -34,6 +36,23 @@ std::string_view name_of(Category c) {
   static constexpr std::array<std::string_view, kCategories> names = {"parameters",  "gradients", "optimizer",
                                                                       "activations", "buffers",   "workspace"};
   return names[static_cast<std::size_t>(c)];
+}
+
+// A rank stands in the stage whose representative sits at the same place of its pipeline group.
+std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
+  const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+  const auto place = [&](std::int64_t rank) {
+    const auto& group = pipeline.groups[pipeline.member_of[rank]];
+    return std::find(group.begin(), group.end(), rank) - group.begin();
+  };
+  std::map<std::int64_t, std::uint32_t> slot_at;
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
+  std::vector<std::uint32_t> result;
+  for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    if (plan.slots[s].multiplicity == 1) result[plan.slots[s].representative] = s;
+  }
+  return result;
 }
 
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {

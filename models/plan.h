@@ -209,6 +209,9 @@ std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 
+// The slot that each rank of the job runs: its own, or that of its stage.
+std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
+
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 

@@ -20,6 +20,10 @@ class Hash {
     for (const char c : s) add(static_cast<unsigned char>(c));
     add(s.size());
   }
+  template <typename... T>
+  void all(const T&... x) {
+    (add(x), ...);
+  }
   std::uint64_t value() const { return state_; }
 
  private:
@@ -31,7 +35,7 @@ struct Shapes {
 
   template <typename... T>
   void all(const T&... x) const {
-    (h.add(x), ...);
+    h.all(x...);
   }
   void operator()(const Gemm& g) const { all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes); }
   void operator()(const FlashAttention& a) const {
@@ -69,40 +73,58 @@ void add_operands(Hash& h, const std::vector<Operand>& operands) {
   h.add(operands.size());
 }
 
+void add_op(Hash& h, const Op& op) {
+  h.add(op.name);
+  h.add(op.work.index());
+  std::visit(Shapes{h}, op.work);
+  h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
+        op.runtime_size);
+  add_operands(h, op.operands);
+  add_operands(h, op.allocates);
+  add_operands(h, op.frees);
+}
+
+void add_block(Hash& h, const Block& block) {
+  h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
+  for (const std::uint32_t op : block.forward) h.add(op);
+  for (const std::uint32_t op : block.backward) h.add(op);
+  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.replicated, p.partial);
+}
+
+void add_tasks(Hash& h, const Plan& plan) {
+  for (const RankSlot& s : plan.slots) h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end);
+  for (const Frame& f : plan.frames) {
+    h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
+          f.base);
+  }
+  for (const Task& t : plan.tasks) h.all(t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
+  for (const TaskId d : plan.dependencies) h.add(d);
+  for (const Match& m : plan.matches) h.all(m.first, m.count);
+  for (const TaskId m : plan.match_members) h.add(m);
+  for (const CarriedEdge& e : plan.carried) h.all(e.before, e.after);
+}
+
+void add_groups(Hash& h, const GroupTable& table) {
+  for (const auto& group : table.groups) {
+    h.add(group.size());
+    for (const std::int32_t rank : group) h.add(rank);
+  }
+  for (const std::int32_t m : table.member_of) h.add(m);
+}
+
 }  // namespace
 
 std::string plan_hash(const Plan& plan) {
   Hash h;
-  h.add(plan.ranks);
-  for (const Op& op : plan.ops) {
-    h.add(op.name);
-    h.add(op.work.index());
-    std::visit(Shapes{h}, op.work);
-    for (const auto x : {static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(op.precision)})
-      h.add(x);
-    h.add(op.host_waits);
-    add_operands(h, op.operands);
-    add_operands(h, op.allocates);
-    add_operands(h, op.frees);
-  }
-  for (const Block& block : plan.blocks) {
-    for (const Slot& s : block.slots) h.add(s.bytes);
-  }
-  for (const Frame& f : plan.frames) {
-    h.add(f.block);
-    h.add(f.first_buffer);
-    h.add(f.micro_batch);
-  }
-  for (const Task& t : plan.tasks) {
-    h.add(std::uint64_t{t.op} << 32 | t.frame);
-    h.add(std::uint64_t{t.lane} << 32 | t.match);
-    h.add(t.flags);
-  }
-  for (const TaskId d : plan.dependencies) h.add(d);
-  for (const TaskId m : plan.match_members) h.add(m);
-  for (const GroupTable& table : plan.dimensions) {
-    for (const std::int32_t m : table.member_of) h.add(m);
-  }
+  h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
+        plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
+        plan.carried.size());
+  for (const Op& op : plan.ops) add_op(h, op);
+  for (const Block& block : plan.blocks) add_block(h, block);
+  add_tasks(h, plan);
+  for (const GroupTable& table : plan.dimensions) add_groups(h, table);
+  for (const RuntimeSize& s : plan.runtime_sizes) h.all(s.name, s.predicted, s.bound);
   return fmt::format("{:016x}", h.value());
 }
 

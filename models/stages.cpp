@@ -10,16 +10,23 @@ namespace orrery {
 namespace {
 
 // Cuts blocks (embedding first, head last) so that a stage closes once the running cost passes its share of the total.
+// The first and the last stage have embedding and head; the others get a layer each, however heavy those are.
 std::vector<std::int64_t> cut_by_cost(const std::vector<double>& cost, std::int64_t stages) {
   const double total = std::accumulate(cost.begin(), cost.end(), 0.0);
   std::vector<std::int64_t> layers(stages, 0);
   double done = 0;
   std::int64_t stage = 0;
+  const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
   for (std::size_t i = 0; i < cost.size(); ++i) {
     const bool layer = i > 0 && i + 1 < cost.size();
+    const auto left = static_cast<std::int64_t>(cost.size() - 1 - i);  // layers, this one included
+    if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
     if (layer) ++layers[stage];
     done += cost[i];
-    while (stage + 1 < stages && done >= total * static_cast<double>(stage + 1) / static_cast<double>(stages)) ++stage;
+    while (stage + 1 < stages && filled() &&
+           done >= total * static_cast<double>(stage + 1) / static_cast<double>(stages)) {
+      ++stage;
+    }
   }
   return layers;
 }

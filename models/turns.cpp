@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,13 @@ class Replay {
                             a.phase == Phase::forward ? "F" : "B", a.micro_batch, a.chunk));
   }
 
+  // Both ends put a transfer at the same place among those of its time, so that they cannot block each other even where
+  // a stack does not batch them.
+  static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
+      const std::pair<std::int64_t, Crossing>& c) {
+    return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
+  }
+
   // A transfer made at time T comes after the actions that have ended by T.
   std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, Crossing>> all;
@@ -95,7 +103,7 @@ class Replay {
       if (const auto out = output_of(s, a))
         all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
     std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].second.joins_previous = i > 0 && all[i].first == all[i - 1].first;

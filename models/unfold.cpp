@@ -1,7 +1,6 @@
 #include "models/unfold.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -9,23 +8,9 @@
 namespace orrery {
 namespace {
 
-// A rank stands in the stage whose representative sits at the same place of its pipeline group.
-std::vector<std::uint32_t> slot_of_ranks(const Plan& plan) {
-  const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-  const auto place = [&](std::int64_t rank) {
-    const auto& group = pipeline.groups[pipeline.member_of[rank]];
-    return std::find(group.begin(), group.end(), rank) - group.begin();
-  };
-  std::map<std::int64_t, std::uint32_t> slot_at;
-  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
-  std::vector<std::uint32_t> result;
-  for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));
-  return result;
-}
-
 class Unfolder {
  public:
-  explicit Unfolder(const Plan& folded) : from_(folded), slot_of_(slot_of_ranks(folded)) {
+  explicit Unfolder(const Plan& folded) : from_(folded), slot_of_(slots_of_ranks(folded)) {
     plan_.ranks = from_.ranks;
     plan_.micro_batches = from_.micro_batches;
     plan_.element_bytes = from_.element_bytes;

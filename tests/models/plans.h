@@ -23,14 +23,15 @@ namespace orrery::test {
 inline constexpr const char* kSmall =
     "name: small, layers: 8, hidden: 64, heads: 8, kv_heads: 8, head_dim: 8, feed_forward: 256, vocab: 256";
 
-// model: a built-in name or the inside of a map; strategy: the inside of a map.
+// model: a built-in name or the inside of a map; strategy: the inside of a map, with one data rank unless it says more.
 inline Spec spec_of(const std::string& model, const std::string& strategy, std::int64_t sequence = 32,
                     const std::string& software = "profile: orrery") {
+  const std::string all = strategy.find("data:") == std::string::npos ? "data: 1, " + strategy : strategy;
   const std::string map = model.find(':') == std::string::npos ? model : "{" + model + "}";
   return parse_spec(
       fmt::format(
           "model: {}\nsequence: {}\ncluster: {{node: dgx-h100, nodes: 512}}\nsoftware: {{{}}}\nstrategy: {{{}}}\n", map,
-          sequence, software, strategy),
+          sequence, software, all),
       "test");
 }
 

@@ -1,0 +1,75 @@
+// Heads of one tensor rank.
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+std::vector<Op> layer_ops(const Spec& spec) {
+  std::vector<Op> ops;
+  layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, spec.strategy.recompute.any(), ops);
+  return ops;
+}
+
+std::string with_heads(int kv) {
+  return fmt::format(
+      "name: m, layers: 2, hidden: 64, heads: 16, kv_heads: {}, head_dim: 8, feed_forward: 64, vocab: 64", kv);
+}
+
+// Query heads are cut over the ranks; key/value heads too, but never below one.
+TEST(Attention, HeadsAreCut) {
+  for (const int kv : {1, 2, 4, 16}) {
+    for (const int t : {1, 2, 4, 8, 16}) {
+      const auto ops = layer_ops(test::spec_of(with_heads(kv), fmt::format("tensor: {}, micro_batch: 3", t)));
+      const int pairs = std::max(1, kv / t);
+      for (const Op& op : ops) {
+        if (const auto* a = std::get_if<FlashAttention>(&op.work)) {
+          EXPECT_EQ(a->heads, 16 / t);
+          EXPECT_EQ(a->kv_heads, pairs);
+          EXPECT_EQ(a->batch, 3);
+          EXPECT_EQ(a->query, 32);
+        }
+        const auto* g = std::get_if<Gemm>(&op.work);
+        if (g != nullptr && op.name == "qkv") {
+          EXPECT_EQ(g->n, (16 / t + 2 * pairs) * 8);
+        }
+        if (g != nullptr && op.name == "attention output") {
+          EXPECT_EQ(g->k, 16 / t * 8);
+        }
+      }
+    }
+  }
+}
+
+// Selective recomputation runs the core again, with flash attention or without, and nothing else.
+TEST(Attention, SelectiveRunsTheCoreAgain) {
+  for (const char* attention : {"flash", "unfused"}) {
+    const auto ops = layer_ops(test::spec_of(with_heads(16) + ", dropout: 0.1",
+                                             fmt::format("recompute: selective, attention: {}", attention)));
+    std::vector<std::string> again;
+    for (const Op& op : ops)
+      if (op.recompute) again.push_back(op.name);
+    const std::vector<std::string> flash = {"attention again"};
+    const std::vector<std::string> unfused = {"scores again", "softmax again", "attention dropout again",
+                                              "values again"};
+    EXPECT_EQ(again, std::string(attention) == "flash" ? flash : unfused);
+  }
+}
+
+// A window narrows every layer but each `every`th.
+TEST(Attention, WindowsAlternate) {
+  const Spec spec = test::spec_of(
+      "name: m, layers: 6, hidden: 64, heads: 8, feed_forward: 64, vocab: 64, sliding_window: {window: 16, every: 3}",
+      "");
+  const Plan plan = make_plan(spec);
+  std::vector<std::int64_t> windows;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* a = std::get_if<FlashAttention>(&plan.op_of(t).work);
+    if (a != nullptr && a->direction == Direction::forward) windows.push_back(a->window);
+  }
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{16, 16, 0, 16, 16, 0}));
+}
+
+}  // namespace
+}  // namespace orrery

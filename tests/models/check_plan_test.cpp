@@ -1,0 +1,121 @@
+// Planted faults that check_plan() must name.
+#include "models/check_plan.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+std::string fault_of(const Plan& plan) {
+  try {
+    check_plan(plan);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+Plan piped() {
+  return make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",
+                                 "tensor: 2, sequence_parallel: false, pipeline: 4, data: 2, global_batch: 16"));
+}
+
+std::vector<TaskId> tasks_of(const Plan& plan, std::uint32_t slot, const std::string& name) {
+  std::vector<TaskId> found;
+  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    if (plan.op_of(t).name == name) found.push_back(t);
+  }
+  return found;
+}
+
+// The end of a match that lies on `slot` moves to another match and back: two transfers of one rank change places.
+void swap_matches(Plan& plan, TaskId a, TaskId b) {
+  const std::uint32_t of_a = plan.tasks[a].match, of_b = plan.tasks[b].match;
+  const auto replace = [&](std::uint32_t match, TaskId old, TaskId now) {
+    for (std::uint32_t i = 0; i < plan.matches[match].count; ++i) {
+      TaskId& member = plan.match_members[plan.matches[match].first + i];
+      if (member == old) {
+        member = now;
+        return;
+      }
+    }
+  };
+  replace(of_a, a, b);
+  replace(of_b, b, a);
+  std::swap(plan.tasks[a].match, plan.tasks[b].match);
+}
+
+TEST(CheckPlan, SoundPlansPass) {
+  EXPECT_EQ(fault_of(piped()), "");
+  EXPECT_EQ(fault_of(unfold(piped())), "");
+}
+
+TEST(CheckPlan, FindsTransfersInAnotherOrder) {
+  Plan plan = piped();
+  const auto sends = tasks_of(plan, 0, "send activation");
+  swap_matches(plan, sends[0], sends[1]);
+  EXPECT_NE(fault_of(plan).find("deadlock"), std::string::npos);
+}
+
+TEST(CheckPlan, FindsCollectivesInAnotherOrder) {
+  Plan plan = unfold(piped());
+  std::vector<TaskId> reduces;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c != nullptr && c->group == Dimension::tensor && c->bytes == 32 * 64 * 2) reduces.push_back(t);
+  }
+  swap_matches(plan, reduces[0], reduces[1]);
+  EXPECT_NE(fault_of(plan).find("deadlock"), std::string::npos);
+}
+
+// A pair that waits for each other: a stage receives the gradient of what it has not sent yet.
+TEST(CheckPlan, FindsACircle) {
+  Plan plan = piped();
+  const TaskId send = tasks_of(plan, 0, "send activation").front();
+  const TaskId receive = tasks_of(plan, 0, "receive gradient").front();
+  plan.dependencies[plan.tasks[send].first_dependency] = receive;
+  EXPECT_NE(fault_of(plan).find("deadlock"), std::string::npos);
+}
+
+TEST(CheckPlan, FindsAMissingEnd) {
+  Plan plan = piped();
+  plan.tasks[tasks_of(plan, 1, "receive activation").front()].match = kNone;
+  EXPECT_NE(fault_of(plan), "");
+  Plan alone = piped();
+  const std::uint32_t match = alone.tasks[tasks_of(alone, 1, "receive activation").front()].match;
+  alone.matches[match].count = 1;
+  EXPECT_NE(fault_of(alone), "");
+}
+
+TEST(CheckPlan, FindsOtherSizes) {
+  Plan plan = piped();
+  Op shorter = plan.op_of(tasks_of(plan, 1, "receive activation").front());
+  std::get<Transfer>(shorter.work).bytes -= 2;
+  plan.ops.push_back(shorter);
+  plan.tasks[tasks_of(plan, 1, "receive activation").front()].op = static_cast<std::uint32_t>(plan.ops.size() - 1);
+  EXPECT_NE(fault_of(plan).find("do not fit"), std::string::npos);
+}
+
+// One rank leaves a collective out: its tensor neighbour would wait for ever.
+TEST(CheckPlan, FindsAMissingMember) {
+  for (const char* name : {"reduce tied embedding", "reduce gradient norm"}) {
+    Plan plan = piped();
+    const TaskId missing = tasks_of(plan, 3, name).front();
+    Op other = plan.op_of(missing);
+    other.work = Fill{};
+    plan.ops.push_back(other);
+    const std::uint32_t match = plan.tasks[missing].match;
+    plan.tasks[missing].op = static_cast<std::uint32_t>(plan.ops.size() - 1);
+    plan.tasks[missing].match = kNone;
+    --plan.matches[match].count;  // the last stage's task is the last member
+    EXPECT_NE(fault_of(plan), "") << name;
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,84 @@
+// Transfers between stages as tasks: how many, how large, batched or not, and who waits for them.
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+struct Sent {
+  int sends = 0, receives = 0, batched = 0;
+  Bytes bytes = 0;
+};
+
+Sent sent(const Plan& plan, std::uint32_t slot) {
+  Sent s;
+  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    const auto* transfer = std::get_if<Transfer>(&plan.op_of(t).work);
+    if (transfer == nullptr) continue;
+    ++(transfer->send ? s.sends : s.receives);
+    if (transfer->send) s.bytes += transfer->bytes;
+    s.batched += (plan.tasks[t].flags & kJoinsPrevious) != 0;
+  }
+  return s;
+}
+
+// s b h activations forward and as many gradients back per boundary and micro-batch, over t ranks under sequence
+// parallelism; v times as much when interleaved.
+TEST(Emit, PointToPointVolume) {
+  for (const int p : {2, 4}) {
+    for (const int v : {1, 2}) {
+      for (const int t : {1, 4}) {
+        for (const bool sp : {false, true}) {
+          const Plan plan = make_plan(test::spec_of(
+              test::kSmall, fmt::format("pipeline: {}, virtual_stages: {}, tensor: {}, sequence_parallel: {}, "
+                                        "micro_batch: 2, global_batch: 16",
+                                        p, v, t, sp && t > 1)));
+          const Bytes one = 32 * 2 * 64 * 2 / (sp ? t : 1);
+          for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+            const int last = static_cast<int>(slot) == p - 1, first = slot == 0;
+            const Sent s = sent(plan, slot);
+            EXPECT_EQ(s.sends, 8 * (2 * v - last - first));
+            EXPECT_EQ(s.receives, s.sends);
+            EXPECT_EQ(s.bytes, s.sends * one);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Emit, BatchesWhereTheStackDoes) {
+  for (const char* schedule : {"1f1b", "interleaved", "gpipe"}) {
+    const bool chunked = std::string(schedule) == "interleaved";
+    const auto batched = [&](bool on) {
+      const Plan plan = make_plan(test::spec_of(
+          test::kSmall,
+          fmt::format("pipeline: 4, schedule: {}, virtual_stages: {}, global_batch: 8", schedule, chunked ? 2 : 1), 32,
+          fmt::format("profile: orrery, batched_p2p: {}", on)));
+      return sent(plan, 1).batched;
+    };
+    EXPECT_GT(batched(true), 0) << schedule;
+    EXPECT_EQ(batched(false), 0) << schedule;
+  }
+}
+
+// Where transfers do not overlap compute, the next action waits for the sends before it.
+TEST(Emit, SendsBlockWithoutOverlap) {
+  for (const bool overlap : {false, true}) {
+    const Plan plan = make_plan(
+        test::spec_of(test::kSmall, fmt::format("pipeline: 2, global_batch: 4, overlap: {{pipeline: {}}}", overlap)));
+    int waits = 0;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      if (plan.op_of(t).lane != LaneKind::compute) continue;
+      for (const TaskId d : plan.dependencies_of(t)) {
+        const auto* transfer = std::get_if<Transfer>(&plan.op_of(d).work);
+        waits += transfer != nullptr && transfer->send;
+      }
+    }
+    EXPECT_EQ(waits > 0, !overlap);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

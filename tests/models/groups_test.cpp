@@ -1,0 +1,121 @@
+// Groups are partitions of all ranks, sized by the degrees, whatever the order of the dimensions.
+#include "models/groups.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+Strategy strategy(std::int64_t t, std::int64_t c, std::int64_t p, std::int64_t d, const std::string& order) {
+  Strategy s;
+  s.tensor = t;
+  s.context = c;
+  s.pipeline = p;
+  s.data = d;
+  s.rank_order = order;
+  return s;
+}
+
+std::vector<Strategy> strategies() {
+  std::vector<Strategy> all;
+  for (const char* order : {"tp-cp-ep-dp-pp", "tp-cp-pp-dp", "pp-dp-tp-cp", "dp-pp-cp-tp"}) {
+    for (const std::int64_t t : {1, 2, 4}) {
+      for (const std::int64_t c : {1, 2}) {
+        for (const std::int64_t p : {1, 2, 3}) {
+          for (const std::int64_t d : {1, 2, 6}) all.push_back(strategy(t, c, p, d, order));
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Groups, ArePartitions) {
+  for (Strategy& s : strategies()) {
+    for (const bool sharded : {false, true}) {
+      for (const bool hybrid : {false, true}) {
+        s.shard_group = hybrid ? s.context * (s.data % 2 == 0 ? s.data / 2 : 1) : 0;
+        const auto tables = make_groups(s, sharded, hybrid);
+        const auto size = [&](Dimension d) {
+          const GroupTable& table = tables[static_cast<std::size_t>(d)];
+          std::set<std::int32_t> seen;
+          for (std::size_t g = 0; g < table.groups.size(); ++g) {
+            EXPECT_TRUE(std::is_sorted(table.groups[g].begin(), table.groups[g].end()));
+            EXPECT_EQ(table.groups[g].size(), table.groups.front().size()) << name_of(d);
+            for (const std::int32_t r : table.groups[g]) {
+              EXPECT_TRUE(seen.insert(r).second);
+              EXPECT_EQ(table.member_of[r], static_cast<std::int32_t>(g));
+            }
+          }
+          EXPECT_EQ(static_cast<std::int64_t>(seen.size()), s.gpus());
+          return static_cast<std::int64_t>(table.groups.front().size());
+        };
+        const std::int64_t replicas = s.data * s.context, shards = hybrid ? s.shard_group : replicas;
+        EXPECT_EQ(size(Dimension::tensor), s.tensor);
+        EXPECT_EQ(size(Dimension::context), s.context);
+        EXPECT_EQ(size(Dimension::pipeline), s.pipeline);
+        EXPECT_EQ(size(Dimension::data), shards);
+        EXPECT_EQ(size(Dimension::replicate), replicas / shards);
+        EXPECT_EQ(size(Dimension::model), s.tensor * s.pipeline * (sharded ? shards : 1));
+        EXPECT_EQ(size(Dimension::world), s.gpus());
+      }
+    }
+  }
+}
+
+// Members of a group differ in its own coordinate alone, and stand in the order of that coordinate.
+TEST(Groups, FollowTheCoordinates) {
+  for (const Strategy& s : strategies()) {
+    const auto at = coordinates(s);
+    const auto tables = make_groups(s, false, false);
+    for (const auto& group : tables[static_cast<std::size_t>(Dimension::tensor)].groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        EXPECT_EQ(at[group[i]].tensor, static_cast<std::int64_t>(i));
+        EXPECT_EQ(at[group[i]].data, at[group[0]].data);
+        EXPECT_EQ(at[group[i]].pipeline, at[group[0]].pipeline);
+        EXPECT_EQ(at[group[i]].context, at[group[0]].context);
+      }
+    }
+    for (const auto& group : tables[static_cast<std::size_t>(Dimension::pipeline)].groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) EXPECT_EQ(at[group[i]].pipeline, static_cast<std::int64_t>(i));
+    }
+    std::set<std::int32_t> ends;
+    for (const auto& group : tables[static_cast<std::size_t>(Dimension::embedding)].groups) {
+      const std::int64_t stage = at[group.front()].pipeline;
+      if (stage != 0) {
+        EXPECT_EQ(group.size(), 1U);
+      }
+      if (stage == 0) {
+        EXPECT_EQ(group.size(), s.pipeline > 1 ? 2U : 1U);
+      }
+      if (stage == 0) {
+        EXPECT_EQ(at[group.back()].pipeline, s.pipeline - 1);
+      }
+    }
+  }
+}
+
+// Megatron-Core puts the pipeline outermost, Llama 3 data.
+TEST(Groups, RankOrderDecidesTheStride) {
+  const auto second = [](const std::string& order, Dimension d) {
+    return make_groups(strategy(2, 1, 2, 4, order), false, false)[static_cast<std::size_t>(d)].groups.front()[1];
+  };
+  EXPECT_EQ(second("tp-cp-ep-dp-pp", Dimension::tensor), 1);
+  EXPECT_EQ(second("tp-cp-ep-dp-pp", Dimension::data), 2);
+  EXPECT_EQ(second("tp-cp-ep-dp-pp", Dimension::pipeline), 8);
+  EXPECT_EQ(second("tp-cp-pp-dp", Dimension::pipeline), 2);
+  EXPECT_EQ(second("tp-cp-pp-dp", Dimension::data), 4);
+}
+
+TEST(Groups, RefuseWrongOrders) {
+  EXPECT_THROW(coordinates(strategy(2, 1, 2, 2, "tp-dp")), Error);
+  EXPECT_THROW(coordinates(strategy(2, 1, 2, 2, "tp-tp-dp-pp")), Error);
+  EXPECT_THROW(coordinates(strategy(2, 1, 2, 2, "tp-xp-dp-pp")), Error);
+}
+
+}  // namespace
+}  // namespace orrery

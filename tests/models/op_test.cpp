@@ -1,0 +1,75 @@
+// Work of single ops: closed forms of the products, and properties that hold for all of them.
+#include "models/op.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(Op, Products) {
+  const Cost plain = cost_of(Gemm{.m = 3, .n = 5, .k = 7}, 2);
+  EXPECT_EQ(plain.flops, 2 * 3 * 5 * 7);
+  EXPECT_EQ(plain.bytes, (3 * 7 + 5 * 7 + 3 * 5) * 2);
+  const Cost batch = cost_of(Gemm{.m = 3, .n = 5, .k = 7, .batch = 4}, 2);
+  EXPECT_EQ(batch.flops, 4 * plain.flops);
+  EXPECT_EQ(batch.bytes, 4 * plain.bytes);
+  // An accumulated result is read and written in its own width.
+  EXPECT_EQ(cost_of(Gemm{.m = 3, .n = 5, .k = 7, .accumulate = true, .result_bytes = 4}, 2).bytes,
+            (3 * 7 + 5 * 7) * 2 + 2 * 3 * 5 * 4);
+}
+
+// Causal attention does half of the square; a window of w reads at most w keys; backward is two and a half forwards.
+TEST(Op, Attention) {
+  for (const std::int64_t s : {64, 1024, 8192}) {
+    FlashAttention a = {.batch = 2, .heads = 8, .kv_heads = 2, .query = s, .key = s, .head_dim = 16, .value_dim = 16};
+    const double full = 4.0 * 2 * 8 * 16 * static_cast<double>(s) * static_cast<double>(s);
+    EXPECT_EQ(cost_of(a, 2).flops, full / 2);
+    a.window = s;
+    EXPECT_EQ(cost_of(a, 2).flops, full / 2);
+    a.window = 1;
+    EXPECT_NEAR(cost_of(a, 2).flops / (full / static_cast<double>(s)), 1, 1.0 / 64);
+    double before = 0;
+    for (a.window = 1; a.window <= s; a.window *= 2) {
+      EXPECT_GT(cost_of(a, 2).flops, before);
+      before = cost_of(a, 2).flops;
+    }
+    const double forward = cost_of(a, 2).flops;
+    a.direction = Direction::backward;
+    EXPECT_EQ(cost_of(a, 2).flops, 2.5 * forward);
+  }
+}
+
+// Adam on fp32 states with 16-bit weights: 4 + 4 + 8 read, 4 + 8 + 2 written, a parameter.
+TEST(Op, Update) {
+  EXPECT_EQ(cost_of(Update{.elements = 10}, 2).bytes, 10 * (4 + 2 * 4 + 2 * 2 * 4 + 2));
+  EXPECT_EQ(cost_of(Update{.elements = 10, .moments = 0}, 2).bytes, 10 * (4 + 2 * 4 + 2));
+  EXPECT_EQ(cost_of(Update{.elements = 10, .master = 0, .forward = 4}, 4).bytes, 10 * (4 + 2 * 4 + 2 * 2 * 4));
+}
+
+// Fusing never moves more bytes nor launches more kernels, and twice the rows are twice the work.
+TEST(Op, FusionSaves) {
+  for (const Direction d : {Direction::forward, Direction::backward}) {
+    for (const bool flag : {false, true}) {
+      const std::vector<std::array<Work, 3>> table = {
+          {Softmax{8, 16, flag, true, d}, Softmax{8, 16, flag, false, d}, Softmax{16, 16, flag, true, d}},
+          {Normalize{8, 16, flag, true, d}, Normalize{8, 16, flag, false, d}, Normalize{16, 16, flag, true, d}},
+          {Rotary{8, 16, true, d}, Rotary{8, 16, false, d}, Rotary{16, 16, true, d}},
+          {Activation{8, 16, flag, true, true, d}, Activation{8, 16, flag, true, false, d},
+           Activation{16, 16, flag, true, true, d}},
+          {Residual{8, 16, true, true, flag, true, d}, Residual{8, 16, true, true, flag, false, d},
+           Residual{16, 16, true, true, flag, true, d}},
+          {CrossEntropy{8, 16, CrossEntropy::Part::exponent, true},
+           CrossEntropy{8, 16, CrossEntropy::Part::exponent, false},
+           CrossEntropy{16, 16, CrossEntropy::Part::exponent, true}}};
+      for (const auto& [fused, apart, twice] : table) {
+        EXPECT_LE(cost_of(fused, 2).bytes, cost_of(apart, 2).bytes) << fused.index();
+        EXPECT_LE(kernels_of(fused), kernels_of(apart)) << fused.index();
+        EXPECT_EQ(cost_of(twice, 2).bytes, 2 * cost_of(fused, 2).bytes) << fused.index();
+        EXPECT_EQ(cost_of(twice, 2).flops, 2 * cost_of(fused, 2).flops) << fused.index();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,127 @@
+// The hash tells any two plans apart that an engine could.
+#include "models/plan_hash.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+Plan small() {
+  return make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",
+                                 "tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8"));
+}
+
+TEST(PlanHash, IsEqualForEqualPlans) {
+  EXPECT_EQ(plan_hash(small()), plan_hash(small()));
+  EXPECT_EQ(plan_hash(small()).size(), 16U);
+}
+
+TEST(PlanHash, ChangesWithEveryField) {
+  const Plan plan = small();
+  const auto op = [](auto change) { return [=](Plan& p) { change(p.ops[5]); }; };
+  const auto frame = [](auto change) { return [=](Plan& p) { change(p.frames[9]); }; };
+  const auto slot = [](auto change) { return [=](Plan& p) { change(p.blocks[1].slots[3]); }; };
+  const std::vector<std::pair<const char*, std::function<void(Plan&)>>> changes = {
+      {"ranks", [](Plan& p) { ++p.ranks; }},
+      {"micro-batches", [](Plan& p) { ++p.micro_batches; }},
+      {"element bytes", [](Plan& p) { ++p.element_bytes; }},
+      {"buffers", [](Plan& p) { ++p.buffers; }},
+      {"op name", op([](Op& o) { o.name += "x"; })},
+      {"op work", op([](Op& o) { o.work = Add{1}; })},
+      {"op phase", op([](Op& o) { o.phase = Phase::step; })},
+      {"op lane", op([](Op& o) { o.lane = LaneKind::cpu; })},
+      {"op precision", op([](Op& o) { o.precision = Precision::nvfp4; })},
+      {"op weight gradient", op([](Op& o) { o.weight_gradient = !o.weight_gradient; })},
+      {"op recompute", op([](Op& o) { o.recompute = !o.recompute; })},
+      {"op optimizer", op([](Op& o) { o.optimizer = !o.optimizer; })},
+      {"op host waits", op([](Op& o) { o.host_waits = !o.host_waits; })},
+      {"op run-time size", op([](Op& o) { o.runtime_size = 7; })},
+      {"operand", op([](Op& o) { ++o.operands.front().slot; })},
+      {"operand more", op([](Op& o) { o.operands.push_back({}); })},
+      {"allocates", op([](Op& o) { o.allocates.push_back({}); })},
+      {"frees", op([](Op& o) { o.frees.push_back({}); })},
+      {"block name", [](Plan& p) { p.blocks[1].name += "x"; }},
+      {"block role", [](Plan& p) { p.blocks[1].role = BlockRole::output; }},
+      {"block forward", [](Plan& p) { std::swap(p.blocks[1].forward[0], p.blocks[1].forward[1]); }},
+      {"block backward", [](Plan& p) { p.blocks[1].backward.pop_back(); }},
+      {"parameter", [](Plan& p) { ++p.blocks[1].parameters[1].offset; }},
+      {"parameter partial", [](Plan& p) { p.blocks[1].parameters[0].partial ^= true; }},
+      {"slot name", slot([](Slot& s) { s.name += "x"; })},
+      {"slot bytes", slot([](Slot& s) { ++s.bytes; })},
+      {"slot category", slot([](Slot& s) { s.category = Category::workspace; })},
+      {"slot lazy", slot([](Slot& s) { s.lazy = !s.lazy; })},
+      {"frame block", frame([](Frame& f) { ++f.block; })},
+      {"frame buffers", frame([](Frame& f) { ++f.first_buffer; })},
+      {"frame next", frame([](Frame& f) { ++f.next; })},
+      {"frame previous", frame([](Frame& f) { ++f.previous; })},
+      {"frame unit", frame([](Frame& f) { ++f.unit; })},
+      {"frame state", frame([](Frame& f) { ++f.state; })},
+      {"frame slot", frame([](Frame& f) { ++f.slot; })},
+      {"frame layer", frame([](Frame& f) { ++f.layer; })},
+      {"frame micro-batch", frame([](Frame& f) { ++f.micro_batch; })},
+      {"frame chunk", frame([](Frame& f) { ++f.chunk; })},
+      {"frame base", frame([](Frame& f) { ++f.base; })},
+      {"task op", [](Plan& p) { ++p.tasks[3].op; }},
+      {"task frame", [](Plan& p) { ++p.tasks[3].frame; }},
+      {"task lane", [](Plan& p) { ++p.tasks[3].lane; }},
+      {"task match", [](Plan& p) { p.tasks[3].match = 0; }},
+      {"task flags", [](Plan& p) { p.tasks[3].flags ^= kJoinsPrevious; }},
+      {"task dependencies", [](Plan& p) { ++p.tasks[3].first_dependency; }},
+      {"dependency", [](Plan& p) { ++p.dependencies[0]; }},
+      {"rank slot name", [](Plan& p) { p.slots[0].name += "x"; }},
+      {"rank slot stage", [](Plan& p) { ++p.slots[0].stage; }},
+      {"rank slot representative", [](Plan& p) { ++p.slots[0].representative; }},
+      {"rank slot multiplicity", [](Plan& p) { ++p.slots[0].multiplicity; }},
+      {"rank slot tasks", [](Plan& p) { --p.slots[0].end; }},
+      {"match", [](Plan& p) { --p.matches[0].count; }},
+      {"match member", [](Plan& p) { ++p.match_members[0]; }},
+      {"group order", [](Plan& p) { std::swap(p.dimensions[0].groups[0][0], p.dimensions[0].groups[0][1]); }},
+      {"group of a rank", [](Plan& p) { ++p.dimensions[0].member_of[0]; }},
+      {"run-time size", [](Plan& p) { p.runtime_sizes.push_back({"tokens", 1, 2}); }},
+      {"carried edge", [](Plan& p) {
+         p.carried.push_back({1, 0});
+       }}};
+  std::map<std::string, const char*> seen = {{plan_hash(plan), "nothing"}};
+  for (const auto& [what, change] : changes) {
+    Plan changed = plan;
+    change(changed);
+    const auto [it, fresh] = seen.try_emplace(plan_hash(changed), what);
+    EXPECT_TRUE(fresh) << what << " hashes like " << it->second;
+  }
+}
+
+// Every field of every kind of work.
+TEST(PlanHash, ChangesWithEveryShape) {
+  Plan plan;
+  plan.ops.resize(1);
+  const auto hash = [&](const Work& work) {
+    plan.ops[0].work = work;
+    return plan_hash(plan);
+  };
+  const std::vector<std::vector<Work>> families = {
+      {Gemm{}, Gemm{.m = 1}, Gemm{.n = 1}, Gemm{.k = 1}, Gemm{.batch = 2}, Gemm{.role = Gemm::Role::values},
+       Gemm{.accumulate = true}, Gemm{.result_bytes = 4}},
+      {FlashAttention{}, FlashAttention{.batch = 1}, FlashAttention{.heads = 1}, FlashAttention{.kv_heads = 1},
+       FlashAttention{.query = 1}, FlashAttention{.key = 1}, FlashAttention{.head_dim = 1},
+       FlashAttention{.value_dim = 1}, FlashAttention{.window = 1}, FlashAttention{.direction = Direction::backward}},
+      {Update{}, Update{.elements = 1}, Update{.gradient = 2}, Update{.master = 2}, Update{.moment = 2},
+       Update{.forward = 4}, Update{.moments = 0}, Update{.fused = false}},
+      {Collective{}, Collective{.kind = CollectiveKind::all_gather}, Collective{.group = Dimension::tensor},
+       Collective{.bytes = 1}, Collective{.width = 4}, Collective{.first = 1}, Collective{.algorithm = "ring"}},
+      {Transfer{}, Transfer{.send = false}, Transfer{.offset = 2}, Transfer{.bytes = 1}},
+      {Cast{}, Cast{.elements = 1}, Cast{.from = 4}, Cast{.to = 2}, Accumulate{}, Accumulate{.from = 4}, Add{}, Fill{},
+       SquaredNorm{}, SquaredNorm{.width = 2}, BiasGradient{}, Rotary{}, Softmax{}, Normalize{}, Activation{},
+       Residual{}, Embedding{}, CrossEntropy{}}};
+  std::map<std::string, std::size_t> seen;
+  std::size_t i = 0;
+  for (const auto& family : families) {
+    for (const Work& work : family) EXPECT_TRUE(seen.try_emplace(hash(work), i++).second) << i - 1;
+  }
+}
+
+}  // namespace
+}  // namespace orrery

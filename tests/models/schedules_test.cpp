@@ -1,0 +1,106 @@
+// Pipeline orders: each action once, backward after forward, no more micro-batches in flight than the papers say; and
+// the transfers that turns.cpp puts between them.
+#include "models/schedules.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "models/turns.h"
+
+namespace orrery {
+namespace {
+
+std::vector<ScheduleShape> shapes(bool chunked) {
+  std::vector<ScheduleShape> all;
+  for (const std::int64_t p : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t m : {1, 2, 3, 4, 8, 24}) {
+      for (const std::int64_t v : chunked ? std::vector<std::int64_t>{1, 2, 3} : std::vector<std::int64_t>{1}) {
+        if (!chunked || m % p == 0) all.push_back({p, m, v});
+      }
+    }
+  }
+  return all;
+}
+
+template <typename F>
+void for_all(const F& f) {
+  for (const ScheduleRow& row : schedule_rows()) {
+    for (const ScheduleShape& shape : shapes(row.chunked)) f(row, shape, make_schedule(row.name, shape));
+  }
+}
+
+TEST(Schedules, RunEveryActionOnce) {
+  for_all([](const ScheduleRow& row, const ScheduleShape& shape, const Schedule& schedule) {
+    ASSERT_EQ(schedule.order.size(), static_cast<std::size_t>(shape.stages)) << row.name;
+    for (const auto& order : schedule.order) {
+      std::set<std::pair<int, int>> forward, backward;
+      for (const Action& a : order) {
+        const std::pair<int, int> key = {a.chunk, a.micro_batch};
+        if (a.phase == Phase::forward) {
+          EXPECT_TRUE(forward.insert(key).second) << row.name;
+        } else {
+          EXPECT_EQ(forward.count(key), 1U) << row.name << ": backward before forward";
+          EXPECT_TRUE(backward.insert(key).second) << row.name;
+        }
+      }
+      EXPECT_EQ(forward.size(), static_cast<std::size_t>(shape.micro_batches * shape.chunks)) << row.name;
+      EXPECT_EQ(backward.size(), forward.size()) << row.name;
+    }
+  });
+}
+
+// The most forwards whose backward has not begun, counted in chunks.
+std::int64_t in_flight(const std::vector<Action>& order) {
+  std::int64_t now = 0, most = 0;
+  for (const Action& a : order) {
+    now += a.phase == Phase::forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+// GPipe keeps all m; 1F1B p - stage; interleaved, for v >= 2, L (1 + (p - 1) / (p v)) layers' worth on the first stage:
+// p v + p - 1 chunks of L / (p v) layers.
+TEST(Schedules, KeepAsManyAsThePapersSay) {
+  for_all([](const ScheduleRow& row, const ScheduleShape& shape, const Schedule& schedule) {
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      const std::int64_t most = in_flight(schedule.order[stage]);
+      const std::int64_t m = shape.micro_batches, p = shape.stages, v = shape.chunks;
+      if (row.name == "naive") {
+        EXPECT_EQ(most, 1);
+      }
+      if (row.name == "gpipe") {
+        EXPECT_EQ(most, m);
+      }
+      if (row.name == "1f1b" || row.name == "dapple") {
+        EXPECT_EQ(most, std::min(m, p - stage));
+      }
+      if (row.name == "interleaved" && v > 1) {
+        EXPECT_EQ(most, std::min(m * v, (v + 1) * p - 1 - 2 * stage));
+      }
+    }
+  });
+}
+
+// Virtual stages go round the stages: chunk c of stage s is virtual stage c p + s.
+TEST(Schedules, PlaceChunksInTurn) {
+  const Schedule s = make_schedule("interleaved", {4, 8, 3});
+  for (std::int32_t k = 0; k < 12; ++k) {
+    EXPECT_EQ(s.stage_of[k], k % 4);
+    EXPECT_EQ(s.chunk_of[k], k / 4);
+  }
+}
+
+TEST(Schedules, ListKnownNames) {
+  try {
+    find_schedule("1f2b");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("gpipe"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

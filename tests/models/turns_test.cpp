@@ -1,0 +1,111 @@
+// Where transfers stand between the actions of a pipeline order.
+#include "models/turns.h"
+
+#include <map>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+using Key = std::tuple<int, int, bool>;  // boundary, micro-batch, forward
+
+std::vector<std::pair<std::string, ScheduleShape>> cases() {
+  std::vector<std::pair<std::string, ScheduleShape>> all;
+  for (const std::int64_t p : {1, 2, 3, 5}) {
+    for (const std::int64_t m : {1, 2, 5, 10}) {
+      for (const char* name : {"naive", "gpipe", "1f1b"}) all.push_back({name, {p, m, 1}});
+      for (const std::int64_t v : {2, 3}) {
+        if (m % p == 0 && p > 1) all.push_back({"interleaved", {p, m, v}});
+      }
+    }
+  }
+  return all;
+}
+
+// Every boundary is crossed once per micro-batch and direction, sent by one end and received by the other; v times the
+// volume when interleaved.
+TEST(Turns, CrossEveryBoundaryOnce) {
+  for (const auto& [name, shape] : cases()) {
+    const Schedule schedule = make_schedule(name, shape);
+    const Turns turns = order_transfers(schedule);
+    std::map<Key, std::pair<int, int>> ends;  // sender, receiver
+    for (std::size_t s = 0; s < turns.size(); ++s) {
+      for (const auto& turn : turns[s]) {
+        for (const Crossing& c : turn) {
+          auto& [sender, receiver] = ends.try_emplace({c.boundary, c.micro_batch, c.forward}, -1, -1).first->second;
+          int& end = c.send ? sender : receiver;
+          EXPECT_EQ(end, -1) << name;
+          end = static_cast<int>(s);
+        }
+      }
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(ends.size()), 2 * (shape.stages * shape.chunks - 1) * shape.micro_batches);
+    for (const auto& [key, end] : ends) {
+      const auto [boundary, micro_batch, forward] = key;
+      EXPECT_EQ(end.first, schedule.stage_of[forward ? boundary : boundary + 1]) << name;
+      EXPECT_EQ(end.second, schedule.stage_of[forward ? boundary + 1 : boundary]) << name;
+    }
+  }
+}
+
+// What an action reads has arrived before it, and what it makes is sent after it.
+TEST(Turns, StandAroundTheirActions) {
+  for (const auto& [name, shape] : cases()) {
+    const Schedule schedule = make_schedule(name, shape);
+    const Turns turns = order_transfers(schedule);
+    const int last = static_cast<int>(shape.stages * shape.chunks) - 1;
+    for (std::size_t s = 0; s < turns.size(); ++s) {
+      std::map<Key, std::size_t> received, sent;
+      for (std::size_t i = 0; i < turns[s].size(); ++i) {
+        for (const Crossing& c : turns[s][i]) (c.send ? sent : received)[{c.boundary, c.micro_batch, c.forward}] = i;
+      }
+      for (std::size_t i = 0; i < schedule.order[s].size(); ++i) {
+        const Action& a = schedule.order[s][i];
+        const int k = static_cast<int>(a.chunk * shape.stages) + static_cast<int>(s);
+        const bool forward = a.phase == Phase::forward;
+        const int in = forward ? k - 1 : k, out = forward ? k : k - 1;  // boundaries
+        if (in >= 0 && in < last) {
+          EXPECT_LE(received.at({in, a.micro_batch, forward}), i) << name;
+        }
+        if (out >= 0 && out < last) {
+          EXPECT_GT(sent.at({out, a.micro_batch, forward}), i) << name;
+        }
+      }
+    }
+  }
+}
+
+// Both ends of a pair of neighbours see their transfers of one direction in the same order: a queue cannot block.
+TEST(Turns, NeighboursAgreeOnTheOrder) {
+  for (const auto& [name, shape] : cases()) {
+    const Turns turns = order_transfers(make_schedule(name, shape));
+    std::map<std::pair<std::int64_t, bool>, std::vector<Key>> sent, received;  // by sending stage and direction
+    for (std::int64_t s = 0; s < shape.stages; ++s) {
+      for (const auto& turn : turns[s]) {
+        for (const Crossing& c : turn) {
+          const std::int64_t from = (c.send ? s : s + (c.forward ? -1 : 1) + shape.stages) % shape.stages;
+          (c.send ? sent : received)[{from, c.forward}].push_back({c.boundary, c.micro_batch, c.forward});
+        }
+      }
+    }
+    EXPECT_EQ(sent, received) << name << " " << shape.stages << " " << shape.micro_batches << " " << shape.chunks;
+  }
+}
+
+TEST(Turns, RefuseOrdersThatWaitForEver) {
+  Schedule schedule = make_schedule("1f1b", {2, 2, 1});
+  std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage goes back before it went forward
+  try {
+    order_transfers(schedule);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("deadlock"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

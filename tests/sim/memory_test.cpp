@@ -1,0 +1,83 @@
+// A step's memory over time, replayed through the caching allocator: what stays, what is in flight, what sums up.
+#include "sim/memory.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "sim/price.h"
+#include "sim/simulate.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using test::spec_of;
+
+std::vector<SlotMemory> replay(const Spec& spec) {
+  const Plan plan = make_plan(spec);
+  const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
+  return replay_memory(plan, simulate(plan, prices.timing), {.capacity = Bytes{1} << 50});
+}
+
+Bytes activations(const SlotMemory& m) { return m.at_peak[static_cast<std::size_t>(Category::activations)]; }
+
+// Large enough that the allocator's 512-byte steps do not show.
+const char* const kModel =
+    "name: m, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 1024, gated: false, positions: learned";
+
+// GPipe holds the activations of all m micro-batches, 1F1B of at most p - stage.
+TEST(Memory, InFlight) {
+  const auto peaks = [](const char* schedule, int m) {
+    return replay(spec_of(kModel, fmt::format("pipeline: 4, schedule: {}, global_batch: {}", schedule, m), 512));
+  };
+  const double layer = 32.0 * 512 * 512, stage = 2 * layer;  // kept by a layer of one micro-batch: no masks
+  const auto gpipe8 = peaks("gpipe", 8), gpipe16 = peaks("gpipe", 16);
+  const auto few = peaks("1f1b", 8), many = peaks("1f1b", 16);
+  for (std::size_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(activations(few[s]), activations(many[s])) << s;
+    if (s == 3) continue;  // keeps the logits too
+    EXPECT_NEAR(static_cast<double>(activations(gpipe16[s]) - activations(gpipe8[s])) / stage, 8, 0.4) << s;
+  }
+  for (std::size_t s = 0; s + 2 < 4; ++s)
+    EXPECT_NEAR(static_cast<double>(activations(many[s]) - activations(many[s + 1])) / stage, 1, 0.15) << s;
+}
+
+// Interleaved: L (1 + (p - 1) / (p v)) layers' worth on the first stage, instead of L.
+TEST(Memory, InFlightInterleaved) {
+  const auto first = [](const std::string& how) {
+    return static_cast<double>(
+        activations(replay(spec_of(kModel, "pipeline: 4, global_batch: 16, " + how, 512)).front()));
+  };
+  const double layer = 32.0 * 512 * 512;
+  const double plain = first("schedule: 1f1b"), interleaved = first("schedule: interleaved, virtual_stages: 2");
+  EXPECT_NEAR((interleaved - plain) / layer, 8 * 3.0 / 8, 0.7);  // and what was received ahead
+}
+
+// Everything that the peak is made of is named, and the states are all there at it.
+TEST(Memory, PeaksAddUp) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Spec spec = test::random_spec(seed);
+    const Plan plan = make_plan(spec);
+    const auto memory = replay(spec);
+    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+      const SlotMemory& m = memory[slot];
+      EXPECT_EQ(std::accumulate(m.at_peak.begin(), m.at_peak.end(), Bytes{0}), m.peak) << seed;
+      EXPECT_LE(m.first_step_peak, m.peak);
+      EXPECT_GE(m.peak_reserved, m.peak);
+      EXPECT_GE(m.peak, test::state_bytes(plan, slot));
+      EXPECT_FALSE(m.out_of_memory);
+    }
+  }
+}
+
+// Optimizer moments appear at the end of the first step: where the forward peak decides, the second is higher by them.
+TEST(Memory, MomentsAppearAtTheFirstUpdate) {
+  const auto m = replay(spec_of(kModel, "global_batch: 16, micro_batch: 16", 512)).front();
+  const Spec spec = spec_of(kModel, "", 512);
+  EXPECT_NEAR(static_cast<double>(m.peak - m.first_step_peak) / static_cast<double>(8 * parameter_count(spec.model)), 1,
+              0.03);  // the allocator's rounding of large blocks
+}
+
+}  // namespace
+}  // namespace orrery
