@@ -25,11 +25,15 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
 LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
   if (!m_.qk_norm) return qkv;
   const std::int64_t rows = c_.rows * (heads_ + kv_heads_);
-  const std::vector<std::int32_t> weights = {tape.parameter("attention.query norm.weight", m_.head_dim, 1, true),
-                                             tape.parameter("attention.key norm.weight", m_.head_dim, 1, true)};
-  const Normalize work = {rows, m_.head_dim, false, c_.spec.software.fused_norm, Direction::forward};
+  const bool layernorm = m_.norm == Norm::layernorm;
+  std::vector<std::int32_t> weights;
+  for (const std::string name : {"attention.query norm", "attention.key norm"}) {
+    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, true, c_.tensor > 1));
+    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, true, c_.tensor > 1));
+  }
+  const Normalize work = {rows, m_.head_dim, layernorm, c_.spec.software.fused_norm, Direction::forward};
   const Id y = activation("normed qkv", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
-  const Id statistics = tape.slot("statistics", rows * 4);
+  const Id statistics = tape.slot("statistics", rows * (layernorm ? 8 : 4));
   tape.emit("head norms", work, {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
   tape.on_backward([=, this] {
     Normalize back = work;

@@ -44,8 +44,9 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
   return kOutputGradient;
 }
 
-std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated) {
-  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated});
+std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated,
+                                     bool partial) {
+  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated, partial});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }
@@ -180,19 +181,18 @@ void BlockBuilder::boundary_lifetimes() {
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }
 
-// Gathered weights go after their last use in a pass; a unit's gradient is taken by its first writer and returned by
-// whoever reduces it.
+// Gathered weights go after their last use in a pass, or at its end if nothing uses them (an embedding's backward); a
+// unit's gradient is taken by its first writer and returned by whoever reduces it.
 void BlockBuilder::unit_lifetimes() {
   const auto free_last = [&](std::vector<Recorded>& pass) {
-    for (auto r = pass.rbegin(); r != pass.rend(); ++r) {
-      if (!uses(r->op, Scope::unit, weight_slot_)) continue;
-      r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
-      return;
-    }
+    auto r = std::find_if(pass.rbegin(), pass.rend(),
+                          [&](const Recorded& one) { return uses(one.op, Scope::unit, weight_slot_); });
+    if (r == pass.rend()) r = pass.rbegin();
+    r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
-  if (weights_ == Scope::unit) {
+  if (weights_ == Scope::unit && !block_.parameters.empty()) {
     if (releases_weights_after_forward) free_last(forward_);
-    free_last(backward_);
+    if (releases_weights_after_backward) free_last(backward_);
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {
@@ -227,10 +227,9 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
     assert(input_gradient->second != kOutputGradient);
     replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
   }
+  keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
   insert_recomputation();
   replace(Scope::own, output, Scope::next, kInput, forward_);
-  // A region that ends the block would write the next block's input again: those ops are not needed in backward.
-  std::erase_if(backward_, [&](const Recorded& r) { return r.op.recompute && uses(r.op, Scope::own, output); });
   set_lifetimes();
   return hand_over(ops);
 }

@@ -25,8 +25,10 @@ class BlockBuilder {
   Id input(Bytes bytes);            // slot 0, written by the block before
   Id output_gradient(Bytes bytes);  // slot 1, written by the block after
 
-  // A weight of this block, cut for this rank; returns its index.
-  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated);
+  // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
+  // heads, so that the weight's gradient must still be summed over the group.
+  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated,
+                         bool partial = false);
 
   // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
   void begin_region(bool recompute);
@@ -34,8 +36,10 @@ class BlockBuilder {
 
   // A region's result that its users keep: running the region again leaves it in a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Gathered weights are given up after forward too, not only after backward.
+  // Gathered weights are given up after forward too, not only after backward. A block that shares its weights with a
+  // later one leaves giving them up to that one in forward, and the later one to it in backward.
   bool releases_weights_after_forward = false;
+  bool releases_weights_after_backward = true;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {

@@ -18,8 +18,13 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       width(storage_bytes(s.strategy.precision)),
       padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
 
+// Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
+// parameters into one unit).
+static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.spec.strategy.pipeline == 1; }
+
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
+  if (shares_unit(c)) b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
@@ -28,7 +33,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   std::int32_t positions = -1;
   if (m.positions == Positions::learned) {
     positions = b.tape.parameter("embedding.position.weight", m.max_positions > 0 ? m.max_positions : c.spec.sequence,
-                                 m.hidden, true);
+                                 m.hidden, true, c.sequence_parallel);
   }
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
@@ -57,12 +62,12 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
     const auto attended = b.attention(normed, windowed, false);
     const auto both = b.sum("block sum", attended, b.mlp(normed, false));
     const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
-    return b.tape.finish(b.residual("residual", x, out), ops);
+    return b.tape.finish(b.residual("residual", x, out, {"attention.output", "mlp.down"}), ops);
   }
-  const auto attended =
-      b.residual("attention residual", x, b.post_norm("attention", b.attention(normed, windowed, true)));
+  const auto attended = b.residual("attention residual", x,
+                                   b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
   const auto out = b.mlp(b.norm("mlp norm", attended), true);
-  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out)), ops);
+  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"}), ops);
 }
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
@@ -75,6 +80,7 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
+  b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
   const auto logits =
       b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);

@@ -160,27 +160,33 @@ void PlanBuilder::begin_step() {
   if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
 }
 
-// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, tied embeddings.
+// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
+// tied embeddings. Where gradients were reduced to shards, only those are summed.
 void PlanBuilder::reduce_what_is_shared() {
-  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce)};
+  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
+                                     last_of(LaneKind::replicate)};
+  const Operand gradients = state(unit_gradients_ ? kGradientShard : kGradients, Access::read_write);
+  const auto bytes = [&](std::int64_t elements) {
+    return (unit_gradients_ ? shard(elements) : elements) * gradient_width_;
+  };
   for (Chunk& chunk : chunks_) {
-    if (!context_.sequence_parallel || chunk.replicated_elements == 0) continue;
+    if (chunk.partial_elements == 0) continue;
     const Op op = {.name = "reduce norm gradients",
-                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor,
-                                      chunk.replicated_elements * gradient_width_, gradient_width_},
+                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes(chunk.partial_elements),
+                                      gradient_width_},
                    .phase = Phase::step,
                    .lane = LaneKind::tensor,
-                   .operands = {state(kGradients, Access::read_write)}};
+                   .operands = {gradients}};
     emit(op_id(op), chunk.state, after);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
-  const Bytes bytes = context_.padded_vocab / context_.tensor * spec_.model.hidden * gradient_width_;
+  const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
   const Op op = {.name = "reduce tied embedding",
-                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes, gradient_width_},
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
-                 .operands = {state(kGradients, Access::read_write)}};
+                 .operands = {gradients}};
   emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
 }
 
@@ -231,7 +237,7 @@ void PlanBuilder::clip_and_update() {
 }
 
 void PlanBuilder::end_step() {
-  if (!spec_.strategy.overlap.gradient_reduce) {
+  if (!spec_.strategy.overlap.gradient_reduce && !unit_gradients_) {
     for (Chunk& chunk : chunks_) {
       for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
     }

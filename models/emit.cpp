@@ -38,6 +38,13 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     const TaskId* last = writer(frame, operand);
     if (last != nullptr) need(*last);
   }
+  const auto buffer = [&](const Operand& o) {
+    return plan_.frames[frame_of(plan_, frame, o.scope)].first_buffer + o.slot;
+  };
+  for (const Operand& operand : op.frees) {  // what it gives back nobody may still write, or read on the compute lane
+    if (const TaskId* last = writer(frame, operand)) need(*last);
+    need(computed_with_[buffer(operand)]);
+  }
   for (const TaskId t : after) need(t);
   plan_.tasks.push_back({.op = op_index,
                          .frame = frame,
@@ -48,6 +55,9 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     if (t != kNone) plan_.dependencies.push_back(t);
   }
   last_in_lane_[lane] = id;
+  if (op.lane == LaneKind::compute) {
+    for (const Operand& operand : op.operands) computed_with_[buffer(operand)] = id;
+  }
   note_writes(op, frame, id);
   return id;
 }
@@ -113,6 +123,7 @@ void PlanBuilder::emit_action(const Action& action) {
 
 void PlanBuilder::emit_stage(std::int64_t stage) {
   writers_.resize(plan_.buffers, kNone);
+  computed_with_.resize(plan_.buffers, kNone);
   state_writers_.resize(plan_.frames.size(), [] {
     std::array<TaskId, kStateSlots> none;
     none.fill(kNone);

@@ -62,10 +62,12 @@ void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t ro
 
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
   const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
-  const bool fused = c_.spec.software.gradient_accumulation_fusion || main == c_.width;
+  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
+  const bool fresh_unit = gradient_scope(c_) == Scope::unit;
+  const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion || main == c_.width;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
-  gemm.accumulate = fused;
-  gemm.result_bytes = fused ? main : c_.width;
+  gemm.accumulate = fused && !fresh_unit;
+  gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
   if (fused) {
     tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .weight_gradients = {weight}});
     return;
@@ -182,9 +184,9 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
   const bool layernorm = m_.norm == Norm::layernorm;
-  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, true);
+  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, true, c_.sequence_parallel);
   std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, true));
+  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
   const bool again = recompute.norm && !recompute.layer;
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
@@ -219,14 +221,17 @@ LayerBuilder::Id LayerBuilder::sum(const std::string& name, Id a, Id b) {
   return y;
 }
 
-LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch) {
+LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch,
+                                        const std::vector<std::string>& products) {
   const bool drops = m_.dropout > 0;
-  const auto bias = m_.bias ? tape.parameter(name + ".bias", m_.hidden, 1, true) : -1;
+  std::vector<std::int32_t> biases;
+  for (const std::string& product : products) {
+    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
+  }
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
                          Direction::forward};
-  BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}};
-  if (bias >= 0) uses.weights = {bias};
+  BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
   const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * m_.hidden) : y;  // one byte an element
   if (drops) uses.writes.push_back(mask);
   tape.emit(name, work, uses);
@@ -239,7 +244,7 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
       back.direction = Direction::backward;
       tape.emit(name + " gradient", back, {.reads = {dy, mask}, .writes = {branch_gradient}});
     }
-    if (bias >= 0) bias_gradient(name, branch_gradient, c_.local_rows, m_.hidden, bias);
+    for (const std::int32_t b : biases) bias_gradient(name, branch_gradient, c_.local_rows, m_.hidden, b);
     tape.contribute(x, dy);
     tape.contribute(branch, branch_gradient);
   });

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/block_builder.h"
 #include "models/blocks.h"
@@ -35,7 +36,8 @@ class LayerBuilder {
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
   Id sum(const std::string& name, Id a, Id b);
-  Id residual(const std::string& name, Id x, Id branch);
+  // branch: what the row-parallel products before it left; each adds its bias here, once and not per tensor rank.
+  Id residual(const std::string& name, Id x, Id branch, const std::vector<std::string>& products);
   Id dropout(const std::string& name, Id x);
   Id add_positions(Id x, std::int32_t parameter);
   void cross_entropy(Id logits, std::int64_t columns);

@@ -76,7 +76,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     }
     entry.base = chunk.elements;
     chunk.elements += elements;
-    for (const LocalParameter& p : block.parameters) chunk.replicated_elements += p.replicated ? p.out * p.in : 0;
+    for (const LocalParameter& p : block.parameters) chunk.partial_elements += p.partial ? p.out * p.in : 0;
     const std::string key = fmt::format("unit {}", elements);
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {
@@ -172,10 +172,11 @@ void PlanBuilder::lay_out(std::int64_t stage) {
 }
 
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
-// from its last weight to its first.
+// from its last weight to its first. Where each rank owns a piece of every bucket, a matrix tied over two stages has
+// one of its own, so that both cut it alike (Megatron-Core does the same).
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  if (unit_gradients_ || group_size(Dimension::data) == 1) return;
+  if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
   const auto limit =
       static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
   Bucket open;
@@ -189,13 +190,16 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
     chunk.bucket_of[e].assign(block.parameters.size(), -1);
     if (!entry.owns) continue;
     for (std::size_t p = block.parameters.size(); p-- > 0;) {
+      const bool tied = row_.shards_optimizer && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 && p == 0 &&
+                        (block.role == BlockRole::embedding || block.role == BlockRole::output);
+      if (tied) close();
       const LocalParameter& parameter = block.parameters[p];
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
       ++open.missing;
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
-      if (limit > 0 && open.elements >= limit) close();
+      if (tied || (limit > 0 && open.elements >= limit)) close();
     }
   }
   close();

@@ -21,6 +21,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   refuse(spec.model.moe.has_value(), "model.moe");
   refuse(spec.model.mla.has_value(), "model.mla");
   refuse(spec.model.mtp_layers > 0, "model.mtp_layers");
+  refuse(spec.model.parallel_block && spec.model.post_norms, "model.post_norms with parallel_block");
   refuse(s.context > 1, "strategy.context > 1");
   refuse(s.expert > 1 || s.expert_tensor > 1, "strategy.expert");
   refuse(s.tensor_kind != "1d", "strategy.tensor_kind other than 1d");

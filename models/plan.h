@@ -101,6 +101,7 @@ struct LocalParameter {
   std::int64_t out = 0, in = 0;  // after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
   bool replicated = false;       // the same on all ranks of the tensor group
+  bool partial = false;          // and each of them has only a part of its gradient
 };
 
 // What a block stands for.

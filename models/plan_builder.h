@@ -37,9 +37,9 @@ struct Bucket {
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t virtual_stage = 0;
-  std::vector<Entry> entries;            // in forward order
-  std::int64_t elements = 0;             // weights it owns
-  std::int64_t replicated_elements = 0;  // of those, weights every tensor rank holds alike
+  std::vector<Entry> entries;         // in forward order
+  std::int64_t elements = 0;          // weights it owns
+  std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
   std::vector<Bucket> buckets;                       // in the order in which backward finishes them
@@ -111,6 +111,7 @@ class PlanBuilder {
   std::int64_t stage_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                                 // by buffer id
+  std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them

@@ -1,8 +1,10 @@
-#include <cmath>
+#include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "sim/commands.h"
+#include "sim/critical_path.h"
 #include "sim/formulas.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
@@ -12,6 +14,7 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kIndent = "  ";
+constexpr std::size_t kCriticalRows = 10;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
@@ -84,6 +87,32 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text + fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
 }
 
+// The kinds of op that the step's length hangs on, by their time on the critical path.
+std::string critical_text(const Prediction& p, const Style& style) {
+  std::map<std::string, Picoseconds> by_name;
+  Picoseconds busy = 0, before = 0, late = 0;
+  for (const TaskId t : critical_path(p.plan, p.trace)) {
+    const Span& span = p.trace.spans[t];
+    late += std::max<Picoseconds>(span.entered - before, 0);
+    const Picoseconds time = span.ended - std::max(span.entered, before);
+    by_name[p.plan.op_of(t).name] += time;
+    busy += time;
+    before = span.ended;
+  }
+  std::vector<std::pair<Picoseconds, std::string>> rows;
+  for (const auto& [name, time] : by_name) rows.emplace_back(time, name);
+  if (late > 0) rows.emplace_back(late, "waiting for the host to launch");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const Scale scale = time_scale(seconds(busy + late));
+  Table t;
+  t.columns = {{"on the critical path", "", Align::left}, {"time", std::string(scale.unit)}, {"share", "%"}};
+  for (std::size_t i = 0; i < std::min(rows.size(), kCriticalRows); ++i) {
+    const double share = as_double(rows[i].first) / as_double(busy + late);
+    t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
+  }
+  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndent);
+}
+
 std::string parameters_text(const Spec& spec) {
   const Model& m = spec.model;
   const auto count = [](const std::vector<Parameter>& list) {
@@ -107,6 +136,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   std::string text = title(spec, style) + parameters_text(spec);
   text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
   text += states(spec, p, style) + volume_text(spec, p, style) + bubble_text(spec, p.report, style);
+  text += critical_text(p, style);
   text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndent,
                       time_text(p.report.step_time_s), p.report.limit);
   return {text};

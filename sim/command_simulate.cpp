@@ -1,6 +1,7 @@
-#include <fmt/format.h>
-
+#include "sim/chrome_trace.h"
 #include "sim/commands.h"
+#include "sim/gantt.h"
+#include "sim/live_memory.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 
@@ -9,12 +10,13 @@ namespace orrery {
 Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   const Spec spec = load_spec(options.spec, options.overrides);
   const Prediction p = predict(spec, options.unfold, options.profile);
+  if (!options.trace.empty()) {
+    write_chrome_trace(options.trace, p.plan, p.trace, live_memory(p.plan, p.trace), {.device = spec.cluster.gpu.name});
+  }
   Outcome outcome;
   outcome.text = common.json ? to_json(p.report) : report_text(spec, p.report, common.style);
-  if (options.require_fit && !p.report.memory.fits) {
-    outcome.status = kDoesNotFit;
-    common.progress(fmt::format("{} does not fit in memory", options.spec));
-  }
+  if (options.timeline && !common.json) outcome.text += "\n" + gantt(p.plan, p.trace);
+  if (options.require_fit && !p.report.memory.fits) outcome.status = kDoesNotFit;
   return outcome;
 }
 

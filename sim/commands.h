@@ -33,6 +33,7 @@ struct SimulateOptions {
   std::string profile;                 // a measured profile's path, "" = the built-in one
   std::string trace;                   // a Chrome trace to write, "" = none
   bool unfold = false;
+  bool timeline = false;  // a picture of the step in letters after the tables
   bool require_fit = false;
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);

@@ -51,6 +51,9 @@ void add_simulate(CLI::App& app, Options& o) {
   c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
   add_shared(c, o.simulate.overrides, o.simulate.profile);
   c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
+  c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
+      ->type_name("FILE");
+  c.add_flag("--timeline", o.simulate.timeline, "draw the step in letters, a line per class of ranks");
   c.add_flag("--unfold", o.simulate.unfold, "simulate every rank instead of one of each class");
   c.add_flag("--require-fit", o.simulate.require_fit, "exit 3 if the step does not fit in memory");
   c.footer("example: orrery simulate examples/llama-3.1-70b.yaml --set strategy.sharding=zero1");

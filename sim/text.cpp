@@ -40,7 +40,7 @@ std::string number(double value, const Scale& scale) {
 }
 
 std::string with_unit(double value, const Scale& scale) {
-  return fmt::format("{} {}", number(value, scale), scale.unit);
+  return number(value, scale) + (scale.unit.empty() ? "" : " ") + std::string(scale.unit);
 }
 
 std::string time_text(double seconds) { return with_unit(seconds, time_scale(seconds)); }

@@ -215,12 +215,11 @@ TEST_F(ChromeTrace, IsTheSameCompressed) {
   fs::create_directory(path("packed"));
   write_chrome_trace(path("plain/a.json"), plan, trace);
   write_chrome_trace(path("packed/a.json.gz"), plan, trace);
-  std::string plain = text_of(path("plain/a.json"));
+  const std::string plain = text_of(path("plain/a.json"));
   std::string packed(2 * plain.size(), ' ');
   gzFile file = gzopen(path("packed/a.json.gz").c_str(), "rb");
   packed.resize(static_cast<std::size_t>(gzread(file, packed.data(), static_cast<unsigned>(packed.size()))));
   gzclose(file);
-  plain.replace(plain.find("a.json"), 6, "a.json.gz");  // traceName
   EXPECT_EQ(packed, plain);
 }
 

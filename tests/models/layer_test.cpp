@@ -1,0 +1,140 @@
+// What a layer keeps between forward and backward, and what it sends over the tensor group, against the papers.
+#include "models/layer_builder.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using test::spec_of;
+
+struct Kept {
+  Bytes bytes = 0;
+  Bytes statistics = 0;  // of norms and of flash attention: kept by every stack, left out by the papers' formulas
+};
+
+Kept kept(const Spec& spec) {
+  std::vector<Op> ops;
+  const BlockContext context(spec, row_of(spec.strategy.sharding));
+  const Block block = layer_block(context, 0, spec.strategy.recompute.any(), ops);
+  std::set<std::uint16_t> alive = {kInput};
+  for (const std::uint32_t op : block.forward) {
+    for (const Operand& o : ops[op].allocates)
+      if (o.scope == Scope::own) alive.insert(o.slot);
+    for (const Operand& o : ops[op].frees)
+      if (o.scope == Scope::own) alive.erase(o.slot);
+  }
+  Kept result;
+  for (const std::uint16_t s : alive)
+    (block.slots[s].name == "statistics" ? result.statistics : result.bytes) += block.slots[s].bytes;
+  return result;
+}
+
+// Korthikanti et al. 2022, table 2: GeLU, dropout, f = 4h, as many key/value heads as heads, unfused attention.
+TEST(Layer, KeepsWhatThePapersSay) {
+  for (const auto& [h, a, s, b, t] : std::vector<std::array<std::int64_t, 5>>{{64, 8, 32, 1, 1},
+                                                                              {64, 8, 32, 2, 2},
+                                                                              {128, 16, 64, 3, 4},
+                                                                              {12288, 96, 2048, 1, 8},
+                                                                              {20480, 128, 2048, 1, 8}}) {
+    const std::string model = fmt::format(
+        "name: gpt, layers: 2, hidden: {}, heads: {}, feed_forward: {}, vocab: 512, gated: false, norm: layernorm, "
+        "positions: learned, bias: true, dropout: 0.1",
+        h, a, 4 * h);
+    const auto bytes = [&, s = s](const std::string& how) {
+      return kept(spec_of(model, fmt::format("tensor: {}, micro_batch: {}, precision: fp16, {}", t, b, how), s)).bytes;
+    };
+    const std::int64_t sbh = s * b * h, scores = 5 * a * s * s * b;
+    const std::string plain = "attention: unfused, sequence_parallel: false";
+    const std::string sp = fmt::format("attention: unfused, sequence_parallel: {}", t > 1);
+    EXPECT_EQ(bytes(plain), 10 * sbh + 24 * sbh / t + scores / t);
+    EXPECT_EQ(bytes(sp), (34 * sbh + scores) / t);
+    EXPECT_EQ(bytes(sp + ", recompute: selective"), 34 * sbh / t);
+    EXPECT_EQ(bytes(plain + ", recompute: full"), 2 * sbh);
+    EXPECT_EQ(bytes(sp + ", recompute: full"), 2 * sbh / t);
+    // Flash attention never writes the scores.
+    EXPECT_EQ(bytes(fmt::format("attention: flash, sequence_parallel: {}", t > 1)), 34 * sbh / t);
+  }
+}
+
+// RMS norm, SwiGLU, no dropout (counted by SimuMax and fitted to 3 % of measured peaks): 8h + 2(q + 2kv) + 2q + 6f
+// bytes per token.
+TEST(Layer, KeepsWhatLlamaNeeds) {
+  for (const int kv : {1, 2, 4, 8}) {
+    for (const int t : {1, 2, 4, 8}) {
+      const Spec spec = spec_of(
+          fmt::format("name: llama, layers: 2, hidden: 64, heads: 8, kv_heads: {}, head_dim: 16, feed_forward: 384, "
+                      "vocab: 512",
+                      kv),
+          fmt::format("tensor: {}, sequence_parallel: {}, micro_batch: 3", t, t > 1), 64);
+      const std::int64_t q = 8 * 16 / t, pairs = std::max(1, kv / t) * 16;
+      EXPECT_EQ(kept(spec).bytes, 3 * 64 * (8 * 64 / t + 2 * (q + 2 * pairs) + 2 * q + 6 * 384 / t)) << kv << " " << t;
+      EXPECT_EQ(kept(spec).statistics, 3 * 64 * (2 * 4 / t + 8 / t * 4));  // two norms, log-sum-exp of every head
+    }
+  }
+}
+
+// 16-bit dropout masks, one byte each, are gone with dropout: 34 - 2 sbh.
+TEST(Layer, KeepsNoMasksWithoutDropout) {
+  const Spec spec = spec_of(std::string(test::kSmall) + ", gated: false", "micro_batch: 2");
+  EXPECT_EQ(kept(spec).bytes, 32 * 32 * 2 * 64);
+}
+
+struct Moved {
+  std::map<std::pair<CollectiveKind, Phase>, std::int64_t> count, elements;
+};
+
+Moved moved(const Spec& spec) {
+  std::vector<Op> ops;
+  const BlockContext context(spec, row_of(spec.strategy.sharding));
+  const Block block = layer_block(context, 0, spec.strategy.recompute.any(), ops);
+  Moved result;
+  for (const Op& op : ops) {
+    const auto* c = std::get_if<Collective>(&op.work);
+    if (c == nullptr) continue;
+    EXPECT_EQ(c->group, Dimension::tensor);
+    ++result.count[{c->kind, op.phase}];
+    result.elements[{c->kind, op.phase}] += c->bytes / c->width;
+  }
+  EXPECT_EQ(block.forward.size() + block.backward.size(), ops.size());
+  return result;
+}
+
+// Shoeybi et al. 2019: two all-reduces forward and two backward. Korthikanti et al. 2022: each becomes a reduce-scatter
+// and an all-gather of the same volume, and backward gathers the input of both column-parallel products again.
+TEST(Layer, SendsWhatThePapersSay) {
+  using K = CollectiveKind;
+  constexpr Phase F = Phase::forward, B = Phase::backward;
+  for (const int t : {2, 4, 8}) {
+    for (const bool pieces : {false, true}) {
+      const std::string how =
+          fmt::format("tensor: {}, micro_batch: 2, overlap: {{tensor: {}}}, sequence_parallel: ", t, pieces);
+      const std::int64_t sbh = 32 * 2 * 64;
+      Moved plain = moved(spec_of(test::kSmall, how + "false"));
+      EXPECT_EQ((plain.count[{K::all_reduce, F}]), 2);
+      EXPECT_EQ((plain.count[{K::all_reduce, B}]), 2);
+      EXPECT_EQ((plain.elements[{K::all_reduce, F}]), 2 * sbh);
+      EXPECT_EQ((plain.elements[{K::all_reduce, B}]), 2 * sbh);
+      EXPECT_EQ(plain.count.size(), 2U);
+      for (const bool regather : {false, true}) {
+        Moved sp = moved(
+            spec_of(test::kSmall, how + "true", 32, fmt::format("profile: orrery, regather_input: {}", regather)));
+        EXPECT_EQ((sp.elements[{K::all_gather, F}]), 2 * sbh);
+        EXPECT_EQ((sp.elements[{K::reduce_scatter, F}]), 2 * sbh);
+        EXPECT_EQ((sp.elements[{K::all_gather, B}]), (regather ? 4 : 2) * sbh);
+        EXPECT_EQ((sp.elements[{K::reduce_scatter, B}]), 2 * sbh);
+        if (!pieces) {
+          EXPECT_EQ((sp.count[{K::all_gather, B}]), regather ? 4 : 2);
+          EXPECT_EQ((sp.count[{K::reduce_scatter, F}]), 2);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,242 @@
+// Every plan, over strategies drawn at random: its buffers live when they are used and are given back, whoever reads
+// waits for whoever wrote, weights add up to the model's. What states cost is checked against the papers.
+#include "models/make_plan.h"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/check_plan.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using test::spec_of;
+
+// What a slot's tasks do to buffers, in issue order.
+class Lifetimes {
+ public:
+  Lifetimes(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults)
+      : plan_(plan), slot_(slot), alive_(plan.buffers, false), faults_(faults) {
+    for (std::uint32_t f = 0; f < plan.frames.size(); ++f) {
+      const Block& block = plan.blocks[plan.frames[f].block];
+      for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
+        owner_.push_back({f, s});
+        if (block.role == BlockRole::state && !block.slots[s].lazy) alive_[id(f, s)] = true;
+      }
+    }
+  }
+
+  void run() {
+    for (TaskId t = plan_.slots[slot_].begin; t < plan_.slots[slot_].end; ++t) visit(t);
+    for (std::uint32_t b = 0; b < plan_.buffers; ++b) {
+      const auto& [frame, slot] = owner_[b];
+      const Block& block = plan_.blocks[plan_.frames[frame].block];
+      if (alive_[b] && block.role != BlockRole::state)
+        faults_.push_back(fmt::format("{}: {} is alive at the end", block.name, block.slots[slot].name));
+    }
+  }
+
+ private:
+  std::uint32_t id(std::uint32_t frame, std::uint16_t slot) const { return plan_.frames[frame].first_buffer + slot; }
+
+  void visit(TaskId t) {
+    const Op& op = plan_.op_of(t);
+    const auto buffer = [&](const Operand& o) { return id(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot); };
+    for (const Operand& o : op.allocates) {
+      if (alive_[buffer(o)] && o.scope != Scope::unit && o.scope != Scope::state) fail(t, o, "is taken twice");
+      alive_[buffer(o)] = true;
+    }
+    for (const Operand& o : op.operands) {
+      if (!alive_[buffer(o)] && bytes(t, o) > 0) fail(t, o, "is used while it is not alive");
+    }
+    for (const Operand& o : op.frees) {
+      if (!alive_[buffer(o)]) fail(t, o, "is given back while it is not alive");
+      alive_[buffer(o)] = false;
+    }
+  }
+
+  const Slot& slot(TaskId t, const Operand& o) const {
+    return plan_.blocks[plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)].block].slots[o.slot];
+  }
+  Bytes bytes(TaskId t, const Operand& o) const { return slot(t, o).bytes; }
+  void fail(TaskId t, const Operand& o, const char* what) {
+    faults_.push_back(fmt::format("{}, '{}': {} {}", plan_.blocks[plan_.frames[plan_.tasks[t].frame].block].name,
+                                  plan_.op_of(t).name, slot(t, o).name, what));
+  }
+
+  const Plan& plan_;
+  std::uint32_t slot_;
+  std::vector<bool> alive_;
+  std::vector<std::string>& faults_;
+  std::vector<std::pair<std::uint32_t, std::uint16_t>> owner_;  // by buffer
+};
+
+// For every task, how far each lane of its slot has come when it starts: by lane order and dependencies.
+using Clock = std::array<TaskId, kLanes>;
+std::vector<Clock> clocks(const Plan& plan, std::uint32_t slot) {
+  const RankSlot& s = plan.slots[slot];
+  std::vector<Clock> result(s.end - s.begin, Clock{});
+  std::array<TaskId, kLanes> last{};
+  for (TaskId t = s.begin; t < s.end; ++t) {
+    Clock& clock = result[t - s.begin];
+    const auto join = [&](TaskId before) {
+      const Clock& other = result[before - s.begin];
+      for (std::size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], other[l]);
+      TaskId& own = clock[plan.tasks[before].lane % kLanes];
+      own = std::max(own, before + 1);
+    };
+    const std::uint32_t lane = plan.tasks[t].lane % kLanes;
+    if (last[lane] != 0) join(last[lane] - 1);
+    for (const TaskId d : plan.dependencies_of(t)) join(d);
+    last[lane] = t + 1;
+  }
+  return result;
+}
+
+// Whoever uses a buffer has waited for its last writer, and whoever gives one back in compute order for its users.
+void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults) {
+  const auto clock = clocks(plan, slot);
+  const TaskId begin = plan.slots[slot].begin;
+  std::map<std::uint32_t, TaskId> written;
+  std::map<std::uint32_t, std::vector<TaskId>> users;
+  const auto before = [&](TaskId a, TaskId b) { return clock[b - begin][plan.tasks[a].lane % kLanes] > a; };
+  for (TaskId t = begin; t < plan.slots[slot].end; ++t) {
+    const Op& op = plan.op_of(t);
+    const auto buffer = [&](const Operand& o) {
+      return plan.frames[frame_of(plan, plan.tasks[t].frame, o.scope)].first_buffer + o.slot;
+    };
+    for (const Operand& o : op.operands) {
+      if (o.scope == Scope::state) continue;  // followed block by block; tests of data_parallel.cpp
+      const auto w = written.find(buffer(o));
+      if (w != written.end() && !before(w->second, t))
+        faults.push_back(fmt::format("'{}' does not wait for '{}'", op.name, plan.op_of(w->second).name));
+      users[buffer(o)].push_back(t);
+    }
+    for (const Operand& o : op.operands) {
+      if (o.scope != Scope::state && o.access != Access::read) written[buffer(o)] = t;
+    }
+    for (const Operand& o : op.frees) {
+      for (const TaskId user : users[buffer(o)]) {
+        if (user != t && !before(user, t))
+          faults.push_back(fmt::format("'{}' gives back what '{}' may use", op.name, plan.op_of(user).name));
+      }
+      users.erase(buffer(o));
+      written.erase(buffer(o));
+    }
+  }
+}
+
+TEST(MakePlan, RandomStrategiesAreSound) {
+  std::map<std::string, std::uint64_t> found;  // and the first seed
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Plan plan = make_plan(test::random_spec(seed));  // check_plan() passes
+    std::vector<std::string> faults;
+    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+      Lifetimes(plan, slot, faults).run();
+      find_races(plan, slot, faults);
+    }
+    for (const std::string& fault : faults) found.try_emplace(fault, seed);
+  }
+  for (const auto& [fault, seed] : found) ADD_FAILURE() << "seed " << seed << ": " << fault;
+}
+
+// Blocks hold the weights that the model lists, cut the way it says.
+TEST(MakePlan, WeightsAreTheModels) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const Spec spec = test::random_spec(seed, {"none"});
+    const Plan plan = make_plan(spec);
+    const Bytes width = storage_bytes(spec.strategy.precision);
+    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+      std::vector<std::int64_t> held;
+      for (const Frame& f : plan.frames) {
+        const Block& block = plan.blocks[f.block];
+        if (f.slot == slot && block.role == BlockRole::state) held.push_back(block.slots[kParameters].bytes / width);
+      }
+      ASSERT_EQ(held, test::local_parameters(spec, slot)) << "seed " << seed;
+    }
+  }
+}
+
+struct States {
+  const char* strategy;
+  double bytes;  // per parameter
+};
+
+double bytes_per_parameter(const std::string& model, const std::string& strategy, std::int64_t sequence) {
+  const Spec spec = spec_of(model, strategy, sequence);
+  return static_cast<double>(test::state_bytes(make_plan(spec), 0)) / static_cast<double>(parameter_count(spec.model));
+}
+
+// 24.9 GB for GPT-2 XL's 1,557,611,200 parameters; 24 GB for the paper's 1.5 billion.
+TEST(MakePlan, StatesOfOneRank) {
+  const Spec spec = spec_of("gpt2-xl", "precision: fp16, gradient_precision: fp16", 1024);
+  EXPECT_EQ(test::state_bytes(make_plan(spec), 0), 16 * 1557611200LL);
+  const std::vector<States> table = {{"precision: fp16, gradient_precision: fp16", 16},
+                                     {"precision: bf16, gradient_precision: bf16", 16},
+                                     {"precision: bf16, gradient_precision: fp32", 18},
+                                     {"precision: fp8, gradient_precision: fp32", 18},
+                                     {"precision: fp32, gradient_precision: fp32", 16},
+                                     {"precision: bf16, gradient_precision: fp32, optimizer: sgd", 10},
+                                     {"precision: fp32, gradient_precision: fp32, optimizer: sgd", 8}};
+  for (const States& s : table) EXPECT_EQ(bytes_per_parameter("gpt2-xl", s.strategy, 1024), s.bytes) << s.strategy;
+}
+
+// ZeRO paper, figure 1: 7.5 billion parameters over 64 ranks. Shards are rounded up to whole elements: at most one
+// element of each buffer more.
+TEST(MakePlan, StatesOfZero) {
+  const std::string model =
+      "name: 7.5b, layers: 37, hidden: 4096, heads: 32, feed_forward: 16384, vocab: 6720, gated: false, positions: "
+      "none";
+  ASSERT_NEAR(static_cast<double>(parameter_count(spec_of(model, "", 1024).model)) / 7.5e9, 1, 0.01);
+  const std::string fp16 = "data: 64, precision: fp16, gradient_precision: fp16, sharding: ";
+  struct Row {
+    const char* sharding;
+    double bytes;  // per parameter
+    double gigabytes;
+  };
+  for (const Row& r : {Row{"none", 16, 120}, Row{"zero1", 4 + 12.0 / 64, 31.4}, Row{"zero2", 2 + 14.0 / 64, 16.6},
+                       Row{"zero3", 16.0 / 64, 1.9}, Row{"fsdp", 14.0 / 64, 1.6}}) {
+    const double bytes = bytes_per_parameter(model, fp16 + r.sharding, 1024);
+    EXPECT_NEAR(bytes, r.bytes, 1e-8) << r.sharding;
+    EXPECT_NEAR(bytes * 7.5, r.gigabytes, 0.05) << r.sharding;
+  }
+  // FSDP with fp32 gradients keeps fp32 shards only: (4 + 4 + 8) / N.
+  EXPECT_NEAR(bytes_per_parameter(model, "data: 64, sharding: fsdp, gradient_precision: fp32", 1024), 16.0 / 64, 1e-8);
+}
+
+// Every published spec that does not ask for what is refused makes a plan.
+// most_rounds bounds the micro-batches, in multiples of the pipeline.
+void plan_all(const std::filesystem::path& path, std::int64_t most_rounds) {
+  std::ifstream file(path);
+  for (const nlohmann::json& row : nlohmann::json::parse(file)) {
+    const std::string id = row["id"].get<std::string>();
+    try {
+      Spec spec = parse_spec(row["spec"].dump(), id);
+      Strategy& s = spec.strategy;
+      s.global_batch = std::min(s.global_batch, most_rounds * s.pipeline * s.micro_batch * s.data);
+      make_plan(spec);
+    } catch (const Error& e) {
+      const bool refused = std::string(e.what()).find("not built yet") != std::string::npos;
+      EXPECT_TRUE(refused) << path.filename() << " " << id << ": " << e.what();
+    }
+  }
+}
+
+TEST(MakePlan, PublishedSample) { plan_all(ORRERY_SOURCE_DIR "/tests/data/published_sample.json", 1); }
+
+TEST(MakePlan, Published) {
+  const char* folder = std::getenv("ORRERY_PUBLISHED");
+  if (folder == nullptr) GTEST_SKIP() << "ORRERY_PUBLISHED names no folder";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") plan_all(entry.path(), 1 << 20);
+  }
+}
+
+}  // namespace
+}  // namespace orrery
