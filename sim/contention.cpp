@@ -1,6 +1,7 @@
 #include "sim/contention.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace orrery {
 namespace {
@@ -18,7 +19,12 @@ Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 Contention::Contention(const Plan& plan, const Timing& timing)
-    : plan_(plan), timing_(timing), ranks_(plan.slots.size()), end_in_lane_(plan.slots.size() * kLanes, kNone) {
+    : plan_(plan),
+      timing_(timing),
+      ranks_(plan.slots.size()),
+      end_in_lane_(plan.slots.size() * kLanes, kNone),
+      stretch_in_lane_(plan.slots.size() * kLanes, kAlone),
+      seen_in_lane_(plan.slots.size() * kLanes, 0) {
   for (const std::uint32_t row : timing.row_of_slot) rows_.push_back(timing.rows[row].data());
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
   if (timing.links.empty()) return;
@@ -31,7 +37,7 @@ Contention::Stretch Contention::start_compute(TaskId task) {
   Rank& rank = ranks_[slot];
   rank.compute = task;
   rank.compute_memory = timing_of(task).memory;
-  if (rank.ends == 0) return kAlone;
+  if (rank.lanes == 0) return kAlone;
   touch(slot);
   return product(kAlone + rank.pressure, crowding(rank));
 }
@@ -40,7 +46,7 @@ void Contention::stop_compute(TaskId task) {
   const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
   ranks_[slot].compute = kNone;
   ranks_[slot].compute_memory = 0;
-  if (ranks_[slot].ends > 0) touch(slot);
+  if (ranks_[slot].lanes != 0) touch(slot);
 }
 
 Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) {
@@ -52,10 +58,15 @@ Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) 
     rank.pressure += t.pressure;
     rank.transfer_memory += t.memory;
     end_in_lane_[lane] = m;
-    if (++rank.ends > 1 || rank.compute != kNone) touch(lane / kLanes);
-    if (!on_contested_link(m)) continue;
-    start_flow(m);
-    flows = true;
+    if (rank.lanes != 0 || rank.compute != kNone) touch(lane / kLanes);
+    rank.lanes |= 1U << lane % kLanes;
+    if (on_contested_link(m)) {
+      start_flow(m);
+      stretch_in_lane_[lane] = kUnsettled;
+      flows = true;
+    } else {
+      stretch_in_lane_[lane] = end_stretch(m);
+    }
   }
   return flows ? kUnsettled : transfer_stretch(members.front());
 }
@@ -68,7 +79,8 @@ void Contention::stop_transfer(std::span<const TaskId> members) {
     rank.pressure -= t.pressure;
     rank.transfer_memory -= t.memory;
     end_in_lane_[lane] = kNone;
-    if (--rank.ends > 0 || rank.compute != kNone) touch(lane / kLanes);
+    rank.lanes &= ~(1U << lane % kLanes);
+    if (rank.lanes != 0 || rank.compute != kNone) touch(lane / kLanes);
     if (!on_contested_link(m)) continue;
     share_.remove_flow(flow_in_lane_[lane]);
     unsettled_ = true;
@@ -124,9 +136,9 @@ Contention::Stretch Contention::end_stretch(TaskId end) const {
 
 Contention::Stretch Contention::transfer_stretch(TaskId lead) const {
   const std::uint32_t match = plan_.tasks[lead].match;
-  if (match == kNone) return end_stretch(lead);
+  if (match == kNone) return stretch_in_lane_[plan_.tasks[lead].lane];
   Stretch slowest = kAlone;
-  for (const TaskId m : plan_.members_of(match)) slowest = std::max(slowest, end_stretch(m));
+  for (const TaskId m : plan_.members_of(match)) slowest = std::max(slowest, stretch_in_lane_[plan_.tasks[m].lane]);
   return slowest;
 }
 
@@ -135,16 +147,29 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
+// An end that is held up as before changes nothing for its transfer; several ends of one transfer change it once.
+void Contention::look_at(TaskId end) {
+  const Stretch now = end_stretch(end);
+  Stretch& before = stretch_in_lane_[plan_.tasks[end].lane];
+  if (now == before) return;
+  before = now;
+  const TaskId lead = lead_of(end);
+  std::uint64_t& seen = seen_in_lane_[plan_.tasks[lead].lane];
+  if (seen == settles_) return;
+  seen = settles_;
+  changes_.push_back({lead, kUnsettled});
+}
+
 const std::vector<Contention::Change>& Contention::settle() {
   changes_.clear();
-  for (const FlowId flow : share_.update()) changes_.push_back({lead_of(end_of_flow_[flow]), kUnsettled});
+  ++settles_;
+  for (const FlowId flow : share_.update()) look_at(end_of_flow_[flow]);
   for (const std::uint32_t slot : dirty_) {
     Rank& rank = ranks_[slot];
     rank.dirty = false;
     if (rank.compute != kNone) changes_.push_back({rank.compute, product(kAlone + rank.pressure, crowding(rank))});
-    for (std::uint32_t kind = kCompute + 1; kind < kLanes; ++kind) {
-      const TaskId end = end_in_lane_[slot * kLanes + kind];
-      if (end != kNone) changes_.push_back({lead_of(end), kUnsettled});
+    for (std::uint32_t lanes = rank.lanes; lanes != 0; lanes &= lanes - 1) {
+      look_at(end_in_lane_[slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes))]);
     }
   }
   dirty_.clear();

@@ -46,7 +46,7 @@ class Contention {
     std::uint32_t pressure = 0;         // of the transfers on it
     std::uint32_t transfer_memory = 0;  // bandwidth they want, 1/65536
     std::uint32_t compute_memory = 0;   // and the compute task
-    std::uint32_t ends = 0;             // of running transfers
+    std::uint32_t lanes = 0;            // with a running transfer, as bits
     TaskId compute = kNone;
     bool dirty = false;
   };
@@ -58,13 +58,18 @@ class Contention {
   Stretch crowding(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;
   Stretch end_stretch(TaskId end) const;
+  void look_at(TaskId end);
   TaskId lead_of(TaskId end) const;
 
   const Plan& plan_;
   const Timing& timing_;
   std::vector<const OpTiming*> rows_;  // by slot
   std::vector<Rank> ranks_;
-  std::vector<TaskId> end_in_lane_;  // running transfers
+  // By lane, of running transfers: the end there, how far it is held up, and the settle() that looked at its lead last.
+  std::vector<TaskId> end_in_lane_;
+  std::vector<Stretch> stretch_in_lane_;
+  std::vector<std::uint64_t> seen_in_lane_;
+  std::uint64_t settles_ = 0;
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<TaskId> end_of_flow_;

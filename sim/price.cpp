@@ -38,7 +38,7 @@ class Pricer {
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
-      lie.push_back({next_is_near(s) ? 1 : 0});
+      lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
@@ -63,12 +63,13 @@ class Pricer {
     return result;
   }
 
-  // Whether this slot and the next stage's lie on one node: where a send goes.
-  bool next_is_near(std::uint32_t s) const {
+  // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
+  bool is_near(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
-    return node_of(group[at]) == node_of(group[(at + 1) % static_cast<std::int64_t>(group.size())]);
+    const auto size = static_cast<std::int64_t>(group.size());
+    return node_of(group[at]) == node_of(group[(at + offset + size) % size]);
   }
 
   // One connection per channel of every communicator that the slot's lanes use.
@@ -143,7 +144,7 @@ class Pricer {
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie.back().front() == 1;
+    const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
     return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
   }
 

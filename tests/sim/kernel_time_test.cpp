@@ -47,9 +47,9 @@ TEST_F(KernelTime, ProductsNeverGetFasterWithSize) {
 TEST_F(KernelTime, WavesShowAtTheEdges) {
   profile.gemm.tiles = {{128, 128, 0.8}};
   profile.gemm.smoothing = 0;
-  const std::int64_t k = 512;  // too short to be cut
-  const auto tiles = [&](std::int64_t n) { return time(gemm(128 * n, 128, k)); };
-  profile.memory.start_us = 1000;  // nor is it worth it
+  profile.memory.start_us = 1000;  // cutting along k is not worth it
+  gpu.memory_GBps = 1e6;           // nor does memory hold anything up
+  const auto tiles = [&](std::int64_t n) { return kernel_time(op(gemm(128 * n, 128, 512)), 2, gpu, profile, "fa2"); };
   EXPECT_DOUBLE_EQ(tiles(1), tiles(132));
   EXPECT_DOUBLE_EQ(tiles(133), 2 * tiles(132));
   EXPECT_DOUBLE_EQ(tiles(133), tiles(264));
@@ -163,6 +163,7 @@ TEST_F(Measured, CudnnInStepsIsSlowerThanInBursts) {
 TEST_F(Measured, Products) {
   for (const nlohmann::json& row : rows.at("a100_cublas_square").at("rows")) {
     const auto n = row[0].get<std::int64_t>();
+    if (n < 2048) continue;  // takes 24 us there, of which the launch is an unknown part
     const double flops = 2.0 * std::pow(static_cast<double>(n), 3);
     const double error =
         flops / time("a100-sxm-80gb", Gemm{.m = n, .n = n, .k = n}, "") / (row[1].get<double>() * 1e12) - 1;

@@ -89,6 +89,21 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
   }
 }
 
+// Four ranks on every NIC: their sends and reductions share it.
+TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
+  const char* cluster = "{gpu: h100-sxm, gpus_per_node: 8, nodes: 2, nics: 2, nic_Gbps: 200, fabric: infiniband}";
+  for (const char* strategy :
+       {"data: 16, sharding: none, global_batch: 16", "data: 16, sharding: fsdp, global_batch: 16",
+        "tensor: 8, pipeline: 2, data: 1, global_batch: 8", "tensor: 4, data: 4, sharding: zero1, global_batch: 8",
+        "pipeline: 2, data: 8, sharding: zero1, global_batch: 16",
+        "tensor: 2, pipeline: 2, data: 4, sharding: zero1, global_batch: 16"}) {
+    const Spec spec = spec_of(strategy, "megatron-core", cluster);
+    const Prediction folded = predict(spec), all = predict(spec, true);
+    EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
+    EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+  }
+}
+
 TEST(Predict, UnfoldedMemoryAgreesRankByRank) {
   for (const char* strategy : {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8",
                                "data: 4, sharding: fsdp, global_batch: 8"}) {
