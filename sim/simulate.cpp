@@ -11,6 +11,7 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
+constexpr TaskId kFetchAhead = 8;  // tasks; best of 4 to 32 on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -75,7 +76,6 @@ class Engine {
       else if (run.task == e.id && run.serial == e.serial)
         finish(e.id, e.time);
     }
-    for (const Span& s : trace_.spans) trace_.step_time = std::max(trace_.step_time, s.ended);
     assert(done_ == count_);
     return std::move(trace_);
   }
@@ -232,9 +232,19 @@ class Engine {
     complete(t, now);
   }
 
+  // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
+  void fetch_ahead(TaskId t) const {
+    const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
+    __builtin_prefetch(&plan_.tasks[ahead]);
+    __builtin_prefetch(&states_[ahead], 1);
+    __builtin_prefetch(&trace_.spans[ahead], 1);
+  }
+
   void complete(TaskId t, Picoseconds now) {
     ++done_;
     trace_.spans[t].ended = now;
+    trace_.step_time = now;  // events come in order
+    fetch_ahead(t);
     const TaskState& state = states_[t];
     const std::uint32_t end = states_[t + 1].first_successor;
     for (std::uint32_t i = state.first_successor; i < end; ++i) {
