@@ -17,9 +17,7 @@ struct Costs {
   }
   // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
   Cost operator()(const FlashAttention& a) const {
-    const double reach =
-        a.window > 0 && a.window < a.key ? d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key)) : d(a.key) / 2;
-    const double pair = d(a.batch) * d(a.heads) * d(a.query) * reach;
+    const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
     const double values = d(a.batch) * d(a.query) * (2 * d(a.heads) + 2 * d(a.kv_heads)) * d(a.head_dim) * d(width);
     const bool back = a.direction == Direction::backward;
@@ -110,6 +108,11 @@ struct Kernels {
 };
 
 }  // namespace
+
+double keys_per_query(const FlashAttention& a) {
+  if (a.window == 0 || a.window >= a.key) return d(a.key) / 2;
+  return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));
+}
 
 Cost cost_of(const Work& work, Bytes width) { return std::visit(Costs{width}, work); }
 

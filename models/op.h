@@ -156,6 +156,9 @@ struct Transfer {
 using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
                           Embedding, CrossEntropy, Cast, Accumulate, Fill, SquaredNorm, Update, Collective, Transfer>;
 
+// Keys that a query of a causal attention sees on average, within its window.
+double keys_per_query(const FlashAttention& a);
+
 // Floating-point operations and bytes that pass through device memory, of one task.
 struct Cost {
   double flops = 0;

@@ -16,12 +16,20 @@ namespace {
 
 using nlohmann::json;
 
-// Numbers live as {"value": x, "source": "..."} so that every constant stands beside where it comes from.
-double number(const json& section, const char* key, const std::string& path) {
-  if (!section.contains(key) || !section.at(key).contains("value") || !section.at(key).at("value").is_number()) {
-    throw Error(fmt::format("{}: '{}' is missing; write {{\"value\": ..., \"source\": ...}}", path, key));
+json section_of(const json& root, const char* key, const std::string& path) {
+  const auto it = root.find(key);
+  if (it == root.end() || !it->is_object()) throw Error(fmt::format("{}: '{}' is missing; write an object", path, key));
+  return *it;
+}
+
+// Numbers live as {"value": x, "source": "..."} so that every constant stands beside where it comes from. where:
+// "gemm." or "".
+double number(const json& section, const char* key, const std::string& path, const char* where) {
+  const auto it = section.find(key);
+  if (it == section.end() || !it->is_object() || !it->contains("value") || !it->at("value").is_number()) {
+    throw Error(fmt::format("{}: '{}{}' is missing; write {{\"value\": ..., \"source\": ...}}", path, where, key));
   }
-  return section.at(key).at("value").get<double>();
+  return it->at("value").get<double>();
 }
 
 // FNV-1a, 64 bits: tells two profiles apart, nothing more.
@@ -31,32 +39,50 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", h);
 }
 
+std::vector<Tile> tiles_of(const json& gemm, const std::string& path) {
+  std::vector<Tile> tiles;
+  for (const json& t : gemm.value("tiles", json::array())) {
+    tiles.push_back(
+        {t.at("rows").get<std::int64_t>(), t.at("columns").get<std::int64_t>(), t.at("efficiency").get<double>()});
+  }
+  if (tiles.empty()) throw Error(path + ": gemm.tiles is empty; name at least one tile");
+  return tiles;
+}
+
+std::vector<AttentionKernel> attention_of(const json& attention, const std::string& path) {
+  std::vector<AttentionKernel> kernels;
+  for (const json& k : attention.value("kernels", json::array())) {
+    AttentionKernel kernel{k.at("name").get<std::string>(), number(k, "start_us", path, "attention.kernels."), {}};
+    for (const json& h : k.at("heads")) {
+      kernel.heads.push_back({h.at("head_dim").get<std::int64_t>(), h.at("forward_fraction").get<double>(),
+                              h.at("backward_fraction").get<double>(), h.at("forward_keys").get<double>(),
+                              h.at("backward_keys").get<double>()});
+    }
+    if (kernel.heads.empty()) throw Error(path + ": attention.kernels.heads is empty; name at least one head_dim");
+    kernels.push_back(std::move(kernel));
+  }
+  if (kernels.empty()) throw Error(path + ": attention.kernels is empty; name at least one kernel");
+  return kernels;
+}
+
 Profile parse(std::string_view text, const std::string& path) {
   const json root = json::parse(text, nullptr, false, true);
   if (root.is_discarded() || !root.is_object())
     throw Error(path + ": not a JSON object; write one with orrery calibrate");
-  const auto section = [&](const char* key) { return root.value(key, json::object()); };
   Profile p;
   p.name = root.value("name", path);
   p.hash = hash_of(text);
-  const json gemm = section("gemm"), attention = section("attention"), memory = section("memory");
-  for (const json& t : gemm.value("tiles", json::array())) {
-    p.gemm.tiles.push_back(
-        {t.at("rows").get<std::int64_t>(), t.at("columns").get<std::int64_t>(), t.at("efficiency").get<double>()});
-  }
-  if (p.gemm.tiles.empty()) throw Error(path + ": gemm.tiles is empty; name at least one tile");
-  p.gemm.prologue_us = number(gemm, "prologue_us", path);
-  p.gemm.smoothing = number(gemm, "smoothing", path);
-  p.gemm.batched_fraction = number(gemm, "batched_fraction", path);
-  p.attention.start_us = number(attention, "start_us", path);
-  p.attention.forward_fraction = number(attention, "forward_fraction", path);
-  p.attention.backward_fraction = number(attention, "backward_fraction", path);
-  p.attention.head_64_factor = number(attention, "head_64_factor", path);
-  p.memory.fraction = number(memory, "fraction", path);
-  p.memory.start_us = number(memory, "start_us", path);
-  p.kernel_gap_us = number(root, "kernel_gap_us", path);
-  p.vector_fraction = number(root, "vector_fraction", path);
-  p.contention = number(root, "contention", path);
+  const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
+  p.gemm.tiles = tiles_of(gemm, path);
+  p.gemm.prologue_us = number(gemm, "prologue_us", path, "gemm.");
+  p.gemm.smoothing = number(gemm, "smoothing", path, "gemm.");
+  p.gemm.batched_fraction = number(gemm, "batched_fraction", path, "gemm.");
+  p.attention = attention_of(section_of(root, "attention", path), path);
+  p.memory.fraction = number(memory, "fraction", path, "memory.");
+  p.memory.start_us = number(memory, "start_us", path, "memory.");
+  p.kernel_gap_us = number(root, "kernel_gap_us", path, "");
+  p.vector_fraction = number(root, "vector_fraction", path, "");
+  p.contention = number(root, "contention", path, "");
   return p;
 }
 
@@ -80,9 +106,32 @@ std::string_view architecture_file(Architecture a) {
 
 }  // namespace
 
+const AttentionKernel& find_attention(const Profile& profile, std::string_view name) {
+  for (const AttentionKernel& k : profile.attention) {
+    if (k.name == name) return k;
+  }
+  return profile.attention.front();
+}
+
+AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim) {
+  const auto above = std::find_if(kernel.heads.begin(), kernel.heads.end(),
+                                  [&](const AttentionHead& h) { return h.head_dim >= head_dim; });
+  if (above == kernel.heads.end()) return kernel.heads.back();
+  if (above == kernel.heads.begin()) return *above;
+  const AttentionHead &a = *std::prev(above), &b = *above;
+  const double x = static_cast<double>(head_dim - a.head_dim) / static_cast<double>(b.head_dim - a.head_dim);
+  const auto mix = [x](double low, double high) { return low + x * (high - low); };
+  return {head_dim, mix(a.forward_fraction, b.forward_fraction), mix(a.backward_fraction, b.backward_fraction),
+          mix(a.forward_keys, b.forward_keys), mix(a.backward_keys, b.backward_keys)};
+}
+
 Profile find_profile(const Gpu& gpu) {
   const auto names = data_names("profiles");
   const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
+  if (!own && gpu.architecture == Architecture::other) {
+    throw Error(fmt::format("cluster.gpu: no kernel times are built in for {}{}; give measured ones with --profile",
+                            gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
+  }
   const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
   return parse(data_file(file), file);
 }

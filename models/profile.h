@@ -16,6 +16,20 @@ struct Tile {
   double efficiency = 0.8;
 };
 
+// What a fused attention kernel reaches for heads of one width: fractions of the 16-bit peak on the flops that the mask
+// leaves, and what every query costs beyond its keys (diagonal blocks, prologue), as so many keys more.
+struct AttentionHead {
+  std::int64_t head_dim = 128;
+  double forward_fraction = 0, backward_fraction = 0;
+  double forward_keys = 0, backward_keys = 0;
+};
+
+struct AttentionKernel {
+  std::string name;  // "fa2", "cudnn"
+  double start_us = 0;
+  std::vector<AttentionHead> heads;  // by head_dim, ascending
+};
+
 // How long kernels of one kind of GPU take: the constants of the formulas in sim/kernel_time.cpp. From
 // models/data/profiles (by GPU, else by architecture), each with its source there, or from a file that `orrery
 // calibrate` measured. It knows no shapes.
@@ -30,12 +44,7 @@ struct Profile {
     double batched_fraction = 1;  // of the same rate, for batched products of unfused attention
   } gemm;
 
-  struct {
-    double start_us = 0;
-    double forward_fraction = 0;  // of the 16-bit peak, on the flops that a causal mask leaves, head_dim 128
-    double backward_fraction = 0;
-    double head_64_factor = 1;  // of that rate for heads of 64 and less
-  } attention;
+  std::vector<AttentionKernel> attention;  // a stack names one; the first serves where that one is not built
 
   struct {
     double fraction = 0;  // of the nominal bandwidth, for long streams
@@ -46,6 +55,11 @@ struct Profile {
   double vector_fraction = 0.5;  // of the fp32 peak, for kernels that compute outside tensor cores
   double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
 };
+
+const AttentionKernel& find_attention(const Profile& profile, std::string_view name);
+
+// Between the widths that a kernel was measured for, in proportion; beyond them, as the nearest.
+AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);

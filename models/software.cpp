@@ -20,6 +20,7 @@ constexpr SoftwareKey kKeys[] = {
     {"sequence_parallel", &Software::sequence_parallel},
     {"expert_tensor_is_tensor", &Software::expert_tensor_is_tensor},
     {"attention", &Software::attention},
+    {"attention_kernel", &Software::attention_kernel},
     {"fused_softmax", &Software::fused_softmax},
     {"fused_activation", &Software::fused_activation},
     {"fused_residual", &Software::fused_residual},

@@ -25,11 +25,12 @@ struct Software {
   bool expert_tensor_is_tensor = false;       // habit of expert_tensor: the tensor degree, else 1
 
   // Kernels
-  std::string attention = "flash";  // flash | unfused; habit where the spec is silent
-  bool fused_softmax = true;        // mask, scale and softmax of unfused attention in one kernel
-  bool fused_activation = true;     // bias + GeLU, or SwiGLU, in one kernel
-  bool fused_residual = true;       // bias + dropout + residual add in one kernel
-  bool fused_norm = true;           // a norm is one kernel, else about six
+  std::string attention = "flash";       // flash | unfused; habit where the spec is silent
+  std::string attention_kernel = "fa2";  // of flash attention: fa1 | fa2 | cudnn, as far as the GPU's profile has it
+  bool fused_softmax = true;             // mask, scale and softmax of unfused attention in one kernel
+  bool fused_activation = true;          // bias + GeLU, or SwiGLU, in one kernel
+  bool fused_residual = true;            // bias + dropout + residual add in one kernel
+  bool fused_norm = true;                // a norm is one kernel, else about six
   bool fused_rotary = true;
   bool fused_cross_entropy = true;           // logits are read twice, else about seven fp32 passes
   bool fused_optimizer = true;               // one pass over the states, else a kernel per operation and tensor

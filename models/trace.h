@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,5 +32,23 @@ struct Trace {
   std::vector<std::vector<HostResume>> host;  // by slot, in order
   Picoseconds step_time = 0;
 };
+
+// Bytes that a slot holds from `time` on, until its next sample.
+struct MemorySample {
+  Picoseconds time = 0;
+  std::uint32_t slot = 0;
+  std::array<Bytes, kCategories> bytes{};
+};
+
+// Whether a task's host waits for its dependencies before it launches the task. Nothing holds it at a slot's first
+// task.
+bool waits_on_host(const Plan& plan, TaskId task);
+
+// When the host turned to a task: it had launched the one before, and what it waits for had ended. It launches from
+// then until spans[task].issued. A slot's host begins at 0.
+Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
+
+// The member of a match that the others waited for; the first of several.
+TaskId last_to_enter(const Plan& plan, const Trace& trace, std::uint32_t match);
 
 }  // namespace orrery

@@ -56,8 +56,8 @@ class Walker {
         const Span& span = trace_.spans[t];
         from_ = busy_until;
         if (span.entered > from_) why(t, span.entered);
-        charge(busy_kind(plan_.op_of(t)), span.entered, span.ended);
-        busy_until = span.ended;
+        busy_until = std::max(from_, span.ended);
+        charge(busy_kind(plan_.op_of(t)), std::max(from_, span.entered), busy_until);
       }
       from_ = busy_until;
       if (last_ != kNone && trace_.step_time > from_) met(last_, trace_.step_time);
@@ -77,7 +77,7 @@ class Walker {
       TaskId cause = span.cause;
       const Picoseconds freed = cause == kNone ? 0 : trace_.spans[cause].ended;
       if (span.issued >= until && freed < until) {
-        const HostResume& host = resume_of(t);
+        const HostResume& host = waited_at(t);
         const Picoseconds since = std::max(from_, std::max(freed, host.time));
         charge(TimeKind::launch, since, until);
         until = since;
@@ -125,19 +125,21 @@ class Walker {
 
   // The end of a transfer that came last: the others waited for it.
   TaskId last_member(TaskId t) const {
-    const std::uint32_t match = plan_.tasks[t].match;
-    if (match == kNone) return t;
-    for (const TaskId m : plan_.members_of(match)) {
-      if (trace_.spans[m].entered == trace_.spans[t].matched) return m;
-    }
-    return t;
+    const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
+    if (last(t) || plan_.tasks[t].match == kNone) return t;
+    const auto members = plan_.members_of(plan_.tasks[t].match);
+    const auto it = std::find_if(members.begin(), members.end(), last);
+    return it == members.end() ? t : *it;
   }
 
-  const HostResume& resume_of(TaskId t) const {
+  // Where the host that issued t stood still last: since then it has been issuing. A wait whose event was there before
+  // the host was is none.
+  const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
-    const auto after =
-        std::upper_bound(host.begin(), host.end(), t, [](TaskId id, const HostResume& h) { return id < h.first; });
-    return *std::prev(after);
+    auto at = std::prev(
+        std::upper_bound(host.begin(), host.end(), t, [](TaskId id, const HostResume& h) { return id < h.first; }));
+    while (at != host.begin() && (at->cause == kNone || trace_.spans[at->cause].ended < at->time)) --at;
+    return *at;
   }
 
   const Plan& plan_;

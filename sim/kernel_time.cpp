@@ -20,6 +20,7 @@ struct KernelTime {
   Bytes width;
   const Gpu& gpu;
   const Profile& profile;
+  std::string_view attention;
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
@@ -33,8 +34,9 @@ struct KernelTime {
     const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
     double rate = peak / gpu.sms * tile.efficiency;
     if (g.batch > 1) rate *= profile.gemm.batched_fraction;
-    const double partial =
-        splits == 1 ? 0 : 8.0 * static_cast<double>(splits) * static_cast<double>(g.m * g.n) / bandwidth();
+    const double partial = splits == 1 ? 0
+                                       : profile.memory.start_us * kMicro +
+                                             8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
     return counted * (profile.gemm.prologue_us * kMicro + flops / rate) + partial;
   }
 
@@ -42,20 +44,19 @@ struct KernelTime {
     const double peak = peak_flops(gpu, linear(g.role) ? op.precision : storage_precision(op.precision));
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
-      for (const std::int64_t splits : {1, 2, 4, 8}) {
-        if (splits > 1 && g.k < 1024 * splits) break;
-        best = std::min(best, product(g, tile, splits, peak));
-      }
+      for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak));
     }
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 
   Seconds operator()(const FlashAttention& a) const {
-    const double fraction =
-        a.direction == Direction::forward ? profile.attention.forward_fraction : profile.attention.backward_fraction;
-    const double factor = a.head_dim <= 64 ? profile.attention.head_64_factor : 1;
-    const double rate = peak_flops(gpu, storage_precision(op.precision)) * fraction * factor;
-    return profile.attention.start_us * kMicro + cost_of(a, width).flops / rate;
+    const AttentionKernel& kernel = find_attention(profile, attention);
+    const AttentionHead head = head_of(kernel, a.head_dim);
+    const bool forward = a.direction == Direction::forward;
+    const double rate =
+        peak_flops(gpu, storage_precision(op.precision)) * (forward ? head.forward_fraction : head.backward_fraction);
+    const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
+    return kernel.start_us * kMicro + cost_of(a, width).flops * (1 + more) / rate;
   }
 
   Seconds operator()(const Collective&) const { return 0; }
@@ -72,8 +73,8 @@ struct KernelTime {
 
 }  // namespace
 
-Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile) {
-  return std::visit(KernelTime{op, width, gpu, profile}, op.work);
+Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
+  return std::visit(KernelTime{op, width, gpu, profile, attention}, op.work);
 }
 
 }  // namespace orrery

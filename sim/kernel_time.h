@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "models/cluster.h"
 #include "models/plan.h"
 #include "models/profile.h"
@@ -7,12 +9,12 @@
 namespace orrery {
 
 // How long one task computes on an otherwise idle GPU, seconds; transfers take none here.
-//   products   waves of tiles: sum over waves of (prologue + 2 tm tn k / (peak per multiprocessor * efficiency)), the
-//   best of
-//              the profile's tiles and of splitting k; never below what memory delivers
-//   attention  start + flops / (fraction of peak)
+//   products   waves of tiles: counted waves * (prologue + 2 tm tn k / (peak of a multiprocessor * efficiency)), the
+//              best of the profile's tiles and of cutting k in 1, 2, 4 or 8 parts, which are then added up; never
+//              below what memory delivers
+//   attention  start + flops * (1 + extra keys / keys per query) / (fraction of peak), of the kernel `attention`
 //   the rest   start + bytes / bandwidth, never below its arithmetic
 // Products cut by waves: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).
-Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile);
+Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention);
 
 }  // namespace orrery

@@ -28,10 +28,13 @@ int stream_of(LaneKind lane) {
   }
 }
 
+constexpr int kNotHeld = -1;
+
 struct Held {
   BlockId block = 0;
-  int stream = -1;  // -1: not held
+  int stream = kNotHeld;
 };
+constexpr int kMissing = -2;  // there was no room; counted all the same
 
 class Replay {
  public:
@@ -42,14 +45,15 @@ class Replay {
         allocator_({options.capacity, options.expandable_segments}),
         held_(held) {}
 
-  SlotMemory run(const RankSlot& slot, std::uint32_t index) {
+  SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
-      if (const auto block = allocator_.malloc(options_.workspace, 0))
-        count(Category::workspace, allocator_.size(*block));
+      const auto block = allocator_.malloc(options_.workspace, 0);
+      result_.out_of_memory = !block;
+      count(Category::workspace, block ? allocator_.size(*block) : options_.workspace);
     }
-    for (std::uint32_t f = 0; f < plan_.frames.size(); ++f) {
+    for (const std::uint32_t f : frames) {
       const Frame& frame = plan_.frames[f];
-      if (frame.slot != index || plan_.blocks[frame.block].role != BlockRole::state) continue;
+      if (plan_.blocks[frame.block].role != BlockRole::state) continue;
       const auto& slots = plan_.blocks[frame.block].slots;
       for (std::size_t s = 0; s < slots.size(); ++s) {
         if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);
@@ -83,10 +87,11 @@ class Replay {
   void take(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds now) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
-    if (what.bytes == 0 || held.stream >= 0) return;
+    if (what.bytes == 0 || held.stream != kNotHeld) return;
     const auto block = allocator_.malloc(what.bytes, stream, now);
     if (!block) {
       result_.out_of_memory = true;
+      held.stream = kMissing;
       count(what.category, what.bytes);  // go on as if it fitted, to say how much is missing
       return;
     }
@@ -98,8 +103,10 @@ class Replay {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
-    if (held.stream < 0) {
-      if (result_.out_of_memory) count(what.category, -what.bytes);
+    if (held.stream == kNotHeld) return;
+    if (held.stream == kMissing) {
+      held.stream = kNotHeld;
+      count(what.category, -what.bytes);
       return;
     }
     count(what.category, -allocator_.size(held.block));
@@ -107,7 +114,7 @@ class Replay {
       allocator_.free(held.block);
     else
       allocator_.free_after(held.block, ended);
-    held.stream = -1;
+    held.stream = kNotHeld;
   }
 
   void count(Category category, Bytes bytes) {
@@ -170,11 +177,12 @@ void Replay::name_largest() {
 }  // namespace
 
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options) {
-  std::vector<Held> held(plan.buffers);
+  std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
+  std::vector<std::vector<std::uint32_t>> frames(plan.slots.size());
+  for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    result.push_back(Replay(plan, trace, options, held).run(plan.slots[s], s));
-    std::fill(held.begin(), held.end(), Held{});
+    result.push_back(Replay(plan, trace, options, held).run(plan.slots[s], frames[s]));
   }
   return result;
 }

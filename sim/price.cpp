@@ -25,8 +25,12 @@ class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
     compute_.reserve(plan.ops.size());
-    for (const Op& op : plan.ops) compute_.push_back(kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile));
+    for (const Op& op : plan.ops) {
+      compute_.push_back(
+          kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile, spec.software.attention_kernel));
+    }
     prices_.notes.resize(plan.ops.size());
+    node_gpus_ = nccl_node_gpus(spec.cluster);
   }
 
   Prices run() {
@@ -34,7 +38,7 @@ class Pricer {
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
-      lie.push_back({next_is_near(s) ? 1 : 0});
+      lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
@@ -45,22 +49,27 @@ class Pricer {
   }
 
  private:
-  std::int64_t node_of(std::int64_t rank) const { return rank / nccl_node_gpus(spec_.cluster); }
+  std::int64_t node_of(std::int64_t rank) const { return rank / node_gpus_; }
 
   Spread spread(const GroupTable& table, std::int64_t rank) const {
-    std::map<std::int64_t, int> per_node;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) ++per_node[node_of(r)];
     Spread result;
-    for (const auto& [node, members] : per_node) result.push_back(members);
+    std::int64_t last = -1;
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // in rank order, so node by node
+      const std::int64_t node = node_of(r);
+      if (node != last) result.push_back(0);
+      ++result.back();
+      last = node;
+    }
     return result;
   }
 
-  // Whether this slot and the next stage's lie on one node: where a send goes.
-  bool next_is_near(std::uint32_t s) const {
+  // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
+  bool is_near(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
-    return node_of(group[at]) == node_of(group[(at + 1) % static_cast<std::int64_t>(group.size())]);
+    const auto size = static_cast<std::int64_t>(group.size());
+    return node_of(group[at]) == node_of(group[(at + offset + size) % size]);
   }
 
   // One connection per channel of every communicator that the slot's lanes use.
@@ -92,7 +101,7 @@ class Pricer {
       else if (const auto* p = std::get_if<Transfer>(&op.work))
         transfer(i, t, send(*p, lie));
       else
-        t.duration = picoseconds(compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work));
+        compute(i, t);
       t.issue = issue(op);
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);
@@ -117,13 +126,25 @@ class Pricer {
     }
   }
 
+  void compute(std::size_t i, OpTiming& t) const {
+    const Op& op = plan_.ops[i];
+    const Seconds time = compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    t.duration = picoseconds(time);
+    t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
+  }
+
+  std::uint32_t memory_share(double bytes_per_s) const {
+    const double share = bytes_per_s / (spec_.cluster.gpu.memory_GBps * 1e9 * profile_.memory.fraction);
+    return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
+  }
+
   NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
     return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie.back().front() == 1;
+    const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
     return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
   }
 
@@ -132,6 +153,9 @@ class Pricer {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
+    // What crosses a port is read from and written to memory on its way, once each at least.
+    const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
+    t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
     if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
@@ -157,6 +181,7 @@ class Pricer {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
+  std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
   Prices prices_;
 };

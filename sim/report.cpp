@@ -16,6 +16,14 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
+// A mean over ranks, summed in whole numbers: the same bits for one slot of eight ranks and for eight of one.
+struct RankMean {
+  __extension__ using Wide = __int128;
+  Wide sum = 0;
+  void add(std::int64_t amount, std::int64_t ranks) { sum += static_cast<Wide>(amount) * ranks; }
+  double over(std::int64_t ranks) const { return static_cast<double>(sum) / static_cast<double>(ranks); }
+};
+
 std::string_view phase_letter(Phase p) {
   switch (p) {
     case Phase::forward:
@@ -58,10 +66,11 @@ void add_rates(Report& r, const Spec& spec, const Plan& plan) {
 }
 
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
+  std::array<RankMean, kTimeKinds> means;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    const double weight = static_cast<double>(plan.slots[s].multiplicity) / static_cast<double>(plan.ranks);
-    for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] += seconds(a.by_slot[s][k]) * weight;
+    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
   }
+  for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.ranks) / kPicosecondsPerSecond;
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
 }
 
@@ -88,48 +97,57 @@ void add_memory(Report& r, const Spec& spec, const Plan& plan, const Prices& pri
   }
 }
 
+using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;
+
+// Sums over ranks of one row of the communication table.
+struct Traffic {
+  RankMean count, bytes, time, exposed;
+};
+
+CommunicationKey key_of(const Op& op, const TransferNote& note) {
+  if (const auto* c = std::get_if<Collective>(&op.work))
+    return {c->group, std::string(name_of(c->kind)), note.link, note.algorithm};
+  return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
+}
+
+// Bytes that leave one GPU.
+Bytes bytes_out(const Plan& plan, const Op& op) {
+  if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
+  const auto& c = std::get<Collective>(op.work);
+  const auto& groups = plan.dimensions[static_cast<std::size_t>(c.group)].groups;
+  return bytes_per_rank(c.kind, static_cast<std::int64_t>(groups.front().size()), c.bytes);
+}
+
 // Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
 void add_communication(Report& r, const Plan& plan, const Prices& prices, const Trace& trace, const Attribution& a) {
-  std::map<std::tuple<Dimension, std::string, std::string, std::string>, CommunicationRow> rows;
-  std::vector<CommunicationRow*> row_of_op(plan.ops.size(), nullptr);
-  std::vector<double> bytes_of_op(plan.ops.size(), 0);
+  std::map<CommunicationKey, Traffic> rows;
+  std::vector<Traffic*> row_of_op(plan.ops.size(), nullptr);
+  std::vector<Bytes> bytes_of_op(plan.ops.size(), 0);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
-    const TransferNote& note = prices.notes[i];
-    if (const auto* c = std::get_if<Collective>(&op.work)) {
-      const auto n =
-          static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(c->group)].groups.front().size());
-      bytes_of_op[i] = static_cast<double>(bytes_per_rank(c->kind, n, c->bytes));
-      row_of_op[i] = &rows[{c->group, std::string(name_of(c->kind)), note.link, note.algorithm}];
-    } else if (const auto* t = std::get_if<Transfer>(&op.work)) {
-      bytes_of_op[i] = t->send ? static_cast<double>(t->bytes) : 0;
-      row_of_op[i] = &rows[{Dimension::pipeline, "send_receive", note.link, note.algorithm}];
-    }
+    if (!std::holds_alternative<Collective>(op.work) && !std::holds_alternative<Transfer>(op.work)) continue;
+    row_of_op[i] = &rows[key_of(op, prices.notes[i])];
+    row_of_op[i]->exposed.add(a.exposed_by_op[i], 1);
+    bytes_of_op[i] = bytes_out(plan, op);
   }
-  const double all = static_cast<double>(plan.ranks);
-  std::map<const CommunicationRow*, double> counts;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
-    CommunicationRow* row = row_of_op[plan.tasks[t].op];
+    const std::uint32_t op = plan.tasks[t].op;
+    Traffic* row = row_of_op[op];
     if (row == nullptr) continue;
-    const double weight = static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity) / all;
-    const auto* send = std::get_if<Transfer>(&plan.op_of(t).work);
-    if (send == nullptr || send->send) {
-      counts[row] += weight;
-      row->time_s += weight * seconds(trace.spans[t].ended - trace.spans[t].matched);
-    }
-    row->bytes_per_gpu += weight * bytes_of_op[plan.tasks[t].op];
+    const std::int64_t ranks = plan.slots[plan.slot_of(t)].multiplicity;
+    row->bytes.add(bytes_of_op[op], ranks);
+    const auto* transfer = std::get_if<Transfer>(&plan.ops[op].work);
+    if (transfer != nullptr && !transfer->send) continue;
+    row->count.add(1, ranks);
+    row->time.add(trace.spans[t].ended - trace.spans[t].matched, ranks);
   }
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    if (row_of_op[i] != nullptr) row_of_op[i]->exposed_s += seconds(a.exposed_by_op[i]) / all;
-  }
-  for (auto& [key, row] : rows) {
-    if (counts[&row] == 0) continue;
-    row.group = name_of(std::get<0>(key));
-    row.op = std::get<1>(key);
-    row.link = std::get<2>(key);
-    row.algorithm = std::get<3>(key);
-    row.count = static_cast<std::int64_t>(counts[&row] + 0.5);
-    r.communication.push_back(row);
+  for (const auto& [key, row] : rows) {
+    if (row.count.sum == 0) continue;
+    const auto& [group, op, link, algorithm] = key;
+    r.communication.push_back({std::string(name_of(group)), op, link, algorithm,
+                               static_cast<std::int64_t>(row.count.over(plan.ranks) + 0.5), row.bytes.over(plan.ranks),
+                               row.time.over(plan.ranks) / kPicosecondsPerSecond,
+                               row.exposed.over(plan.ranks) / kPicosecondsPerSecond});
   }
 }
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sim/flows.h"
+#include "sim/contention.h"
 #include "sim/heap.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::uint32_t kUnit = 65536;   // pressure and stretch count in 1/65536
-constexpr std::uint32_t kUnsettled = 0;  // stretch of a transfer whose share of its links is still to be found
+using Stretch = Contention::Stretch;
+constexpr Stretch kUnit = Contention::kAlone;
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -30,7 +30,7 @@ struct TaskState {
 // What a lane is running: nominal time left since `since`, stretched.
 struct Run {
   Picoseconds left = 0, since = 0;
-  std::uint32_t stretch = kUnit;
+  Stretch stretch = kUnit;
   std::uint32_t serial = 0;
   TaskId task = kNone;
 };
@@ -46,12 +46,11 @@ struct Gate {
 
 class Engine {
  public:
-  Engine(const Plan& plan, const Timing& timing) : plan_(plan), count_(plan.task_count()), flows_(plan, timing) {
+  Engine(const Plan& plan, const Timing& timing) : plan_(plan), count_(plan.task_count()), contention_(plan, timing) {
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
     states_.resize(count_ + 1);
     runs_.resize(plan.slots.size() * kLanes);
-    pressure_.resize(plan.slots.size(), 0);
     entered_.resize(plan.matches.size(), 0);
     for (const std::uint32_t row : timing.row_of_slot) row_of_slot_.push_back(timing.rows[row].data());
     find_gates();
@@ -62,9 +61,9 @@ class Engine {
     for (std::size_t g = 0; g < gates_.size(); ++g) {
       if (gates_[g].pending == 0) open(static_cast<std::uint32_t>(g), 0);
     }
-    while (next() || flows_.unsettled()) {
-      if (flows_.unsettled() && (queue_.empty() || queue_.top().time > now_)) {
-        flows_.settle([&](TaskId end) { flow_changed(end); });
+    while (next() || contention_.unsettled()) {
+      if (contention_.unsettled() && (queue_.empty() || queue_.top().time > now_)) {
+        for (const Contention::Change& c : contention_.settle()) restretch(c);
         continue;
       }
       const TimedId e = queue_.top();
@@ -182,41 +181,23 @@ class Engine {
     }
     const auto members = plan_.members_of(match);
     if (++entered_[match] < members.size()) return;
-    bool shared = false;
-    for (const TaskId m : members) {
-      trace_.spans[m].matched = now;
-      add_pressure(m, now, true);
-      shared |= start_flow(m);
-    }
-    start_run(members.front(), now, shared ? kUnsettled : kUnit);
+    for (const TaskId m : members) trace_.spans[m].matched = now;
+    start_run(members.front(), now, contention_.start_transfer(members));
   }
 
   void begin(TaskId t, Picoseconds now) {
-    const std::uint32_t lane = plan_.tasks[t].lane;
-    if (lane % kLanes == kCompute) {
-      start_run(t, now, kUnit + pressure_[lane / kLanes]);
-      return;
-    }
-    add_pressure(t, now, true);
-    start_run(t, now, start_flow(t) ? kUnsettled : kUnit);
+    const bool compute = plan_.tasks[t].lane % kLanes == kCompute;
+    start_run(t, now, compute ? contention_.start_compute(t) : contention_.start_transfer({&t, 1}));
   }
 
-  bool start_flow(TaskId end) {
-    if (!is_flow(end)) return false;
-    flows_.start(end);
-    return true;
-  }
-
-  bool is_flow(TaskId end) const { return flows_.shared(plan_.tasks[end].lane / kLanes, plan_.tasks[end].op); }
-
-  void start_run(TaskId t, Picoseconds now, std::uint32_t stretch) {
+  void start_run(TaskId t, Picoseconds now, Stretch stretch) {
     const Task& task = plan_.tasks[t];
     Run& run = runs_[task.lane];
     run.task = t;
     run.left = row_of_slot_[task.lane / kLanes][task.op].duration;
     run.since = now;
     run.stretch = stretch;
-    if (stretch != kUnsettled) schedule(run);
+    if (stretch != Contention::kUnsettled) schedule(run);
   }
 
   void schedule(Run& run) {
@@ -225,38 +206,14 @@ class Engine {
   }
 
   // Goes on at another speed from now on.
-  void restretch(Run& run, std::uint32_t stretch, Picoseconds now) {
-    if (run.stretch != kUnsettled) run.left -= std::min(run.left, scale(now - run.since, kUnit, run.stretch));
-    run.since = now;
-    run.stretch = stretch;
+  void restretch(const Contention::Change& change) {
+    Run& run = runs_[plan_.tasks[change.task].lane];
+    if (run.stretch == change.stretch) return;
+    if (run.stretch != Contention::kUnsettled)
+      run.left -= std::min(run.left, scale(now_ - run.since, kUnit, run.stretch));
+    run.since = now_;
+    run.stretch = change.stretch;
     schedule(run);
-  }
-
-  // The transfer that an end belongs to goes as fast as its slowest end.
-  void flow_changed(TaskId end) {
-    const std::uint32_t match = plan_.tasks[end].match;
-    const TaskId lead = match == kNone ? end : plan_.members_of(match).front();
-    std::uint32_t stretch = kUnit;
-    if (match == kNone) {
-      stretch = std::max(stretch, flows_.stretch(end));
-    } else {
-      for (const TaskId m : plan_.members_of(match)) {
-        if (is_flow(m)) stretch = std::max(stretch, flows_.stretch(m));
-      }
-    }
-    Run& run = runs_[plan_.tasks[lead].lane];
-    if (run.stretch != stretch) restretch(run, stretch, now_);
-  }
-
-  // A transfer that starts or ends changes how fast its rank computes.
-  void add_pressure(TaskId t, Picoseconds now, bool on) {
-    const Task& task = plan_.tasks[t];
-    const std::uint32_t slot = task.lane / kLanes;
-    const std::uint32_t pressure = row_of_slot_[slot][task.op].pressure;
-    if (pressure == 0) return;
-    pressure_[slot] = on ? pressure_[slot] + pressure : pressure_[slot] - pressure;
-    Run& run = runs_[slot * kLanes + kCompute];
-    if (run.task != kNone) restretch(run, kUnit + pressure_[slot], now);
   }
 
   void finish(TaskId t, Picoseconds now) {
@@ -264,17 +221,15 @@ class Engine {
     runs_[task.lane].task = kNone;
     if (task.match != kNone) {
       const auto members = plan_.members_of(task.match);
-      for (const TaskId m : members) end_transfer(m, now);
+      contention_.stop_transfer(members);
       for (const TaskId m : members) complete(m, now);
       return;
     }
-    if (task.lane % kLanes != kCompute) end_transfer(t, now);
+    if (task.lane % kLanes == kCompute)
+      contention_.stop_compute(t);
+    else
+      contention_.stop_transfer({&t, 1});
     complete(t, now);
-  }
-
-  void end_transfer(TaskId end, Picoseconds now) {
-    add_pressure(end, now, false);
-    if (is_flow(end)) flows_.stop(end);
   }
 
   void complete(TaskId t, Picoseconds now) {
@@ -299,7 +254,7 @@ class Engine {
 
   const Plan& plan_;
   TaskId count_;
-  Flows flows_;
+  Contention contention_;
   std::vector<const OpTiming*> row_of_slot_;
   Picoseconds now_ = 0;
   TaskId done_ = 0;
@@ -308,7 +263,6 @@ class Engine {
   std::vector<TaskId> successors_;
   std::vector<Gate> gates_;
   std::vector<Run> runs_;
-  std::vector<std::uint32_t> pressure_;
   std::vector<std::uint32_t> entered_;
   Heap queue_;
   bool spent_ = false;  // the top event has been dealt with

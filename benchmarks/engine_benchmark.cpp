@@ -1,0 +1,150 @@
+// The engine and the whole command. tasks/s beside the rate of a bare queue of the same size (the hold model, see
+// hold_benchmark.cpp) in the same run: what a task costs beyond its event.
+
+#include <chrono>
+#include <string>
+
+#include <benchmark/benchmark.h>
+
+#include "models/make_plan.h"
+#include "models/plan_hash.h"
+#include "models/unfold.h"
+#include "sim/attribution.h"
+#include "sim/heap.h"
+#include "sim/predict.h"
+#include "sim/simulate.h"
+
+namespace orrery {
+namespace {
+
+Spec example(const std::string& name, const std::vector<std::string>& overrides = {}) {
+  return load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/" + name + ".yaml", overrides);
+}
+
+struct Case {
+  Spec spec;
+  Profile profile;
+  Plan plan;
+  Prices prices;
+
+  Case(const Spec& s, bool unfolded) : spec(s), profile(find_profile(s.cluster.gpu)), plan(make_plan(s)) {
+    if (unfolded) plan = unfold(plan);
+    prices = price(plan, spec, profile);
+  }
+};
+
+template <class T>
+double bytes(const std::vector<T>& v) {
+  return static_cast<double>(v.size() * sizeof(T));
+}
+
+// Plan: tasks, dependencies, matches and the frames their operands lie in. Engine: see sim/simulate.cpp (12 bytes of
+// state, the turned dependencies) and the span.
+void count_bytes(benchmark::State& state, const Plan& plan) {
+  const double tasks = plan.task_count();
+  state.counters["plan_bytes_per_task"] = (bytes(plan.tasks) + bytes(plan.dependencies) + bytes(plan.matches) +
+                                           bytes(plan.match_members) + bytes(plan.frames)) /
+                                          tasks;
+  state.counters["engine_bytes_per_task"] = sizeof(Span) + 12 + bytes(plan.dependencies) / tasks;
+}
+
+double hold_seconds(std::size_t size, std::size_t events) {
+  Heap queue;
+  std::uint64_t random = 1;
+  const auto delay = [&] {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<Picoseconds>(random >> 40);
+  };
+  for (std::size_t i = 0; i < size; ++i) queue.push({delay(), static_cast<std::uint32_t>(i)});
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < events; ++i) {
+    const TimedId first = queue.top();
+    benchmark::DoNotOptimize(queue.replace_top({first.time + delay(), first.id}));
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void run_engine(benchmark::State& state, const Case& c) {
+  double engine = 0, hold = 0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
+    engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    state.PauseTiming();
+    hold += hold_seconds(2 * c.plan.slots.size(), c.plan.task_count());  // compute and one transfer of every slot
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(c.plan.task_count()));
+  state.counters["tasks"] = c.plan.task_count();
+  state.counters["of_hold"] = hold / engine;
+  count_bytes(state, c.plan);
+}
+
+void engine_million(benchmark::State& state) {
+  run_engine(state, Case(example("gpt-64-gpus", {"strategy.global_batch=128"}), true));
+}
+BENCHMARK(engine_million)->Unit(benchmark::kMillisecond);
+
+void engine_64_unfolded(benchmark::State& state) { run_engine(state, Case(example("gpt-64-gpus"), true)); }
+BENCHMARK(engine_64_unfolded)->Unit(benchmark::kMillisecond);
+
+void engine_64_folded(benchmark::State& state) { run_engine(state, Case(example("gpt-64-gpus"), false)); }
+BENCHMARK(engine_64_folded)->Unit(benchmark::kMillisecond);
+
+const char* const kExamples[] = {"gpt-64-gpus", "gpt3-175b-512", "gpt3-175b-4096", "llama-3.1-405b"};
+
+void command(benchmark::State& state) {
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(to_json(predict(example(kExamples[state.range(0)])).report));
+}
+BENCHMARK(command)->DenseRange(0, 3)->Unit(benchmark::kMillisecond);
+
+// Where a command's time goes.
+void part_make_plan(benchmark::State& state) {
+  const Spec spec = example(kExamples[state.range(0)]);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(make_plan(spec));
+}
+BENCHMARK(part_make_plan)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+void part_price(benchmark::State& state) {
+  const Case c(example(kExamples[state.range(0)]), false);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(price(c.plan, c.spec, c.profile));
+}
+BENCHMARK(part_price)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+void part_simulate(benchmark::State& state) {
+  const Case c(example(kExamples[state.range(0)]), false);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(c.plan.task_count()));
+}
+BENCHMARK(part_simulate)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+void part_attribute(benchmark::State& state) {
+  const Case c(example(kExamples[state.range(0)]), false);
+  const Trace trace = simulate(c.plan, c.prices.timing);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(attribute(c.plan, trace));
+}
+BENCHMARK(part_attribute)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+void part_memory(benchmark::State& state) {
+  const Case c(example(kExamples[state.range(0)]), false);
+  const Trace trace = simulate(c.plan, c.prices.timing);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(replay_memory(c.plan, trace, {.capacity = c.spec.cluster.gpu.memory_bytes}));
+}
+BENCHMARK(part_memory)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+void part_plan_hash(benchmark::State& state) {
+  const Case c(example(kExamples[state.range(0)]), false);
+  state.SetLabel(kExamples[state.range(0)]);
+  for (auto _ : state) benchmark::DoNotOptimize(plan_hash(c.plan));
+}
+BENCHMARK(part_plan_hash)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/commands.h"
+#include "sim/critical_path.h"
+#include "sim/formulas.h"
+#include "sim/predict.h"
+#include "sim/report_text.h"
+#include "sim/table.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kIndent = "  ";
+constexpr std::size_t kCriticalRows = 10;
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+std::string origins(const Spec& spec) {
+  Table t;
+  t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
+  for (const Origin& o : spec.origins) t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from});
+  return print(t, kIndent);
+}
+
+// The formula with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
+std::string with_numbers(const StateFormula& f, double elements) {
+  const auto part = [&](Bytes each, bool sharded) {
+    return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
+  };
+  return fmt::format("{} + {} + {}", part(f.parameters, f.shards_parameters), part(f.gradients, f.shards_gradients),
+                     part(f.optimizer, f.shards_optimizer));
+}
+
+std::string states(const Spec& spec, const Prediction& p, const Style& style) {
+  const StateFormula f = state_formula(spec, p.plan);
+  const double largest = as_double(p.report.memory.peak);
+  const Scale scale = memory_scale(largest);
+  const std::string unit(scale.unit);
+  std::string text = heading(fmt::format("Model states per rank: {} bytes", text_of(f)), style);
+  text +=
+      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndent,
+                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
+  Table t;
+  t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
+               {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
+               {"activations", unit},           {"peak", unit}};
+  for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+    const double elements = as_double(elements_of(p.plan, s));
+    const SlotMemory& m = p.report.memory.ranks[s].memory;
+    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements),
+                      with_numbers(f, elements), number(f.bytes(elements), scale),
+                      number(as_double(states_in_plan(p.plan, s)), scale),
+                      number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
+                      number(as_double(m.peak), scale)});
+  }
+  return text + print(t, kIndent);
+}
+
+std::string volume_text(const Spec& spec, const Prediction& p, const Style& style) {
+  const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+  if (list.empty()) return "";
+  Table t;
+  t.columns = {{"group", "", Align::left},
+               {"formula", "", Align::left},
+               {"with", "", Align::left},
+               {"formula", "GB"},
+               {"simulated", "GB"}};
+  for (const Volume& v : list) {
+    t.rows.push_back(
+        {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
+  }
+  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndent);
+}
+
+std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
+  const Strategy& s = spec.strategy;
+  if (s.pipeline == 1) return "";
+  std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndent);
+  if (const std::optional<Bubble> b = bubble_formula(s)) {
+    text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
+                        s.pipeline, s.micro_batches(), s.virtual_stages);
+  }
+  return text + fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
+}
+
+// The kinds of op that the step's length hangs on, by their time on the critical path.
+std::string critical_text(const Prediction& p, const Style& style) {
+  std::map<std::string, Picoseconds> by_name;
+  Picoseconds busy = 0, before = 0, late = 0;
+  for (const TaskId t : critical_path(p.plan, p.trace)) {
+    const Span& span = p.trace.spans[t];
+    late += std::max<Picoseconds>(span.entered - before, 0);
+    const Picoseconds time = span.ended - std::max(span.entered, before);
+    by_name[p.plan.op_of(t).name] += time;
+    busy += time;
+    before = span.ended;
+  }
+  std::vector<std::pair<Picoseconds, std::string>> rows;
+  for (const auto& [name, time] : by_name) rows.emplace_back(time, name);
+  if (late > 0) rows.emplace_back(late, "waiting for the host to launch");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const Scale scale = time_scale(seconds(busy + late));
+  Table t;
+  t.columns = {{"on the critical path", "", Align::left}, {"time", std::string(scale.unit)}, {"share", "%"}};
+  for (std::size_t i = 0; i < std::min(rows.size(), kCriticalRows); ++i) {
+    const double share = as_double(rows[i].first) / as_double(busy + late);
+    t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
+  }
+  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndent);
+}
+
+std::string parameters_text(const Spec& spec) {
+  const Model& m = spec.model;
+  const auto count = [](const std::vector<Parameter>& list) {
+    std::int64_t sum = 0;
+    for (const Parameter& p : list) sum += elements(p);
+    return as_double(sum);
+  };
+  double layers = 0;
+  for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
+  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndent,
+                     grouped(as_double(parameter_count(m))), m.layers, count_text(layers),
+                     count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))));
+}
+
+}  // namespace
+
+Outcome explain_command(const ExplainOptions& options, const Common& common) {
+  const Spec spec = load_spec(options.spec, options.overrides);
+  const Prediction p = predict(spec, false, options.profile);
+  const Style& style = common.style;
+  std::string text = title(spec, style) + parameters_text(spec);
+  text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
+  text += states(spec, p, style) + volume_text(spec, p, style) + bubble_text(spec, p.report, style);
+  text += critical_text(p, style);
+  text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndent,
+                      time_text(p.report.step_time_s), p.report.limit);
+  return {text};
+}
+
+}  // namespace orrery

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/text.h"
+
+namespace orrery {
+
+// What a command prints on stdout, all at once when it has succeeded, and the exit status. Commands write nothing to
+// the terminal themselves; those with much to do tell `Progress` one line at a time. They throw Error for bad input.
+struct Outcome {
+  std::string text;
+  int status = 0;
+};
+using Progress = std::function<void(std::string_view)>;
+
+// What the commands share. threads: of workers; results do not depend on it.
+struct Common {
+  Style style;
+  unsigned threads = 1;
+  bool json = false;
+  Progress progress;
+};
+
+inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit
+
+struct SimulateOptions {
+  std::string spec;
+  std::vector<std::string> overrides;  // "strategy.tensor=4"
+  std::string profile;                 // a measured profile's path, "" = the built-in one
+  std::string trace;                   // a Chrome trace to write, "" = none
+  bool unfold = false;
+  bool timeline = false;  // a picture of the step in letters after the tables
+  bool require_fit = false;
+};
+Outcome simulate_command(const SimulateOptions& options, const Common& common);
+
+// Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
+// {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
+// possible: then its Error is thrown.
+struct CompareOptions {
+  std::vector<std::string> specs;
+  std::vector<std::string> overrides, vary;
+  std::string profile;
+};
+Outcome compare_command(const CompareOptions& options, const Common& common);
+
+struct ExplainOptions {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string profile;
+};
+Outcome explain_command(const ExplainOptions& options, const Common& common);
+
+// what: models, clusters, gpus, schedules, shardings or software. Throws Error naming them for anything else.
+Outcome list_command(std::string_view what, const Common& common);
+std::vector<std::string_view> list_names();
+
+}  // namespace orrery

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/spec.h"
+#include "sim/report.h"
+
+namespace orrery {
+
+// Textbook formulas with a spec's numbers in them, to hold against the plan and its simulation. They describe; nothing
+// else is computed from them.
+
+// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): what a rank holds whole, and of what
+// it holds 1/shards.
+struct StateFormula {
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter
+  bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
+  std::int64_t shards = 1;
+
+  double bytes(double elements) const;
+};
+StateFormula state_formula(const Spec& spec, const Plan& plan);
+std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
+std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
+
+// Weights that the ranks of a slot hold before sharding.
+std::int64_t elements_of(const Plan& plan, std::size_t slot);
+Bytes states_in_plan(const Plan& plan, std::size_t slot);  // what the plan's flat buffers take
+
+// Bytes that leave one GPU per step, averaged over ranks.
+struct Volume {
+  std::string what;      // "data", "tensor", "pipeline"
+  std::string formula;   // "(Ψ·4 + Ψ·2)·(N-1)/N"
+  std::string numbers;   // "Ψ = 1.09e9, N = 8"
+  double bytes = 0;      // by the formula
+  double simulated = 0;  // in the report
+};
+std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
+
+// Idle share of a pipeline of equal stages without transfers, launches and optimizer.
+struct Bubble {
+  std::string formula;  // "(p-1)/(m+p-1)"
+  double share = 0;
+};
+std::optional<Bubble> bubble_formula(const Strategy& strategy);  // nothing for schedules without a closed form here
+
+}  // namespace orrery

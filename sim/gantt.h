@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "models/plan.h"
+#include "models/trace.h"
+
+namespace orrery {
+
+// A step as text, one line per rank slot (at most `lines` of them) and `columns` cells of equal time; a cell shows what
+// its compute lane did for most of it:
+//
+//   stage 0  FFFFFF..BBBBFFBBBB..U
+//   stage 1  ..FFFFBBBBFFBBBB....U
+//
+// F forward, B backward, R forward run again, U norm and update, . idle.
+std::string gantt(const Plan& plan, const Trace& trace, int columns = 100, int lines = 32);
+
+}  // namespace orrery

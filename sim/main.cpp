@@ -1,0 +1,200 @@
+// orrery: reads the command line, runs one command, prints what it returns.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/error.h"
+#include "models/names.h"
+#include "models/version.h"
+#include "sim/commands.h"
+
+namespace {
+
+using orrery::Error;
+
+constexpr int kBadUsage = 2;
+constexpr int kFailure = 1;
+
+struct Options {
+  orrery::SimulateOptions simulate;
+  orrery::CompareOptions compare;
+  orrery::ExplainOptions explain;
+  std::string list;
+  bool json = false, quiet = false;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+};
+
+// A list option that takes one value each time it is given.
+void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
+  app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
+}
+
+void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string& profile) {
+  add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
+  app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
+      ->type_name("FILE");
+}
+
+void add_simulate(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("simulate", "predict one training step: time, memory, communication");
+  c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  add_shared(c, o.simulate.overrides, o.simulate.profile);
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
+  c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
+      ->type_name("FILE");
+  c.add_flag("--timeline", o.simulate.timeline, "draw the step in letters, a line per class of ranks");
+  c.add_flag("--unfold", o.simulate.unfold, "simulate every rank instead of one of each class");
+  c.add_flag("--require-fit", o.simulate.require_fit, "exit 3 if the step does not fit in memory");
+  c.footer("example: orrery simulate examples/llama-3.1-70b.yaml --set strategy.sharding=zero1");
+}
+
+void add_compare(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("compare", "strategies side by side");
+  c.add_option("SPEC", o.compare.specs, "one or more specs")->required()->type_name("");
+  add_repeated(c, "--vary", o.compare.vary,
+               "try these values of a key, e.g. --vary strategy.tensor=1,2,4; repeated: every combination");
+  add_shared(c, o.compare.overrides, o.compare.profile);
+  c.add_flag("--json", o.json, "print a list of {name, report or error}");
+  c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
+}
+
+void add_explain(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("explain", "every value and its origin, and the formulas behind the prediction");
+  c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  add_shared(c, o.explain.overrides, o.explain.profile);
+  c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
+}
+
+void add_list(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("list", "what is built in");
+  c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
+  c.add_flag("--json", o.json, "print a list of objects");
+}
+
+void set_up(CLI::App& app, Options& o) {
+  app.set_version_flag("--version", fmt::format("orrery {}", orrery::kVersion));
+  app.add_flag("--quiet", o.quiet, "no progress on stderr");
+  app.add_option("--threads", o.threads, "workers; results do not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.allow_extras();  // refused by check_extras(), in words of our own
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  add_simulate(app, o);
+  add_compare(app, o);
+  add_explain(app, o);
+  add_list(app, o);
+  app.footer(
+      "examples:\n"
+      "  orrery simulate examples/gpt-64-gpus.yaml\n"
+      "  orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3\n"
+      "  orrery explain examples/llama-3.1-8b-fsdp.yaml --set strategy.micro_batch=2\n"
+      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit)");
+}
+
+// Throws Error for words that no command takes.
+void check_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen[0];
+  std::vector<std::string> names;
+  const bool option = !extras.empty() && extras[0].starts_with("-");
+  if (option) {
+    for (const CLI::App* level : {&at, &app}) {
+      for (const CLI::Option* o : level->get_options([](const CLI::Option* x) { return !x->get_positional(); })) {
+        if (std::find(names.begin(), names.end(), o->get_name()) == names.end()) names.push_back(o->get_name());
+      }
+    }
+  } else {
+    for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(c->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (option) throw Error(orrery::unknown_name("option", extras[0], known));
+  if (!extras.empty() && chosen.empty()) throw Error(orrery::unknown_name("command", extras[0], known));
+  if (!extras.empty()) throw Error(fmt::format("{}: takes no further argument '{}'", at.get_name(), extras[0]));
+  if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
+}
+
+bool is_terminal(int descriptor) {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(descriptor) != 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+}
+
+orrery::Common common_of(const Options& o) {
+  orrery::Common common;
+  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: set and not empty
+  common.style.bars = is_terminal(STDOUT_FILENO);
+  common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
+  common.threads = o.threads;
+  common.json = o.json;
+  const bool shown = !o.quiet && is_terminal(STDERR_FILENO);
+  common.progress = [shown](std::string_view line) {
+    if (shown) std::fputs(fmt::format("\r\x1b[K{}", line).c_str(), stderr);
+  };
+  return common;
+}
+
+orrery::Outcome run(const CLI::App& app, const Options& o) {
+  const orrery::Common common = common_of(o);
+  const std::string name = app.get_subcommands().at(0)->get_name();
+  if (name == "simulate") return orrery::simulate_command(o.simulate, common);
+  if (name == "compare") return orrery::compare_command(o.compare, common);
+  if (name == "explain") return orrery::explain_command(o.explain, common);
+  return orrery::list_command(o.list, common);
+}
+
+void write_out(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) throw Error(fmt::format("stdout: cannot write: {}", std::strerror(errno)), kFailure);
+}
+
+int fail(std::string_view what, int status) {
+  std::fputs(fmt::format("orrery: {}\n", orrery::printable(std::string(what))).c_str(), stderr);
+  return status;
+}
+
+int run_command_line(int argc, char** argv) {
+  Options options;
+  CLI::App app("A clockwork model of a training cluster.", "orrery");
+  set_up(app, options);
+  try {
+    app.parse(argc, argv);
+    check_extras(app);
+    const orrery::Outcome outcome = run(app, options);
+    common_of(options).progress("");
+    write_out(outcome.text);
+    return outcome.status;
+  } catch (const CLI::CallForHelp&) {
+    write_out(app.help());
+  } catch (const CLI::CallForVersion& version) {
+    write_out(std::string(version.what()) + '\n');
+  } catch (const CLI::ParseError& error) {
+    return fail(error.what(), kBadUsage);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_command_line(argc, argv);
+  } catch (const Error& error) {
+    return fail(error.what(), error.exit_code);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", kFailure);
+  } catch (const std::exception& error) {
+    return fail(error.what(), kFailure);
+  }
+}

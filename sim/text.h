@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace orrery {
+
+// A unit in which the figures of one column or line are printed, and how many decimals they get.
+struct Scale {
+  std::string_view unit;
+  double size = 1;  // one unit, in the base unit (seconds, bytes, ...)
+  int decimals = 2;
+};
+
+// Fitting the largest figure of a column: three to four digits of it are printed.
+Scale time_scale(double largest_s);  // s, ms, us
+Scale memory_scale(double largest);  // bytes as GiB, MiB: what memory is counted in
+Scale volume_scale(double largest);  // bytes as GB, MB, KB: what links are counted in
+Scale count_scale(double largest);   // B, M, K
+
+std::string number(double value, const Scale& scale);     // "9.83"
+std::string with_unit(double value, const Scale& scale);  // "9.83 s"
+
+std::string time_text(double seconds);   // "9.83 s"
+std::string memory_text(double bytes);   // "61.2 GiB"
+std::string volume_text(double bytes);   // "1.25 GB"
+std::string count_text(double count);    // "70.6 B"
+std::string percent_text(double share);  // "38.2 %"
+std::string grouped(double value);       // "106,700", rounded
+
+// How a terminal shows it. Plain text in a pipe: no colour, no bars.
+struct Style {
+  bool bars = false;
+  bool colour = false;
+};
+
+std::string heading(std::string_view text, const Style& style);  // bold
+std::string warning(std::string_view text, const Style& style);  // red
+
+}  // namespace orrery

@@ -1,0 +1,96 @@
+#include "models/profile.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/data.h"
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+// The message of the error that a profile's text gives, "" if none.
+std::string error_of(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "profile_test.json";
+  std::ofstream(path) << text;
+  std::string message;
+  try {
+    load_profile(path);
+  } catch (const Error& e) {
+    message = e.what();
+  }
+  std::remove(path.c_str());
+  return message;
+}
+
+nlohmann::json hopper() { return nlohmann::json::parse(data_file("profiles/hopper.json")); }
+
+TEST(Profile, EveryBuiltInOneIsWholeAndNamesItsSources) {
+  for (const std::string_view name : data_names("profiles")) {
+    const std::string text(data_file("profiles/" + std::string(name) + ".json"));
+    EXPECT_EQ(error_of(text), "") << name;
+    const nlohmann::json root = nlohmann::json::parse(text);
+    EXPECT_TRUE(root.at("gemm").contains("tiles_source")) << name;
+    for (const nlohmann::json& kernel : root.at("attention").at("kernels"))
+      EXPECT_FALSE(kernel.at("source").get<std::string>().empty()) << name;
+    for (const char* key : {"kernel_gap_us", "vector_fraction", "contention"})
+      EXPECT_TRUE(root.at(key).contains("source")) << name << " " << key;
+  }
+}
+
+// Taking any number away, or making it a word, names the file and the key in one line.
+TEST(Profile, MissingNumbersAreNamed) {
+  const std::pair<const char*, const char*> keys[] = {{"/gemm/prologue_us", "gemm.prologue_us"},
+                                                      {"/gemm/smoothing", "gemm.smoothing"},
+                                                      {"/memory/fraction", "memory.fraction"},
+                                                      {"/memory/start_us", "memory.start_us"},
+                                                      {"/kernel_gap_us", "kernel_gap_us"},
+                                                      {"/contention", "contention"},
+                                                      {"/gemm", "gemm"},
+                                                      {"/memory", "memory"},
+                                                      {"/attention", "attention"},
+                                                      {"/attention/kernels", "attention.kernels"},
+                                                      {"/attention/kernels/0/heads", "heads"},
+                                                      {"/attention/kernels/0/start_us", "start_us"},
+                                                      {"/gemm/tiles", "gemm.tiles"},
+                                                      {"/gemm/tiles/0/rows", "rows"},
+                                                      {"/attention/kernels/0/heads/0/head_dim", "head_dim"}};
+  for (const auto& [pointer, name] : keys) {
+    nlohmann::json root = hopper();
+    const nlohmann::json::json_pointer at(pointer);
+    root.at(at.parent_pointer()).erase(at.back());
+    const std::string message = error_of(root.dump());
+    EXPECT_NE(message.find("profile_test.json: "), std::string::npos) << pointer;
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    root = hopper();
+    root[at] = "a word";
+    EXPECT_NE(error_of(root.dump()), "") << pointer;
+  }
+}
+
+TEST(Profile, WhatIsNoJsonObjectIsRefused) {
+  for (const char* text : {"", "{", "[1]", "3", "not json", "{\"gemm\": 3}"}) {
+    const std::string message = error_of(text);
+    EXPECT_NE(message.find("profile_test.json: "), std::string::npos) << text;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << text;
+  }
+  EXPECT_THROW(load_profile("no/such/file.json"), Error);
+}
+
+TEST(Profile, HashTellsFilesApart) {
+  const std::string path = ::testing::TempDir() + "profile_hash_test.json";
+  std::ofstream(path) << hopper().dump();
+  const std::string first = load_profile(path).hash;
+  nlohmann::json other = hopper();
+  other["memory"]["fraction"]["value"] = 0.5;
+  std::ofstream(path) << other.dump();
+  EXPECT_NE(load_profile(path).hash, first);
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,3 @@
+$ orrery compare small.yaml --vary strategy.sharding
+exit 2
+stderr --vary.*strategy\.sharding

@@ -1,0 +1,3 @@
+$ orrery explain
+exit 2
+stderr SPEC

@@ -1,0 +1,3 @@
+# The message stays one line.
+$ orrery simulate $'no\nsuch.yaml'
+exit 2

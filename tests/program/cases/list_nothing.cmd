@@ -1,0 +1,2 @@
+$ orrery list
+exit 2

@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml --threads 0
+exit 2
+stderr threads

@@ -1,0 +1,3 @@
+$ orrery simulate small.yaml other.yaml
+exit 2
+stderr other\.yaml

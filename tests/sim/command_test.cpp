@@ -1,0 +1,89 @@
+// The commands as functions; their behaviour as programs is tested in tests/program.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/schedules.h"
+#include "sim/commands.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+const std::string kSpec = ORRERY_SOURCE_DIR "/tests/program/specs/small.yaml";
+
+Common json_common(unsigned threads = 1) {
+  return {.threads = threads, .json = true, .progress = [](std::string_view) {}};
+}
+
+json without_wall_time(json list) {
+  for (json& row : list) {
+    if (row.contains("report")) row["report"]["simulation"].erase("wall_s");
+  }
+  return list;
+}
+
+TEST(CommandCompare, DoesNotDependOnTheNumberOfThreads) {
+  const CompareOptions options{.specs = {kSpec},
+                               .vary = {"strategy.micro_batch=1,2,4", "strategy.sharding=none,zero1"}};
+  const json one = without_wall_time(json::parse(compare_command(options, json_common(1)).text));
+  EXPECT_EQ(one.size(), 6U);
+  EXPECT_EQ(one[1]["name"], "small micro_batch=1 sharding=zero1");
+  for (const unsigned threads : {2U, 7U}) {
+    EXPECT_EQ(one, without_wall_time(json::parse(compare_command(options, json_common(threads)).text)));
+  }
+}
+
+TEST(CommandCompare, ListValuesStayWhole) {
+  const CompareOptions options{.specs = {kSpec}, .vary = {"strategy.recompute=none,[mlp, norm],full"}};
+  const json list = json::parse(compare_command(options, json_common()).text);
+  ASSERT_EQ(list.size(), 3U);
+  EXPECT_EQ(list[1]["name"], "small recompute=[mlp, norm]");
+}
+
+TEST(CommandCompare, ImpossibleRowsSayWhy) {
+  const CompareOptions options{.specs = {kSpec}, .vary = {"strategy.data=2,3"}};
+  const json list = json::parse(compare_command(options, json_common()).text);
+  EXPECT_TRUE(list[0].contains("report"));
+  EXPECT_NE(list[1]["error"].get<std::string>().find("gpus"), std::string::npos);
+  const std::string table = compare_command(options, {.progress = [](std::string_view) {}}).text;
+  EXPECT_NE(table.find(list[1]["error"].get<std::string>()), std::string::npos);
+}
+
+TEST(CommandCompare, ThrowsWhenNothingIsPossible) {
+  EXPECT_THROW(compare_command({.specs = {kSpec}, .vary = {"strategy.sharing=none,zero1"}}, json_common()), Error);
+  EXPECT_THROW(compare_command({.specs = {kSpec}, .overrides = {"strategy.data=3"}}, json_common()), Error);
+  EXPECT_THROW(compare_command({.specs = {kSpec}, .vary = {"strategy.data"}}, json_common()), Error);
+}
+
+TEST(CommandSimulate, StatusTellsWhatDoesNotFitOnlyOnRequest) {
+  SimulateOptions options{.spec = kSpec, .overrides = {"model=gpt3-175b"}};
+  EXPECT_EQ(simulate_command(options, json_common()).status, 0);
+  options.require_fit = true;
+  EXPECT_EQ(simulate_command(options, json_common()).status, kDoesNotFit);
+  options.overrides.clear();
+  EXPECT_EQ(simulate_command(options, json_common()).status, 0);
+}
+
+TEST(CommandExplain, NamesEveryOriginAndEveryGroup) {
+  const std::string text = explain_command({.spec = kSpec}, json_common()).text;
+  for (const char* part :
+       {"strategy.tensor", "small.yaml:8", "18Ψ", "stage 1", "(p-1)/(m+p-1)", "tensor", "data", "pipeline"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(CommandList, EveryListHasRowsInBothForms) {
+  for (const std::string_view name : list_names()) {
+    const json list = json::parse(list_command(name, json_common()).text);
+    EXPECT_FALSE(list.empty()) << name;
+    for (const json& row : list) EXPECT_GE(row.size(), 2U) << name;
+    EXPECT_GT(list_command(name, {}).text.size(), 100U);
+  }
+  EXPECT_EQ(json::parse(list_command("schedules", json_common()).text).size(), schedule_rows().size());
+  EXPECT_THROW(list_command("planets", {}), Error);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,99 @@
+#include "sim/formulas.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "models/sharding.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+Spec spec_of(const std::vector<std::string>& overrides) {
+  return parse_spec("{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, strategy: {global_batch: 16}}",
+                    "spec.yaml", overrides);
+}
+
+// Techniques of section "Data parallelism" of Rajbhandari et al. and Zhao et al.: the formula is what the plan does.
+TEST(Formulas, StatesAreWhatThePlanHolds) {
+  for (const ShardingRow& row : sharding_rows()) {
+    for (const char* layout : {"strategy.tensor=1", "strategy.tensor=2", "strategy.pipeline=2"}) {
+      const Spec spec = spec_of({fmt::format("strategy.sharding={}", row.name), layout,
+                                 row.hybrid ? "strategy.shard_group=2" : "strategy.shard_group=null"});
+      const Prediction p = predict(spec);
+      const StateFormula f = state_formula(spec, p.plan);
+      for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+        const auto formula = f.bytes(static_cast<double>(elements_of(p.plan, s)));
+        // Shards are rounded up to whole elements.
+        EXPECT_NEAR(formula, static_cast<double>(states_in_plan(p.plan, s)), 100) << row.name << ' ' << layout;
+      }
+    }
+  }
+}
+
+TEST(Formulas, DataVolumeIsWhatIsSent) {
+  for (const ShardingRow& row : sharding_rows()) {
+    for (const char* gradients : {"strategy.gradient_precision=fp32", "strategy.gradient_precision=bf16"}) {
+      const Spec spec =
+          spec_of({fmt::format("strategy.sharding={}", row.name), gradients, "strategy.global_batch=32",
+                   "model.tied_embeddings=false", row.hybrid ? "strategy.shard_group=4" : "strategy.shard_group=null"});
+      const Prediction p = predict(spec);
+      const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+      ASSERT_EQ(list.size(), 1U);
+      // A unit that is still gathered when it is needed again is not gathered twice.
+      EXPECT_NEAR(list[0].simulated / list[0].bytes, 1, row.shards_parameters ? 0.1 : 1e-4)
+          << row.name << ' ' << gradients << ' ' << list[0].formula;
+    }
+  }
+}
+
+TEST(Formulas, LayersAndBoundariesSendWhatIsSaid) {
+  for (const char* sequence : {"strategy.sequence_parallel=true", "strategy.sequence_parallel=false"}) {
+    for (const char* recompute : {"strategy.recompute=none", "strategy.recompute=full"}) {
+      const Spec spec = spec_of({"strategy.tensor=2", "strategy.pipeline=2", sequence, recompute});
+      const Prediction p = predict(spec);
+      const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+      ASSERT_EQ(list.size(), 3U);
+      // Embedding, head and norm gradients come on top of the layers' own.
+      EXPECT_GE(list[1].simulated / list[1].bytes, 1 - 1e-9) << sequence << ' ' << recompute;
+      EXPECT_LE(list[1].simulated / list[1].bytes, 1.15) << sequence << ' ' << recompute;
+      EXPECT_NEAR(list[2].simulated / list[2].bytes, 1, 1e-9) << sequence << ' ' << recompute;
+    }
+  }
+}
+
+TEST(Formulas, ZeroPaperFigureOne) {
+  // 7.5e9 parameters, 64 ranks, K = 12, 16-bit gradients: 120, 31.4, 16.6, 1.9 GB.
+  StateFormula f{.parameters = 2, .gradients = 2, .optimizer = 12, .shards = 64};
+  EXPECT_EQ(text_of(f), "16Ψ");
+  EXPECT_NEAR(f.bytes(7.5e9), 120e9, 0.05e9);
+  f.shards_optimizer = true;
+  EXPECT_EQ(text_of(f), "4Ψ + 12Ψ/N");
+  EXPECT_NEAR(f.bytes(7.5e9), 31.4e9, 0.05e9);
+  f.shards_gradients = true;
+  EXPECT_EQ(text_of(f), "2Ψ + 14Ψ/N");
+  EXPECT_NEAR(f.bytes(7.5e9), 16.6e9, 0.05e9);
+  f.shards_parameters = true;
+  EXPECT_EQ(text_of(f), "16Ψ/N");
+  EXPECT_NEAR(f.bytes(7.5e9), 1.9e9, 0.05e9);
+}
+
+TEST(Formulas, BubblesAreTheClosedForms) {
+  Strategy s;
+  s.pipeline = 4;
+  s.global_batch = 12;
+  for (const auto& [schedule, share] : {std::pair{"gpipe", 3.0 / 15}, {"1f1b", 3.0 / 15}, {"naive", 3.0 / 4}}) {
+    s.schedule = schedule;
+    ASSERT_TRUE(bubble_formula(s));
+    EXPECT_DOUBLE_EQ(bubble_formula(s)->share, share) << schedule;
+  }
+  s.schedule = "interleaved";
+  s.virtual_stages = 2;
+  EXPECT_DOUBLE_EQ(bubble_formula(s)->share, 3.0 / 27);
+  s.schedule = "file";
+  EXPECT_FALSE(bubble_formula(s));
+}
+
+}  // namespace
+}  // namespace orrery

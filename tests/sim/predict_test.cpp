@@ -1,0 +1,171 @@
+#include "sim/predict.h"
+
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "models/spec.h"
+
+namespace orrery {
+namespace {
+
+// A small GPT under a strategy: "tensor: 2, pipeline: 2, ...".
+Spec spec_of(const std::string& strategy, const std::string& software = "megatron-core",
+             const std::string& cluster = "{node: dgx-h100, nodes: 2}") {
+  return parse_spec(
+      "model: {name: small, layers: 8, hidden: 1024, heads: 16, kv_heads: 8, feed_forward: 4096, vocab: 32000}\n"
+      "sequence: 1024\ncluster: " +
+          cluster + "\nsoftware: " + software + "\nstrategy: {" + strategy + "}\n",
+      "case");
+}
+
+// Mixed strategies on 4 to 16 GPUs, with the stacks whose habits differ most.
+const std::pair<const char*, const char*> kStrategies[] = {
+    {"data: 4, sharding: none, global_batch: 8", "pytorch-fsdp"},
+    {"data: 4, sharding: zero1, global_batch: 8", "megatron-core"},
+    {"data: 4, sharding: zero2, global_batch: 8", "megatron-core"},
+    {"data: 4, sharding: zero2, global_batch: 4", "deepspeed-megatron-2021"},
+    {"data: 4, sharding: zero3, global_batch: 8", "pytorch-fsdp"},
+    {"data: 8, sharding: fsdp, global_batch: 8", "pytorch-fsdp"},
+    {"data: 16, sharding: fsdp, global_batch: 16", "torchtitan"},
+    {"data: 8, sharding: fsdp-grad-op, global_batch: 16", "pytorch-fsdp"},
+    {"data: 16, sharding: hsdp, shard_group: 8, global_batch: 16", "pytorch-fsdp"},
+    {"data: 8, sharding: hsdp, shard_group: 4, global_batch: 32", "pytorch-fsdp"},
+    {"tensor: 4, data: 1, global_batch: 4", "megatron-core"},
+    {"tensor: 8, data: 1, sequence_parallel: false, global_batch: 4", "megatron-core"},
+    {"tensor: 4, data: 2, sharding: zero1, global_batch: 8", "megatron-lm-2021"},
+    {"tensor: 2, data: 4, sharding: none, global_batch: 8", "megatron-lm-2022"},
+    {"tensor: 2, data: 4, sharding: zero3, global_batch: 8", "pytorch-fsdp"},
+    {"tensor: 4, data: 2, sharding: fsdp, global_batch: 4", "torchtitan"},
+    {"tensor: 2, data: 8, sharding: hsdp, shard_group: 4, global_batch: 8", "torchtitan"},
+    {"pipeline: 4, data: 1, global_batch: 8", "megatron-core"},
+    {"pipeline: 4, data: 2, schedule: gpipe, global_batch: 8", "nanotron"},
+    {"pipeline: 2, data: 4, schedule: naive, sharding: none, global_batch: 8", "orrery"},
+    {"pipeline: 4, virtual_stages: 2, data: 1, global_batch: 8", "megatron-core"},
+    {"pipeline: 2, virtual_stages: 4, data: 4, sharding: zero1, global_batch: 16", "megatron-core"},
+    {"pipeline: 4, data: 4, sharding: zero2, global_batch: 16", "meta-llama3"},
+    {"pipeline: 2, data: 4, sharding: zero3, global_batch: 16", "pytorch-fsdp"},
+    {"pipeline: 2, data: 4, sharding: fsdp, global_batch: 8", "torchtitan"},
+    {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
+    {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
+    {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},
+    {"tensor: 2, pipeline: 2, data: 2, rank_order: tp-cp-pp-dp, sharding: zero2, global_batch: 8", "meta-llama3"},
+    {"tensor: 8, pipeline: 2, data: 1, virtual_stages: 2, global_batch: 8", "megatron-core"},
+    {"tensor: 4, pipeline: 4, data: 1, recompute: full, global_batch: 8", "megatron-lm-2021"},
+    {"tensor: 2, data: 2, recompute: selective, attention: unfused, global_batch: 4", "megatron-lm-2022"},
+    {"data: 4, sharding: fsdp, recompute: full, global_batch: 8", "pytorch-fsdp"},
+    {"pipeline: 4, data: 1, recompute: full, recompute_layers: 1, global_batch: 8", "megatron-core"},
+    {"tensor: 2, data: 4, sharding: zero1, global_batch: 8", "{profile: megatron-core, cuda_graphs: true}"},
+    {"tensor: 2, data: 4, sharding: zero1, global_batch: 8, overlap: {gradient_reduce: false, parameter_gather: false}",
+     "megatron-core"},
+};
+
+// Without what must differ: how many ranks and tasks were simulated, and the names of the classes.
+std::string comparable(Report r, const Report& folded) {
+  r.simulation = folded.simulation;
+  r.memory.ranks.clear();
+  return to_json(r);
+}
+
+TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
+  for (const auto& [strategy, software] : kStrategies) {
+    const Spec spec = spec_of(strategy, software);
+    const Prediction folded = predict(spec), all = predict(spec, true);
+    ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
+    ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.gpus)) << strategy;
+    std::map<std::int64_t, const RankSlot*> class_of;
+    for (const RankSlot& s : folded.plan.slots) class_of[s.stage] = &s;
+    for (const RankSlot& rank : all.plan.slots) {
+      const RankSlot& like = *class_of.at(rank.stage);
+      ASSERT_EQ(rank.end - rank.begin, like.end - like.begin);
+      for (TaskId t = 0; t < rank.end - rank.begin; ++t) {
+        const Span &a = all.trace.spans[rank.begin + t], &b = folded.trace.spans[like.begin + t];
+        ASSERT_TRUE(a.issued == b.issued && a.entered == b.entered && a.matched == b.matched && a.ended == b.ended)
+            << strategy << ": " << rank.name << ", " << all.plan.op_of(rank.begin + t).name;
+      }
+    }
+    EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+  }
+}
+
+// Four ranks on every NIC: their sends and reductions share it.
+TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
+  const char* cluster = "{gpu: h100-sxm, gpus_per_node: 8, nodes: 2, nics: 2, nic_Gbps: 200, fabric: infiniband}";
+  for (const char* strategy :
+       {"data: 16, sharding: none, global_batch: 16", "data: 16, sharding: fsdp, global_batch: 16",
+        "tensor: 8, pipeline: 2, data: 1, global_batch: 8", "tensor: 4, data: 4, sharding: zero1, global_batch: 8",
+        "pipeline: 2, data: 8, sharding: zero1, global_batch: 16",
+        "tensor: 2, pipeline: 2, data: 4, sharding: zero1, global_batch: 16"}) {
+    const Spec spec = spec_of(strategy, "megatron-core", cluster);
+    const Prediction folded = predict(spec), all = predict(spec, true);
+    EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
+    EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+  }
+}
+
+TEST(Predict, UnfoldedMemoryAgreesRankByRank) {
+  for (const char* strategy : {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8",
+                               "data: 4, sharding: fsdp, global_batch: 8"}) {
+    const Spec spec = spec_of(strategy);
+    const Prediction folded = predict(spec), all = predict(spec, true);
+    for (std::size_t r = 0; r < all.plan.slots.size(); ++r) {
+      const std::int64_t stage = all.plan.slots[r].stage;
+      const SlotMemory &a = all.report.memory.ranks[r].memory, &b = folded.report.memory.ranks[stage].memory;
+      EXPECT_EQ(a.peak, b.peak);
+      EXPECT_EQ(a.peak_reserved, b.peak_reserved);
+      EXPECT_EQ(a.at_peak, b.at_peak);
+      EXPECT_EQ(a.alive, b.alive);
+      EXPECT_EQ(all.report.memory.ranks[r].at, folded.report.memory.ranks[stage].at);
+    }
+  }
+}
+
+TEST(Predict, TimesSumUpAndFiguresFollowFromEachOther) {
+  for (const auto& [strategy, software] : kStrategies) {
+    const Spec spec = spec_of(strategy, software);
+    const Report r = predict(spec).report;
+    const double sum = std::accumulate(r.time_s.begin(), r.time_s.end(), 0.0);
+    EXPECT_NEAR(sum, r.step_time_s, 1e-6 * r.step_time_s) << strategy;
+    EXPECT_EQ(r.time_s[static_cast<std::size_t>(TimeKind::other)], 0) << strategy;
+    EXPECT_NEAR(r.tokens_per_s * r.step_time_s, static_cast<double>(spec.strategy.global_batch * spec.sequence), 1e-3);
+    EXPECT_GT(r.mfu, 0);
+    EXPECT_LT(r.mfu, 1);
+    EXPECT_GE(r.hfu, r.mfu);
+    EXPECT_EQ(r.hfu > r.mfu, r.time_s[static_cast<std::size_t>(TimeKind::recompute)] > 0) << strategy;
+    Bytes most = 0;
+    for (const RankMemory& rank : r.memory.ranks) {
+      most = std::max(most, rank.memory.peak);
+      const auto& at = rank.memory.at_peak;
+      EXPECT_EQ(std::accumulate(at.begin(), at.end(), Bytes{0}), rank.memory.peak) << strategy;
+      EXPECT_LE(rank.memory.peak, rank.memory.peak_reserved) << strategy;
+      EXPECT_LE(rank.memory.peak_reserved, rank.device_peak) << strategy;
+    }
+    EXPECT_EQ(most, r.memory.peak) << strategy;
+    EXPECT_LE(r.memory.first_step_peak, r.memory.peak) << strategy;
+  }
+}
+
+double part(const Report& r, TimeKind k) { return r.time_s[static_cast<std::size_t>(k)]; }
+
+TEST(Predict, EachKindComesFromWhatCausesIt) {
+  const auto report = [](const std::string& strategy, const std::string& software = "megatron-core") {
+    return predict(spec_of(strategy, software)).report;
+  };
+  EXPECT_GT(part(report("tensor: 8, data: 1, global_batch: 4"), TimeKind::exposed_tensor), 0);
+  EXPECT_GT(part(report("data: 8, sharding: none, global_batch: 8, overlap: {gradient_reduce: false}"),
+                 TimeKind::exposed_data),
+            part(report("data: 8, sharding: none, global_batch: 8"), TimeKind::exposed_data));
+  const Report pipeline = report("pipeline: 4, data: 1, global_batch: 8");
+  EXPECT_GT(part(pipeline, TimeKind::bubble), 0);
+  EXPECT_GT(part(pipeline, TimeKind::exposed_pipeline), 0);
+  EXPECT_GT(part(report("data: 1, recompute: full"), TimeKind::recompute), 0);
+  EXPECT_GT(part(report("data: 1"), TimeKind::optimizer), 0);
+  const char* slow = "{profile: megatron-core, launch_us: 400}";
+  const char* graphs = "{profile: megatron-core, launch_us: 400, cuda_graphs: true}";
+  EXPECT_GT(part(report("data: 1", slow), TimeKind::launch), 0);
+  EXPECT_EQ(part(report("data: 1", graphs), TimeKind::launch), 0);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,66 @@
+#include "sim/report_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "sim/predict.h"
+#include "sim/table.h"
+
+namespace orrery {
+namespace {
+
+Spec small_spec(const std::vector<std::string>& overrides = {}) {
+  return parse_spec(
+      "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 1}, "
+      "strategy: {tensor: 2, pipeline: 2, global_batch: 16}}",
+      "spec.yaml", overrides);
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(ReportText, SaysWhatAReaderAsksFirst) {
+  const Spec spec = small_spec();
+  const std::string text = report_text(spec, predict(spec).report, {});
+  for (const char* part :
+       {"gpt2: 124.4 M parameters on 8 x NVIDIA A100", "step time", "tokens/s", "MFU", "fits: ", "where the time goes",
+        "compute", "memory per rank", "stage 1", "peaks at", "communication", "all_gather", "limited by compute"}) {
+    EXPECT_TRUE(has(text, part)) << part;
+  }
+}
+
+TEST(ReportText, FitsATerminalOf120Columns) {
+  for (const char* model : {"model=gpt2", "model=gpt3-175b"}) {
+    const Spec spec = small_spec({model});
+    std::istringstream lines(report_text(spec, predict(spec).report, {.bars = true}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(width_of(line), 120U) << line;
+  }
+}
+
+TEST(ReportText, SaysByHowMuchItDoesNotFit) {
+  const Spec spec = small_spec();
+  Report report = predict(spec).report;
+  report.memory.fits = false;
+  report.memory.peak_device = report.memory.capacity + 1073741824;
+  EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: 1.00 GiB more than the 80.00 GiB of a GPU"));
+  report.memory.peak_device = report.memory.capacity - 1;
+  EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: the allocator finds no room"));
+}
+
+TEST(ReportText, MarksWhatIsUncalibrated) {
+  Spec spec = small_spec();
+  EXPECT_FALSE(has(title(spec, {}), "UNCALIBRATED"));
+  spec.cluster.gpu.uncalibrated = true;
+  EXPECT_TRUE(has(title(spec, {}), "UNCALIBRATED"));
+}
+
+TEST(ReportText, ExposedShareSumsTheFiveGroups) {
+  Report r;
+  r.step_time_s = 10;
+  for (int k = 0; k < kTimeKinds; ++k) r.time_s[static_cast<std::size_t>(k)] = 1;
+  EXPECT_DOUBLE_EQ(exposed_share(r), 0.5);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,61 @@
+#pragma once
+
+// Plans of a small model under strategies that differ in what they send, and timings that differ in what is late.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/make_plan.h"
+#include "models/plan.h"
+#include "models/spec.h"
+#include "sim/timing.h"
+
+namespace orrery {
+
+inline const std::vector<std::string>& small_strategies() {
+  static const std::vector<std::string> strategies = {
+      "{global_batch: 8}",
+      "{tensor: 2, pipeline: 2, global_batch: 8}",
+      "{tensor: 2, pipeline: 4, global_batch: 4, schedule: gpipe, overlap: {pipeline: false}}",
+      "{pipeline: 2, virtual_stages: 2, schedule: interleaved, global_batch: 8, sharding: zero1}",
+      "{pipeline: 4, global_batch: 8, sharding: zero1, overlap: {parameter_gather: false}}",
+      "{sharding: fsdp, global_batch: 16, units_in_flight: 1}",
+  };
+  return strategies;
+}
+
+inline Plan small_plan(const std::string& strategy) {
+  return make_plan(
+      parse_spec("model: {name: small, layers: 8, hidden: 64, heads: 4, feed_forward: 256, vocab: 512,"
+                 " tied_embeddings: true}\n"
+                 "sequence: 128\ncluster: {node: dgx-a100, nodes: 1}\ngpus: 8\nstrategy: " +
+                     strategy,
+                 "small.yaml"));
+}
+
+// A number that depends on nothing but its two arguments (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+inline std::uint64_t scrambled(std::uint64_t seed, std::uint64_t counter) {
+  std::uint64_t x = seed * 0xd1342543de82ef95ULL + (counter + 1) * 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+// Durations below 100 us, every eighth 0; launches below `issue`. No pressure.
+inline Timing random_timing(const Plan& plan, std::uint64_t seed, Picoseconds issue) {
+  Timing timing;
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    timing.row_of_slot.push_back(s);
+    timing.rows.emplace_back();
+    for (std::uint32_t op = 0; op < plan.ops.size(); ++op) {
+      const std::uint64_t x = scrambled(seed, s * plan.ops.size() + op);
+      const std::uint64_t duration = x % 8 == 0 ? 0 : x / 8 % 100'000'000;
+      const std::uint64_t launch = issue == 0 ? 0 : scrambled(x, 1) % static_cast<std::uint64_t>(issue);
+      timing.rows.back().push_back({static_cast<Picoseconds>(duration), static_cast<Picoseconds>(launch)});
+    }
+  }
+  return timing;
+}
+
+}  // namespace orrery
