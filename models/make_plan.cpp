@@ -29,7 +29,13 @@ void refuse_what_is_not_built(const Spec& spec) {
   refuse(s.partition_activations && s.tensor > 1 && !s.sequence_parallel, "strategy.partition_activations");
   refuse(s.recompute.moe || s.recompute.moe_activation || s.recompute.mla_up_proj,
          "recompute of experts and latent attention");
-  find_schedule(s.schedule);
+  const ScheduleRow& schedule = find_schedule(s.schedule);
+  if (s.virtual_stages > 1 && (!schedule.chunked || s.pipeline == 1)) {
+    throw Error(
+        fmt::format("strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
+                    "e.g. interleaved; not pipeline: {} with {}",
+                    s.virtual_stages, s.pipeline, s.schedule));
+  }
   row_of(s.sharding);
 }
 

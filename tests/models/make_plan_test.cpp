@@ -210,6 +210,24 @@ TEST(MakePlan, StatesOfZero) {
   EXPECT_NEAR(bytes_per_parameter(model, "data: 64, sharding: fsdp, gradient_precision: fp32", 1024), 16.0 / 64, 1e-8);
 }
 
+// What would run as something else than it says is refused, in one line.
+TEST(MakePlan, RefusesWhatItCannotPlan) {
+  for (const auto& [strategy, expected] : std::vector<std::pair<const char*, const char*>>{
+           {"pipeline: 1, virtual_stages: 2, schedule: interleaved, global_batch: 4", "virtual_stages: 2 needs"},
+           {"pipeline: 2, virtual_stages: 2, schedule: gpipe, global_batch: 4", "virtual_stages: 2 needs"},
+           {"pipeline: 2, virtual_stages: 2, schedule: dapple, global_batch: 4", "virtual_stages: 2 needs"},
+           {"pipeline: 2, schedule: zb-h1, global_batch: 4", "not built yet"},
+           {"context: 2", "not built yet"},
+           {"sharding: data-parallel", "not built yet"}}) {
+    try {
+      make_plan(spec_of(test::kSmall, strategy));
+      ADD_FAILURE() << strategy;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
+    }
+  }
+}
+
 // Every published spec that does not ask for what is refused makes a plan.
 // most_rounds bounds the micro-batches, in multiples of the pipeline.
 void plan_all(const std::filesystem::path& path, std::int64_t most_rounds) {
