@@ -1,0 +1,66 @@
+#include "sim/contention.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/tiny_plan.h"
+
+namespace orrery {
+namespace {
+
+constexpr auto kAlone = Contention::kAlone;
+
+Contention::Stretch settled(Contention& c, TaskId task) {
+  for (const Contention::Change& change : c.settle()) {
+    if (change.task == task) return change.stretch;
+  }
+  return 0;
+}
+
+// One rank: compute with half of the memory bandwidth, a transfer with a pressure of a quarter and 3/4 of the
+// bandwidth.
+TEST(Contention, ComputeAndTransfersOfARankSlowEachOther) {
+  TinyPlan p;
+  const auto work = p.op("work", LaneKind::compute, {.duration = 100, .memory = kAlone / 2});
+  const auto move =
+      p.op("move", LaneKind::data_reduce, {.duration = 100, .pressure = kAlone / 4, .memory = kAlone / 4 * 3});
+  p.slot(0);
+  const TaskId a = p.task(work);
+  const TaskId b = p.task(move);
+  p.finish();
+  const Plan plan = p.plan();
+  const Timing timing = p.timing();
+  Contention c(plan, timing);
+  EXPECT_EQ(c.start_compute(a), kAlone);
+  EXPECT_FALSE(c.unsettled());
+  c.start_transfer({&b, 1});
+  ASSERT_TRUE(c.unsettled());
+  // Together they want 5/4 of the memory; compute has lost a fifth of its multiprocessors besides.
+  EXPECT_EQ(settled(c, a), kAlone / 16 * 25);
+  c.stop_transfer({&b, 1});
+  EXPECT_EQ(settled(c, a), kAlone);
+}
+
+// Two transfers that would each fill 3/4 of a port get half of it: each takes 1.5 times as long.
+TEST(Contention, TransfersShareAPort) {
+  TinyPlan p;
+  const auto one = p.op("one", LaneKind::data_reduce, {.duration = 100, .nic = kFullRate / 4 * 3});
+  const auto two = p.op("two", LaneKind::send_next, {.duration = 100, .nic = kFullRate / 4 * 3, .in = false});
+  p.slot(0);
+  const TaskId a = p.task(one);
+  const TaskId b = p.task(two);
+  p.finish();
+  const Plan plan = p.plan();
+  Timing timing = p.timing();
+  timing.links = {{.nic_out = 0, .nic_in = 1}};
+  timing.link_count = 2;
+  Contention c(plan, timing);
+  EXPECT_EQ(c.start_transfer({&a, 1}), Contention::kUnsettled);
+  EXPECT_EQ(settled(c, a), kAlone);
+  c.start_transfer({&b, 1});
+  EXPECT_NEAR(settled(c, a), 1.5 * kAlone, 1);
+  c.stop_transfer({&b, 1});
+  EXPECT_EQ(settled(c, a), kAlone);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,64 @@
+#include "sim/report.h"
+
+#include <gtest/gtest.h>
+
+#include "models/spec.h"
+#include "sim/flops.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+Prediction predicted(const std::string& strategy, const std::string& more = "") {
+  return predict(parse_spec("model: {name: t, layers: 4, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096" +
+                                more + "}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: " + strategy +
+                                "\n",
+                            "test.yaml"));
+}
+
+const CommunicationRow* row(const Report& r, std::string_view group, std::string_view op) {
+  for (const CommunicationRow& c : r.communication) {
+    if (c.group == group && c.op == op) return &c;
+  }
+  return nullptr;
+}
+
+// A ring all-reduce of S bytes among n sends 2S(n-1)/n from each; sends of a pipeline count at the sender, averaged.
+TEST(Report, BytesLeaveTheGpuOnce) {
+  const Prediction ddp = predicted("{data: 8, precision: bf16, gradient_precision: fp32}");
+  std::int64_t weights = 0;
+  for (const Block& b : ddp.plan.blocks) {
+    if (b.role == BlockRole::state) weights += b.slots[2].bytes;  // gradients
+  }
+  ASSERT_NE(row(ddp.report, "data", "all_reduce"), nullptr);
+  EXPECT_NEAR(row(ddp.report, "data", "all_reduce")->bytes_per_gpu, 2.0 * static_cast<double>(weights) * 7 / 8, 8);
+
+  const Prediction pipeline = predicted("{pipeline: 4, data: 1, global_batch: 4}");
+  const CommunicationRow* sends = row(pipeline.report, "pipeline", "send_receive");
+  ASSERT_NE(sends, nullptr);
+  EXPECT_DOUBLE_EQ(sends->bytes_per_gpu, 4.0 * 6 / 4 * 256 * 512 * 2);  // 4 micro-batches over 3 boundaries, both ways
+}
+
+TEST(Report, RatesFollowFromTheStep) {
+  const Prediction p = predicted("{data: 4, tensor: 2, global_batch: 8, recompute: full}");
+  const Report& r = p.report;
+  EXPECT_DOUBLE_EQ(r.tokens_per_s * r.step_time_s, 8.0 * 256);
+  EXPECT_DOUBLE_EQ(r.tokens_per_s_per_gpu * 8, r.tokens_per_s);
+  EXPECT_NEAR(r.mfu * 989.4, r.model_tflops_per_gpu, 1e-9);
+  // Running every layer's forward again adds a third of the layers' own flops.
+  EXPECT_GT(r.hfu / r.mfu, 1.2);
+  EXPECT_LT(r.hfu / r.mfu, 4.0 / 3);
+}
+
+TEST(Report, DeviceIsReservedContextAndCommunicators) {
+  const Prediction p = predicted("{data: 8}");
+  ASSERT_EQ(p.report.memory.ranks.size(), 1U);
+  const RankMemory& rank = p.report.memory.ranks.front();
+  EXPECT_GT(rank.device_peak, rank.memory.peak_reserved + 500 * 1048576);
+  EXPECT_GE(rank.memory.peak_reserved, rank.memory.peak);
+  EXPECT_TRUE(p.report.memory.fits);
+  EXPECT_LE(p.report.memory.first_step_peak, p.report.memory.peak);
+}
+
+}  // namespace
+}  // namespace orrery
