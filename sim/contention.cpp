@@ -32,21 +32,9 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   limit_in_lane_.resize(plan.slots.size() * kLanes);
 }
 
-Contention::Stretch Contention::start_compute(TaskId task) {
-  const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
-  Rank& rank = ranks_[slot];
-  rank.compute = task;
-  rank.compute_memory = timing_of(task).memory;
-  if (rank.lanes == 0) return kAlone;
+Contention::Stretch Contention::crowd_in(std::uint32_t slot) {
   touch(slot);
-  return product(kAlone + rank.pressure, crowding(rank));
-}
-
-void Contention::stop_compute(TaskId task) {
-  const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
-  ranks_[slot].compute = kNone;
-  ranks_[slot].compute_memory = 0;
-  if (ranks_[slot].lanes != 0) touch(slot);
+  return product(kAlone + ranks_[slot].pressure, crowding(ranks_[slot]));
 }
 
 Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) {
@@ -123,7 +111,7 @@ void Contention::start_flow(TaskId end) {
 }
 
 Contention::Stretch Contention::crowding(const Rank& rank) const {
-  return std::max(kAlone, rank.compute_memory + rank.transfer_memory);
+  return std::max(kAlone, rank.transfer_memory + (rank.compute == kNone ? 0 : timing_of(rank.compute).memory));
 }
 
 Contention::Stretch Contention::end_stretch(TaskId end) const {

@@ -29,8 +29,16 @@ class Contention {
   Contention(const Plan& plan, const Timing& timing);
 
   // A compute task starts: its stretch for now.
-  Stretch start_compute(TaskId task);
-  void stop_compute(TaskId task);
+  Stretch start_compute(TaskId task) {
+    const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
+    ranks_[slot].compute = task;
+    return ranks_[slot].lanes == 0 ? kAlone : crowd_in(slot);
+  }
+  void stop_compute(TaskId task) {
+    const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
+    ranks_[slot].compute = kNone;
+    if (ranks_[slot].lanes != 0) touch(slot);
+  }
 
   // A transfer starts at all its ends, `members` of one match or one task; the first one stands for it.
   Stretch start_transfer(std::span<const TaskId> members);
@@ -45,7 +53,6 @@ class Contention {
   struct Rank {
     std::uint32_t pressure = 0;         // of the transfers on it
     std::uint32_t transfer_memory = 0;  // bandwidth they want, 1/65536
-    std::uint32_t compute_memory = 0;   // and the compute task
     std::uint32_t lanes = 0;            // with a running transfer, as bits
     TaskId compute = kNone;
     bool dirty = false;
@@ -55,6 +62,7 @@ class Contention {
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId end);
   void touch(std::uint32_t slot);
+  Stretch crowd_in(std::uint32_t slot);  // compute that starts beside transfers
   Stretch crowding(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;
   Stretch end_stretch(TaskId end) const;
