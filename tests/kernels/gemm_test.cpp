@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gemm_reference.h"
-#include "tests/kernels/random.h"
+#include "tests/kernels/operand.h"
 
 namespace orrery::kernels {
 namespace {
@@ -14,20 +14,6 @@ struct Shape {
 };
 
 const Shape kShapes[] = {{1, 1, 1}, {7, 5, 3}, {33, 65, 17, 3}, {128, 64, 96}, {61, 127, 130, 2}};
-
-struct Operand {
-  Operand(std::int64_t rows, std::int64_t columns, std::int64_t gap, std::uint64_t seed)
-      : values(random_floats(rows * (columns + gap), seed)),
-        doubles(wide(values)),
-        view{values.data(), rows, columns, columns + gap},
-        reference{doubles.data(), rows, columns, columns + gap} {}
-  double error() const { return relative_error(values, doubles); }
-
-  std::vector<float> values;
-  std::vector<double> doubles;
-  Matrix<float> view;
-  Matrix<double> reference;
-};
 
 TEST(Gemm, LinearMatchesItsReferenceAndLeavesTheGapsAlone) {
   for (const Shape& s : kShapes) {
