@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention_reference.h"
-#include "kernels/softmax.h"
 #include "tests/kernels/random.h"
 
 namespace orrery::kernels {
@@ -76,6 +75,21 @@ void expect_reference(const Shape& shape) {
                                         d.dv());
   EXPECT_LT(relative_error(f.dquery, d.dquery), kFloatError);
   EXPECT_LT(relative_error(f.dkey, d.dkey), kFloatError);
+}
+
+// What a mask means, query by query and key by key.
+TEST(Attention, AQuerySeesItselfAndWhatIsBeforeItInTheWindow) {
+  for (const Shape& shape : kShapes) {
+    const CausalMask& m = shape.mask;
+    for (std::int64_t query = 0; query < shape.query; ++query) {
+      const KeyRange range = visible_keys(m, query, shape.key);
+      for (std::int64_t key = 0; key < shape.key; ++key) {
+        const std::int64_t distance = (m.query_offset + query) - (m.key_offset + key);
+        const bool sees = distance >= 0 && (m.window == 0 || distance < m.window);
+        ASSERT_EQ(key >= range.first && key < range.last, sees) << query << " " << key;
+      }
+    }
+  }
 }
 
 TEST(Attention, MatchesItsReference) {
@@ -163,21 +177,6 @@ TEST(Attention, QueriesSplitOverRanksGiveTheWhole) {
     attention(q, c.k(), c.v(), kScale, {.query_offset = rank * 50}, y, lse.data());
   }
   EXPECT_LT(relative_error(out, c.out), kFloatError);
-}
-
-TEST(Softmax, MatchesItsReference) {
-  for (const CausalMask& mask : {CausalMask{}, CausalMask{.window = 3}, CausalMask{.query_offset = 2}}) {
-    const std::vector<float> scores = random_floats(24 * 19, 1), gradient = random_floats(24 * 19, 2);
-    std::vector<float> p(scores.size()), g = gradient;
-    masked_softmax(matrix(scores.data(), 24, 19), 12, mask, matrix(p.data(), 24, 19));
-    softmax_gradient(matrix<const float>(p.data(), 24, 19), matrix(g.data(), 24, 19));
-    const std::vector<double> wide_scores = wide(scores);
-    std::vector<double> wide_p(p.size()), wide_g = wide(gradient);
-    reference::masked_softmax<double>(matrix(wide_scores.data(), 24, 19), 12, mask, matrix(wide_p.data(), 24, 19));
-    reference::softmax_gradient<double>(matrix<const double>(wide_p.data(), 24, 19), matrix(wide_g.data(), 24, 19));
-    EXPECT_LT(relative_error(p, wide_p), kFloatError);
-    EXPECT_LT(relative_error(g, wide_g), kFloatError);
-  }
 }
 
 }  // namespace
