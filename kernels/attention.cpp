@@ -13,7 +13,8 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 // Of queries and keys. benchmarks/kernels_benchmark.cpp on one core of an AMD EPYC (Zen 3, 1 MiB of L2), OpenBLAS
-// 0.3.21, sequence 1024: forward 28, 29, 28 GFLOP/s and backward 36, 40, 36 with tiles of 64, 128, 256.
+// 0.3.21, other work beside it, sequence 1024: forward 28, 29, 28 GFLOP/s and backward 36, 40, 36 with tiles of 64,
+// 128, 256.
 constexpr std::int64_t kTile = 128;
 
 struct Tile {
