@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace orrery::kernels {
+
+// Eight partial results, joined at the end in a fixed order: a compiler may keep them in vector registers without being
+// allowed to reassociate, so the sum is the same on every one.
+constexpr std::int64_t kLanes = 8;
+
+template <class T, class Join>
+T join_lanes(const T (&lane)[kLanes], Join join) {
+  return join(join(join(lane[0], lane[4]), join(lane[2], lane[6])),
+              join(join(lane[1], lane[5]), join(lane[3], lane[7])));
+}
+
+// term(0) + ... + term(n - 1), added as T.
+template <class T, class Term>
+T sum(std::int64_t n, Term term) {
+  T lane[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) lane[l] += term(i + l);
+  }
+  for (std::int64_t l = 0; i + l < n; ++l) lane[l] += term(i + l);
+  return join_lanes(lane, [](T a, T b) { return a + b; });
+}
+
+// The largest of `at_least` and x[0 .. n).
+inline float maximum(std::int64_t n, const float* x, float at_least) {
+  float lane[kLanes];
+  std::fill(lane, lane + kLanes, at_least);
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t l = 0; l < kLanes; ++l) lane[l] = lane[l] < x[i + l] ? x[i + l] : lane[l];
+  }
+  for (std::int64_t l = 0; i + l < n; ++l) lane[l] = std::max(lane[l], x[i + l]);
+  return join_lanes(lane, [](float a, float b) { return std::max(a, b); });
+}
+
+}  // namespace orrery::kernels
