@@ -324,7 +324,7 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});
   tape.on_backward([=, this] {
     tape.emit("loss gradient", CrossEntropy{c_.rows, columns, CrossEntropy::Part::gradient, fused},
-              {.reads = {labels}, .updates = {wide}});
+              {.reads = {labels, sums}, .updates = {wide}});
     const Id gradient = activation("logits gradient", c_.rows, columns);
     tape.emit("logits gradient", Cast{c_.rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
     tape.contribute(logits, gradient);

@@ -11,24 +11,45 @@
 namespace orrery {
 namespace {
 
-void refuse(bool condition, std::string_view what) {
-  if (condition) throw Error(fmt::format("{}: not built yet; leave it out", what));
+// Where a key was given: "spec.yaml:12: ", or "" when it was not.
+std::string place_of(const Spec& spec, std::string_view key) {
+  for (const Origin& o : spec.origins) {
+    if (o.key.starts_with(key) && o.from.find(':') != std::string::npos) return o.from + ": ";
+  }
+  return "";
 }
 
-// What later versions will plan. Better a clear line than a prediction that silently leaves it out.
+struct NotBuilt {
+  bool asked;
+  std::string_view key;
+  std::string_view what = "";  // beyond the key itself
+};
+
+// What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
 void refuse_what_is_not_built(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  refuse(spec.model.moe.has_value(), "model.moe");
-  refuse(spec.model.mla.has_value(), "model.mla");
-  refuse(spec.model.mtp_layers > 0, "model.mtp_layers");
-  refuse(spec.model.parallel_block && spec.model.post_norms, "model.post_norms with parallel_block");
-  refuse(s.context > 1, "strategy.context > 1");
-  refuse(s.expert > 1 || s.expert_tensor > 1, "strategy.expert");
-  refuse(s.tensor_kind != "1d", "strategy.tensor_kind other than 1d");
-  refuse(s.offload.any(), "strategy.offload");
-  refuse(s.partition_activations && s.tensor > 1 && !s.sequence_parallel, "strategy.partition_activations");
-  refuse(s.recompute.moe || s.recompute.moe_activation || s.recompute.mla_up_proj,
-         "recompute of experts and latent attention");
+  const Recompute& r = s.recompute;
+  const Cluster& c = spec.cluster;
+  const std::vector<NotBuilt> features = {
+      {spec.model.moe.has_value(), "model.moe"},
+      {spec.model.mla.has_value(), "model.mla"},
+      {spec.model.mtp_layers > 0, "model.mtp_layers"},
+      {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
+      {s.context > 1, "strategy.context", " above 1"},
+      {s.expert > 1 || s.expert_tensor > 1, "strategy.expert"},
+      {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
+      {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
+      {s.partition_activations, "strategy.partition_activations"},
+      {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
+       " without sequence_parallel"},
+      {r.moe || r.moe_activation || r.mla_up_proj, "strategy.recompute", " of experts and latent attention"},
+      {!c.stragglers.empty(), "cluster.stragglers"},
+      {c.failures.has_value(), "cluster.failures"},
+      {c.oversubscribed_above_gpus > 0 && c.oversubscription > 1, "cluster.oversubscription"},
+  };
+  for (const NotBuilt& f : features) {
+    if (f.asked) throw Error(fmt::format("{}{}{}: not built yet; leave it out", place_of(spec, f.key), f.key, f.what));
+  }
   const ScheduleRow& schedule = find_schedule(s.schedule);
   if (s.virtual_stages > 1 && (!schedule.chunked || s.pipeline == 1)) {
     throw Error(

@@ -135,6 +135,8 @@ struct Update {
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
 enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };
 
+inline constexpr std::size_t kDimensions = 9;
+
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
 struct Collective {

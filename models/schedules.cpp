@@ -89,7 +89,7 @@ const ScheduleRow& find_schedule(std::string_view name) {
     if (row.name == name) return row;
     names.push_back(row.name);
   }
-  throw Error(fmt::format("schedule: '{}' is not built yet; known: {}", name, fmt::join(names, ", ")));
+  throw Error(fmt::format("strategy.schedule: '{}' is not built yet; known: {}", name, fmt::join(names, ", ")));
 }
 
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {

@@ -110,6 +110,14 @@ void sort_origins(std::vector<Origin>& origins) {
 
 }  // namespace
 
+// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand.
+void fuse(Software& software) {
+  for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
+                       &software.fused_norm, &software.fused_rotary, &software.fused_cross_entropy}) {
+    *kernel = true;
+  }
+}
+
 Software read_software(SpecReader& reader, const SpecNode* node) {
   std::vector<std::string_view> known{"profile"};
   for (const SoftwareKey& key : software_keys()) known.push_back(key.name);
@@ -119,7 +127,10 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   const SpecNode* given = section.find("profile");
   Software software =
       given ? section.located(*given, "profile", [&] { return find_software(profile); }) : find_software(profile);
+  section.take("compile", software.compile, "profile " + profile);
+  if (software.compile) fuse(software);
   for (const SoftwareKey& key : software_keys()) {
+    if (key.name == "compile") continue;  // read first: others depend on it
     std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
   }
   return software;

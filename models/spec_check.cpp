@@ -116,10 +116,18 @@ Broken trouble_rules(const Spec& spec) {
   return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
 }
 
+// Of models/data/profiles.
+constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+
 Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
   if (std::find(std::begin(kStageRules), std::end(kStageRules), w.stage_rule) == std::end(kStageRules)) {
     return broken("software.stage_rule", "software.stage_rule: {}", unknown_name("rule", w.stage_rule, kStageRules));
+  }
+  if (std::find(std::begin(kAttentionKernels), std::end(kAttentionKernels), w.attention_kernel) ==
+      std::end(kAttentionKernels)) {
+    return broken("software.attention_kernel", "software.attention_kernel: {}",
+                  unknown_name("kernel", w.attention_kernel, kAttentionKernels));
   }
   const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000}});
   if (!b.what.empty()) return b;

@@ -184,7 +184,9 @@ Precision gradient_habit(const Software& software, Precision p) {
   return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
 }
 
-Bytes state_bytes(std::string_view name) { return storage_bytes(find_precision(name)); }
+constexpr Named<Bytes> kStateWidths[] = {{"fp32", 4}, {"bf16", 2}};
+
+Bytes state_bytes(std::string_view name) { return find_named(kStateWidths, "width", name); }
 
 void read_optimizer(const SpecSection& section, Strategy& s) {
   const SpecSection map(section.reader(), section.find("optimizer"), "strategy.optimizer", kOptimizerKeys, "name");

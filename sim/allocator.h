@@ -71,6 +71,9 @@ class CachingAllocator {
 
   void reset_peaks();
 
+  // From now on segments may take so much together.
+  void set_capacity(Bytes capacity) { options_.capacity = capacity; }
+
   const AllocatorStats& stats() const { return stats_; }
   Bytes address(BlockId id) const { return blocks_[id].address; }
   Bytes size(BlockId id) const { return blocks_[id].size; }

@@ -86,14 +86,16 @@ bool Contention::on_contested_link(TaskId end) const {
   if (timing_.links.empty()) return false;
   const SlotLinks& links = timing_.links[plan_.tasks[end].lane / kLanes];
   const OpTiming& t = timing_of(end);
-  return (t.nic > 0 && links.nic_out != kNone) || (t.nvlink > 0 && links.nvlink_out != kNone);
+  return (t.nic > 0 && links.nic_out != kNone && links.flows[static_cast<std::size_t>(t.group)] > 0) ||
+         (t.nvlink > 0 && links.nvlink_out != kNone);
 }
 
 void Contention::start_flow(TaskId end) {
   const std::uint32_t lane = plan_.tasks[end].lane;
   const SlotLinks& links = timing_.links[lane / kLanes];
   const OpTiming& t = timing_of(end);
-  const Rate nic = links.nic_out != kNone ? t.nic : 0;
+  const std::int64_t flows = links.flows[static_cast<std::size_t>(t.group)];
+  const Rate nic = links.nic_out != kNone && flows > 0 ? t.nic : 0;
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
   const Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
   std::array<LinkUse, 4> uses;
@@ -102,7 +104,7 @@ void Contention::start_flow(TaskId end) {
   if (nic > 0 && t.in) uses[count++] = {links.nic_in, weight(nic, busiest)};
   if (nvlink > 0 && t.out) uses[count++] = {links.nvlink_out, weight(nvlink, busiest)};
   if (nvlink > 0 && t.in) uses[count++] = {links.nvlink_in, weight(nvlink, busiest)};
-  const FlowId flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? links.sharers : 1);
+  const FlowId flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? flows : 1);
   if (flow >= end_of_flow_.size()) end_of_flow_.resize(flow + 1, kNone);
   end_of_flow_[flow] = end;
   flow_in_lane_[lane] = flow;

@@ -34,7 +34,8 @@ struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
 };
-constexpr int kMissing = -2;  // there was no room; counted all the same
+
+constexpr Bytes kUnlimited = Bytes{1} << 60;
 
 class Replay {
  public:
@@ -47,9 +48,7 @@ class Replay {
 
   SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
-      const auto block = allocator_.malloc(options_.workspace, 0);
-      result_.out_of_memory = !block;
-      count(Category::workspace, block ? allocator_.size(*block) : options_.workspace);
+      count(Category::workspace, allocator_.size(allocate(options_.workspace, 0, 0)));
     }
     for (const std::uint32_t f : frames) {
       const Frame& frame = plan_.frames[f];
@@ -88,15 +87,17 @@ class Replay {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
-    const auto block = allocator_.malloc(what.bytes, stream, now);
-    if (!block) {
-      result_.out_of_memory = true;
-      held.stream = kMissing;
-      count(what.category, what.bytes);  // go on as if it fitted, to say how much is missing
-      return;
-    }
-    held = {*block, stream};
-    count(what.category, allocator_.size(*block));
+    held = {allocate(what.bytes, stream, now), stream};
+    count(what.category, allocator_.size(held.block));
+  }
+
+  // Where there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
+  // then say how much it would have needed.
+  BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
+    if (const auto block = allocator_.malloc(bytes, stream, now)) return *block;
+    result_.out_of_memory = true;
+    allocator_.set_capacity(kUnlimited);
+    return *allocator_.malloc(bytes, stream, now);
   }
 
   void give(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds ended) {
@@ -104,11 +105,6 @@ class Replay {
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
     if (held.stream == kNotHeld) return;
-    if (held.stream == kMissing) {
-      held.stream = kNotHeld;
-      count(what.category, -what.bytes);
-      return;
-    }
     count(what.category, -allocator_.size(held.block));
     if (held.stream == stream && stream == 0)
       allocator_.free(held.block);

@@ -158,6 +158,7 @@ class Pricer {
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
+    if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) t.group = c->group;
     if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
       t.out = p->send;
       t.in = !p->send;

@@ -1,6 +1,7 @@
 #include "sim/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -145,8 +146,8 @@ void add_communication(Report& r, const Plan& plan, const Prices& prices, const 
     if (row.count.sum == 0) continue;
     const auto& [group, op, link, algorithm] = key;
     r.communication.push_back({std::string(name_of(group)), op, link, algorithm,
-                               static_cast<std::int64_t>(row.count.over(plan.ranks) + 0.5), row.bytes.over(plan.ranks),
-                               row.time.over(plan.ranks) / kPicosecondsPerSecond,
+                               static_cast<std::int64_t>(std::ceil(row.count.over(plan.ranks))),
+                               row.bytes.over(plan.ranks), row.time.over(plan.ranks) / kPicosecondsPerSecond,
                                row.exposed.over(plan.ranks) / kPicosecondsPerSecond});
   }
 }

@@ -3,25 +3,31 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace orrery {
 namespace {
 
-// A NIC's port as its users see it: for a folded plan the mix of classes, for an unfolded one the NIC itself.
+// A NIC as its users see it: in a folded plan by the ranks of each stage on it, in an unfolded one by itself.
 using Mix = std::map<std::int64_t, std::int64_t>;
 
-// How many NVLink-using and NIC-using lanes a slot has, as bit sets.
 struct Lanes {
-  std::uint32_t nic = 0, nvlink = 0;
+  std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes whose transfers cross the NIC, with their groups
+  std::uint32_t nvlink = 0;                           // as bits
 };
 
 Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
   Lanes lanes;
+  std::vector<bool> seen(plan.ops.size(), false);
   for (TaskId t = plan.slots[s].begin; t < plan.slots[s].end; ++t) {
-    const OpTiming& timing_of = timing.of(s, plan.tasks[t].op);
-    const std::uint32_t bit = 1U << (plan.tasks[t].lane % kLanes);
-    if (timing_of.nic > 0) lanes.nic |= bit;
-    if (timing_of.nvlink > 0) lanes.nvlink |= bit;
+    if (seen[plan.tasks[t].op]) continue;
+    seen[plan.tasks[t].op] = true;
+    const OpTiming& op = timing.of(s, plan.tasks[t].op);
+    const std::uint32_t lane = plan.tasks[t].lane % kLanes;
+    if (op.nic > 0) lanes.nic.insert({lane, op.group});
+    if (op.nvlink > 0) lanes.nvlink |= 1U << lane;
   }
   return lanes;
 }
@@ -39,16 +45,43 @@ class NicFinder {
 
   std::int64_t nic_of(std::int64_t rank) const { return rank / gpus_ * nics_ + rank % gpus_ * nics_ / gpus_; }
 
-  // Ranks of each stage that use the same NIC as this one.
-  Mix mix(std::int64_t rank) const {
-    Mix result;
+  // Ranks that use the same NIC as this one, in order.
+  std::vector<std::int64_t> ranks_beside(std::int64_t rank) const {
+    std::vector<std::int64_t> result;
     const std::int64_t node = rank / gpus_ * gpus_;
     for (std::int64_t r = node; r < std::min(node + gpus_, plan_.ranks); ++r) {
-      if (nic_of(r) == nic_of(rank)) ++result[stage_of_[r]];
+      if (nic_of(r) == nic_of(rank)) result.push_back(r);
     }
     return result;
   }
-  std::int64_t stage_of(std::int64_t rank) const { return stage_of_[rank]; }
+
+  Mix mix(std::int64_t rank) const {
+    Mix result;
+    for (const std::int64_t r : ranks_beside(rank)) ++result[stage_of_[r]];
+    return result;
+  }
+
+  // Different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is the first of
+  // its own.
+  std::pair<std::int64_t, bool> groups(std::int64_t rank, Dimension d) const {
+    const std::vector<std::int32_t>& member_of = plan_.dimensions[static_cast<std::size_t>(d)].member_of;
+    std::set<std::int32_t> found;
+    bool first = true;
+    for (const std::int64_t r : ranks_beside(rank)) {
+      if (stage_of_[r] != stage_of_[rank]) continue;
+      if (r < rank && member_of[r] == member_of[rank]) first = false;
+      found.insert(member_of[r]);
+    }
+    return {static_cast<std::int64_t>(found.size()), first};
+  }
+
+  // Whether more than one flow can be on the NIC at a time.
+  bool contested(std::int64_t rank, const Lanes& lanes) const {
+    const Mix users = mix(rank);
+    std::int64_t flows = lanes.nic.empty() ? 0 : static_cast<std::int64_t>(users.size()) - 1;
+    for (const auto& [lane, dimension] : lanes.nic) flows += groups(rank, dimension).first;
+    return flows > 1;
+  }
 
  private:
   const Plan& plan_;
@@ -67,15 +100,16 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
     const std::int64_t rank = plan.slots[s].representative;
     const Lanes lanes = lanes_of(plan, timing, s);
     SlotLinks& links = timing.links[s];
-    const Mix mix = nics.mix(rank);
-    std::int64_t users = 0;
-    for (const auto& [stage, count] : mix) users += count;
-    if (users * std::popcount(lanes.nic) > 1) {
-      const auto [it, fresh] = ids.try_emplace(folded ? mix : Mix{{nics.nic_of(rank), 0}}, timing.link_count);
+    if (nics.contested(rank, lanes)) {
+      const Mix key = folded ? nics.mix(rank) : Mix{{nics.nic_of(rank), 0}};
+      const auto [it, fresh] = ids.try_emplace(key, timing.link_count);
       if (fresh) timing.link_count += 2;
       links.nic_out = it->second;
       links.nic_in = it->second + 1;
-      links.sharers = folded ? mix.at(nics.stage_of(rank)) : 1;
+      for (std::size_t d = 0; d < kDimensions; ++d) {
+        const auto [count, first] = nics.groups(rank, static_cast<Dimension>(d));
+        links.flows[d] = folded ? count : (first ? 1 : 0);
+      }
     }
     if (std::popcount(lanes.nvlink) > 1) {
       links.nvlink_out = timing.link_count++;

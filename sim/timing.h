@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,13 +18,16 @@ struct OpTiming {
   std::uint32_t memory = 0;    // of the rank's memory bandwidth, while it runs, in 1/65536
   Rate nic = 0, nvlink = 0;    // of a transfer: share of its rank's NIC and NVLink that it uses at full speed
   bool out = true, in = true;  // which directions of them
+  Dimension group = Dimension::pipeline;  // of a transfer: whose members move together
 };
 
 // Links that transfers of one slot use: ids of Timing's links, one per direction; kNone where nothing else can be on
-// it.
+// it. A collective's share of a NIC is that of all its members beside it, so they make one flow: flows[d] is the number
+// of different groups of dimension d among this slot's ranks on its NIC. Unfolded, the first member of each carries it
+// (1) and the others none (0).
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
-  std::int64_t sharers = 1;  // ranks of this slot on the same NIC: each of its transfers loads the NIC so many times
+  std::array<std::int64_t, kDimensions> flows{};
 };
 
 // Durations for every op of a plan, and which links its transfers share. Ranks whose groups lie differently on the

@@ -101,6 +101,8 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
       r.pick<std::string>({"none", "none", "selective", "full", "[norm]", "[mlp]", "[activation, norm]",
                            "[attention, mlp]", "[attention, norm, activation]"});
   const std::string precision = r.pick<std::string>({"bf16", "bf16", "fp16", "fp32", "fp8"});
+  const bool sequence_parallel = tensor > 1 && r.flag();
+  const bool tensor_overlap = (tensor == 1 || sequence_parallel) && r.chance(30);
   std::string s = fmt::format(
       "tensor: {}, pipeline: {}, data: {}, schedule: {}, virtual_stages: {}, micro_batch: {}, global_batch: {}, "
       "stage_layers: [{}], sharding: {}, recompute: {}, precision: {}, gradient_precision: {}, attention: {}, "
@@ -111,9 +113,9 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
       precision == "fp32" || r.flag() ? "fp32"
       : precision == "fp16"           ? "fp16"
                                       : "bf16",
-      r.pick<std::string>({"flash", "unfused"}), tensor > 1 && r.flag(), r.pick<int>({0, 1}),
+      r.pick<std::string>({"flash", "unfused"}), sequence_parallel, r.pick<int>({0, 1}),
       r.pick<std::string>({"adamw", "sgd"}), r.pick<double>({0, 0.01, 0.05, 25}), r.pick<int>({0, 1, 2}),
-      r.pick<int>({1, 2, 3}), r.flag(), r.flag(), r.chance(30), r.flag());
+      r.pick<int>({1, 2, 3}), r.flag(), r.flag(), tensor_overlap, r.flag());
   if (r.chance(30)) s += ", recompute_layers: 1";
   if (sharding == "hsdp") {
     std::vector<int> divisors;

@@ -1,6 +1,8 @@
 #include "models/profile.h"
 
+#include <unistd.h>
 #include <cstdio>
+
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -12,9 +14,15 @@
 namespace orrery {
 namespace {
 
+// A file of this test's own: tests run side by side.
+std::string own_file() {
+  return ::testing::TempDir() + ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+         std::to_string(getpid()) + ".json";
+}
+
 // The message of the error that a profile's text gives, "" if none.
 std::string error_of(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "profile_test.json";
+  const std::string path = own_file();
   std::ofstream(path) << text;
   std::string message;
   try {
@@ -63,7 +71,7 @@ TEST(Profile, MissingNumbersAreNamed) {
     const nlohmann::json::json_pointer at(pointer);
     root.at(at.parent_pointer()).erase(at.back());
     const std::string message = error_of(root.dump());
-    EXPECT_NE(message.find("profile_test.json: "), std::string::npos) << pointer;
+    EXPECT_NE(message.find(".json: "), std::string::npos) << pointer;
     EXPECT_NE(message.find(name), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     root = hopper();
@@ -75,14 +83,14 @@ TEST(Profile, MissingNumbersAreNamed) {
 TEST(Profile, WhatIsNoJsonObjectIsRefused) {
   for (const char* text : {"", "{", "[1]", "3", "not json", "{\"gemm\": 3}"}) {
     const std::string message = error_of(text);
-    EXPECT_NE(message.find("profile_test.json: "), std::string::npos) << text;
+    EXPECT_NE(message.find(".json: "), std::string::npos) << text;
     EXPECT_EQ(message.find('\n'), std::string::npos) << text;
   }
   EXPECT_THROW(load_profile("no/such/file.json"), Error);
 }
 
 TEST(Profile, HashTellsFilesApart) {
-  const std::string path = ::testing::TempDir() + "profile_hash_test.json";
+  const std::string path = own_file();
   std::ofstream(path) << hopper().dump();
   const std::string first = load_profile(path).hash;
   nlohmann::json other = hopper();

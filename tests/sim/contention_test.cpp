@@ -52,6 +52,7 @@ TEST(Contention, TransfersShareAPort) {
   const Plan plan = p.plan();
   Timing timing = p.timing();
   timing.links = {{.nic_out = 0, .nic_in = 1}};
+  timing.links[0].flows.fill(1);
   timing.link_count = 2;
   Contention c(plan, timing);
   EXPECT_EQ(c.start_transfer({&a, 1}), Contention::kUnsettled);

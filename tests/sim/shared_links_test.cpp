@@ -6,14 +6,17 @@
 #include "models/spec.h"
 #include "models/unfold.h"
 #include "sim/price.h"
+#include "sim/simulate.h"
 
 namespace orrery {
 namespace {
 
+constexpr auto kData = static_cast<std::size_t>(Dimension::data);
+
 struct Case {
   const char* cluster;
   const char* strategy;
-  std::int64_t sharers;  // ranks of stage 0 on its representative's NIC; 0: no NIC of its is contested
+  std::int64_t data_groups;  // on the NIC of stage 0's representative; 0: no NIC of its is contested
 };
 
 Timing priced(const Spec& spec, const Plan& plan) { return price(plan, spec, find_profile(spec.cluster.gpu)).timing; }
@@ -25,14 +28,15 @@ Spec spec_of(const Case& c) {
                     "test.yaml");
 }
 
-// A NIC is contested when several lanes of a rank, or several ranks, use it. Unfolded, every rank of a NIC has its
-// link.
-TEST(SharedLinks, NicsAreSharedByTheRanksBesideThem) {
+// A NIC is contested when several lanes, or several groups, use it; the members of one collective beside it are one
+// flow.
+TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
   const std::vector<Case> cases = {
       {"{node: dgx-h100, nodes: 4}", "{tensor: 8, data: 4}", 0},               // one lane on its own NIC
       {"{node: dgx-h100, nodes: 4}", "{tensor: 8, pipeline: 2, data: 2}", 1},  // sends beside reductions
-      {"{node: dgx-h100, nodes: 4, nics: 4}", "{tensor: 8, data: 4}", 2},      // two GPUs to a NIC
+      {"{node: dgx-h100, nodes: 4, nics: 4}", "{tensor: 8, data: 4}", 2},      // two groups to a NIC
       {"{node: dgx-h100, nodes: 2, nics: 1}", "{tensor: 8, data: 2}", 8},      // eight to one
+      {"{node: dgx-h100, nodes: 2, nics: 1}", "{data: 16}", 0},                // one group, all eight members of a node
       {"{node: dgx-h100, nodes: 2, nics: 1}", "{tensor: 4, pipeline: 2, data: 2, rank_order: tp-cp-ep-pp-dp}", 4},
       {"{node: dgx-h100, nodes: 1}", "{tensor: 2, pipeline: 2, data: 2}", 0},  // all of it on NVLink
   };
@@ -41,17 +45,35 @@ TEST(SharedLinks, NicsAreSharedByTheRanksBesideThem) {
     const Plan plan = make_plan(spec);
     const Timing folded = priced(spec, plan);
     const bool contested = !folded.links.empty() && folded.links.front().nic_out != kNone;
-    EXPECT_EQ(contested ? folded.links.front().sharers : 0, c.sharers) << c.cluster << c.strategy;
+    EXPECT_EQ(contested ? folded.links.front().flows[kData] : 0, c.data_groups) << c.cluster << c.strategy;
+    if (!contested) continue;
     const Plan every = unfold(plan);
     const Timing unfolded = priced(spec, every);
-    if (!contested) continue;
-    std::int64_t same = 0;
+    std::int64_t carriers = 0;
     for (std::size_t s = 0; s < every.slots.size(); ++s) {
-      if (every.slots[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out) ++same;
-      EXPECT_EQ(unfolded.links[s].sharers, 1);
+      if (every.slots[s].stage == 0 && unfolded.links[s].nic_out == unfolded.links[0].nic_out)
+        carriers += unfolded.links[s].flows[kData];
     }
-    EXPECT_EQ(same, c.sharers) << c.cluster << c.strategy;
+    EXPECT_EQ(carriers, c.data_groups) << c.cluster << c.strategy;
   }
+}
+
+// One group that fills a node's only NIC takes what NCCL alone would take; eight of them side by side eight times that.
+TEST(SharedLinks, ACollectiveDoesNotContendWithItself) {
+  const auto reduce_time = [](const char* strategy) {
+    const Spec spec = spec_of({"{node: dgx-h100, nodes: 2, nics: 1}", strategy, 0});
+    const Plan plan = make_plan(spec);
+    const Timing timing = priced(spec, plan);
+    const Trace trace = simulate(plan, timing);
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      if (plan.op_of(t).name != "reduce gradients") continue;
+      const Picoseconds alone = timing.of(plan.slot_of(t), plan.tasks[t].op).duration;
+      return static_cast<double>(trace.spans[t].ended - trace.spans[t].matched) / static_cast<double>(alone);
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(reduce_time("{data: 16, overlap: {gradient_reduce: false}}"), 1, 0.01);
+  EXPECT_GT(reduce_time("{tensor: 8, data: 2, overlap: {gradient_reduce: false}}"), 4);
 }
 
 }  // namespace
