@@ -6,7 +6,6 @@
 namespace orrery {
 namespace {
 
-constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 constexpr std::int64_t kCapacity = 1 << 20;  // of every port, in units of flow weight
 
 // A port's weight when the flow's rate counts its busiest port: that one has the whole capacity, another its ratio.
