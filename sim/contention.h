@@ -28,7 +28,7 @@ class Contention {
 
   Contention(const Plan& plan, const Timing& timing);
 
-  // A compute task starts: its stretch for now.
+  // A compute task starts. Returns its stretch until the next settle().
   Stretch start_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     ranks_[slot].compute = task;

@@ -54,6 +54,7 @@ class Engine {
     runs_.resize(plan.slots.size() * kLanes);
     entered_.resize(plan.matches.size(), 0);
     for (const std::uint32_t row : timing.row_of_slot) row_of_slot_.push_back(timing.rows[row].data());
+    assert(plan.carried.empty());
     find_gates();
     link();
   }
