@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+
+namespace orrery {
+
+// How the values of a transfer are stored; sums are formed in float either way.
+enum class Element : std::uint8_t { f32, bf16, bytes };
+
+enum class Reduction : std::uint8_t { sum, maximum };
+
+// One collective as this rank takes part in it, with real addresses. in and out are what the kind says:
+//   all_reduce      in == out, counts = {elements}
+//   all_gather      in: this member's piece, out: the whole; counts: elements of every member's piece, in group order.
+//                   in may lie at its own place in out
+//   reduce_scatter  in: the whole, out: this member's piece; out may be its own place in in
+//   all_to_all      in, out: a piece for, from every member, all of counts[0] elements
+//   broadcast, reduce  in == out, root is member 0
+// add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Reduction reduction = Reduction::sum;
+  Element element = Element::f32;
+  Dimension group = Dimension::data;
+  std::string algorithm = "library";
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::vector<std::int64_t> counts;
+  bool add = false;
+};
+
+// One end of a point-to-point transfer; peer is a global rank. A send is rendezvous: it ends only when the receiver
+// has come.
+struct MessageCall {
+  bool send = true;
+  std::int32_t peer = 0;
+  void* data = nullptr;
+  Bytes bytes = 0;
+};
+
+// What is on its way on one lane.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  virtual bool done() = 0;  // makes progress; never blocks
+};
+
+// Moves bytes between the ranks of a job. A communicator belongs to one (group, lane), so that lanes progress
+// independently; every member of a group starts the same calls on a lane in the same order. All calls come from one
+// thread. Nothing blocks; a failing library call throws Error that quotes it.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) = 0;
+  virtual std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) = 0;
+};
+
+}  // namespace orrery
