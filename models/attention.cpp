@@ -9,7 +9,7 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id qkv = column_parallel("qkv", x, m_.hidden, width, "attention.qkv.weight", m_.bias || m_.qkv_bias);
+  const Id qkv = column_parallel("qkv", x, m_.hidden, width, {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias});
   const Id rotated = rotate(head_norms(qkv));
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
@@ -28,8 +28,8 @@ LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
   const bool layernorm = m_.norm == Norm::layernorm;
   std::vector<std::int32_t> weights;
   for (const std::string name : {"attention.query norm", "attention.key norm"}) {
-    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, true, c_.tensor > 1));
-    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, true, c_.tensor > 1));
+    weights.push_back(tape.parameter(name + ".weight", m_.head_dim, 1, Cut::none, c_.tensor > 1));
+    if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, Cut::none, c_.tensor > 1));
   }
   const Normalize work = {rows, m_.head_dim, layernorm, c_.spec.software.fused_norm, Direction::forward};
   const Id y = activation("normed qkv", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
@@ -52,7 +52,8 @@ LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
 // In place on queries and keys, forward and back: a rotation is undone by the opposite one.
 LayerBuilder::Id LayerBuilder::rotate(Id qkv) {
   if (m_.positions != Positions::rope) return qkv;
-  const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, c_.spec.software.fused_rotary, Direction::forward};
+  const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, m_.head_dim, c_.spec.software.fused_rotary,
+                       Direction::forward};
   tape.emit("rotary", work, {.updates = {qkv}});
   tape.on_backward([=, this] {
     Rotary back = work;
@@ -93,21 +94,26 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
   const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward};
   const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
   const auto bmm = [&](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
-    return Gemm{.m = m, .n = n, .k = inner, .batch = batch, .role = role, .result_bytes = c_.width};
+    return Gemm{.m = m,
+                .n = n,
+                .k = inner,
+                .batch = batch,
+                .role = role,
+                .result_bytes = c_.width,
+                .heads = heads_,
+                .kv_heads = kv_heads_};
   };
-  const Gemm to_scores = bmm(q, k, d, Gemm::Role::scores), to_values = bmm(q, d, k, Gemm::Role::values);
-  tape.emit("scores", to_scores, {.reads = {qkv}, .writes = {scores}});
+  tape.emit("scores", bmm(q, k, d, Gemm::Role::scores), {.reads = {qkv}, .writes = {scores}});
   tape.emit("softmax", softmax, {.reads = {scores}, .writes = {probabilities}});
   if (drops) tape.emit("attention dropout", drop, {.reads = {probabilities}, .writes = {dropped, mask}});
-  tape.emit("values", to_values, {.reads = {dropped, qkv}, .writes = {y}});
+  tape.emit("values", bmm(q, d, k, Gemm::Role::values), {.reads = {dropped, qkv}, .writes = {y}});
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * d);
     const Id dp = tape.slot("probabilities gradient", elements * c_.width);
-    const Gemm of_values = {
-        .m = k, .n = d, .k = q, .batch = batch, .role = Gemm::Role::values, .result_bytes = c_.width};
-    tape.emit("values gradient", of_values, {.reads = {dropped, dy}, .writes = {dqkv}});
-    tape.emit("probabilities gradient", to_scores, {.reads = {dy, qkv}, .writes = {dp}});
+    tape.emit("values gradient", bmm(k, d, q, Gemm::Role::value_gradient), {.reads = {dropped, dy}, .writes = {dqkv}});
+    tape.emit("probabilities gradient", bmm(q, k, d, Gemm::Role::probability_gradient),
+              {.reads = {dy, qkv}, .writes = {dp}});
     if (drops) {
       Residual back = drop;
       back.direction = Direction::backward;
@@ -116,8 +122,8 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
     Softmax back = softmax;
     back.direction = Direction::backward;
     tape.emit("softmax gradient", back, {.reads = {probabilities}, .updates = {dp}});
-    tape.emit("query gradient", to_values, {.reads = {dp, qkv}, .updates = {dqkv}});
-    tape.emit("key gradient", of_values, {.reads = {dp, qkv}, .updates = {dqkv}});
+    tape.emit("query gradient", bmm(q, d, k, Gemm::Role::query_gradient), {.reads = {dp, qkv}, .updates = {dqkv}});
+    tape.emit("key gradient", bmm(k, d, q, Gemm::Role::key_gradient), {.reads = {dp, qkv}, .updates = {dqkv}});
     tape.contribute(qkv, dqkv);
   });
   return y;

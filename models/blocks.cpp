@@ -29,13 +29,14 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
   b.tape.output_gradient(c.local_rows * m.hidden * c.width);
-  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, false);
+  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   std::int32_t positions = -1;
   if (m.positions == Positions::learned) {
     positions = b.tape.parameter("embedding.position.weight", m.max_positions > 0 ? m.max_positions : c.spec.sequence,
-                                 m.hidden, true, c.sequence_parallel);
+                                 m.hidden, Cut::none, c.sequence_parallel);
   }
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
+  b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
@@ -83,7 +84,7 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
   const auto logits =
-      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);
+      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {"output", Cut::rows, false});
   b.cross_entropy(logits, c.padded_vocab / c.tensor);
   return b.tape.finish(ops);
 }

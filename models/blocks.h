@@ -17,9 +17,10 @@ enum StateSlot : std::uint16_t {
   kGradientShard,
   kMaster,
   kMoment1,
-  kMoment2
+  kMoment2,
+  kNorm  // squared norm of the gradients, fp32; the first chunk's counts
 };
-inline constexpr std::uint16_t kStateSlots = 7;
+inline constexpr std::uint16_t kStateSlots = 8;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
 // the gradient before it is reduced, and its copy in the width of the reduction.
 enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };

@@ -10,6 +10,7 @@ namespace {
 
 Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
+Operand norm_of_rank(Access access) { return {Scope::rank, access, kNorm, -1}; }
 
 }  // namespace
 
@@ -20,6 +21,7 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
     size = c->bytes;
     first = c->first;
   }
+  if (const auto* n = std::get_if<SquaredNorm>(&op.work)) first = n->accumulate;
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
@@ -92,12 +94,12 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& a
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const Op op = {
-      .name = "reduce gradients",
-      .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
-      .phase = Phase::step,
-      .lane = LaneKind::data_reduce,
-      .operands = {state(kGradients, Access::read_write)}};
+  const Op op = {.name = "reduce gradients",
+                 .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_,
+                                    bucket.first, Extent::range},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_reduce,
+                 .operands = {state(kGradients, Access::read_write)}};
   emit(op_id(op), chunk.state, {after});
 }
 
@@ -145,7 +147,7 @@ void PlanBuilder::gather_buckets() {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
       const Op op = {.name = "gather parameters",
                      .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * context_.width,
-                                        context_.width, bucket->first},
+                                        context_.width, bucket->first, Extent::range},
                      .phase = Phase::step,
                      .lane = LaneKind::data_gather,
                      .operands = {state(kParameters, Access::write)}};
@@ -173,7 +175,7 @@ void PlanBuilder::reduce_what_is_shared() {
     if (chunk.partial_elements == 0) continue;
     const Op op = {.name = "reduce norm gradients",
                    .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes(chunk.partial_elements),
-                                      gradient_width_},
+                                      gradient_width_, 0, Extent::partial},
                    .phase = Phase::step,
                    .lane = LaneKind::tensor,
                    .operands = {gradients}};
@@ -182,12 +184,15 @@ void PlanBuilder::reduce_what_is_shared() {
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
+  const Chunk& chunk = chunks_[stage_ == 0 ? 0 : chunks_.size() - 1];
+  const Entry& owner = stage_ == 0 ? chunk.entries.front() : chunk.entries.back();
   const Op op = {.name = "reduce tied embedding",
-                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_,
+                                    owner.base, Extent::range},
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
                  .operands = {gradients}};
-  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
+  emit(op_id(op), chunk.state, after);
 }
 
 void PlanBuilder::clip_and_update() {
@@ -196,39 +201,43 @@ void PlanBuilder::clip_and_update() {
                                last_of(LaneKind::embedding)};
   if (s.clip > 0) {
     for (const Chunk& chunk : chunks_) {
+      const bool first = &chunk == &chunks_.front();
       const Op norm = {.name = "gradient norm",
-                       .work = SquaredNorm{shard(chunk.elements), gradient_width_},
+                       .work = SquaredNorm{chunk.owned_elements, gradient_width_, !first},
                        .phase = Phase::step,
                        .optimizer = true,
-                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read)}};
+                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
+                                    norm_of_rank(first ? Access::write : Access::read_write)}};
       emit(op_id(norm), chunk.state, after);
     }
     if (group_size(Dimension::model) > 1) {
       const Op sum = {.name = "reduce gradient norm",
                       .work = Collective{CollectiveKind::all_reduce, Dimension::model, 4, 4},
                       .phase = Phase::step,
-                      .lane = LaneKind::model};
+                      .lane = LaneKind::model,
+                      .operands = {norm_of_rank(Access::read_write)}};
       after = {emit(op_id(sum), chunks_.front().state, {last_of(LaneKind::compute)})};
     }
   }
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   for (const Chunk& chunk : chunks_) {
     const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
-    const Op update = {.name = "update",
-                       .work = Update{shard(chunk.elements), gradient_width_, master ? s.optimizer.master_bytes : 0,
-                                      s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
-                                      spec_.software.fused_optimizer},
-                       .phase = Phase::step,
-                       .optimizer = true,
-                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
-                                    state(kMaster, Access::read_write), state(kMoment1, Access::read_write),
-                                    state(kMoment2, Access::read_write),
-                                    state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
-                       .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+    Op update = {.name = "update",
+                 .work = Update{chunk.owned_elements, gradient_width_, master ? s.optimizer.master_bytes : 0,
+                                s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
+                                spec_.software.fused_optimizer},
+                 .phase = Phase::step,
+                 .optimizer = true,
+                 .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
+                              state(kMaster, Access::read_write), state(kMoment1, Access::read_write),
+                              state(kMoment2, Access::read_write),
+                              state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+                 .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+    if (s.clip > 0) update.operands.push_back(norm_of_rank(Access::read));
     emit(op_id(update), chunk.state, after);
     const Op zero = {
         .name = "zero gradients",
-        .work = Fill{unit_gradients_ ? shard(chunk.elements) * gradient_width_ : chunk.elements * gradient_width_},
+        .work = Fill{unit_gradients_ ? chunk.owned_elements * gradient_width_ : chunk.elements * gradient_width_},
         .phase = Phase::step,
         .optimizer = true,
         .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::write)}};

@@ -49,9 +49,13 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
             LaneKind::tensor);
 }
 
-void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width) {
-  tape.emit(name, Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes, width}, {.updates = {x}},
-            LaneKind::tensor);
+void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, Reduction reduction) {
+  const Collective work = {.kind = CollectiveKind::all_reduce,
+                           .group = Dimension::tensor,
+                           .bytes = bytes,
+                           .width = width,
+                           .reduction = reduction};
+  tape.emit(name, work, {.updates = {x}}, LaneKind::tensor);
 }
 
 void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
@@ -89,10 +93,10 @@ static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
 }
 
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                               const std::string& weight, bool bias) {
+                                               const ColumnWeight& weight) {
   const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight, out, in, false);
-  const auto b = bias ? tape.parameter(weight + " bias", out, 1, false) : -1;
+  const auto w = tape.parameter(weight.name + ".weight", out, in, weight.cut);
+  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, weight.cut) : -1;
   const Gemm forward = product(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id gathered = sp ? activation(name + " gathered input", c_.rows, in) : x;
@@ -135,7 +139,7 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
 LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                             const std::string& weight, bool reduce) {
   const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight, out, in, false);
+  const auto w = tape.parameter(weight, out, in, Cut::columns);
   const Gemm forward = product(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id local = sp && reduce ? activation(name + " scattered output", c_.local_rows, out) : y;
@@ -184,9 +188,9 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
   const bool layernorm = m_.norm == Norm::layernorm;
-  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, true, c_.sequence_parallel);
+  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, Cut::none, c_.sequence_parallel);
   std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
+  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   const bool again = recompute.norm && !recompute.layer;
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
@@ -226,7 +230,7 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
   const bool drops = m_.dropout > 0;
   std::vector<std::int32_t> biases;
   for (const std::string& product : products) {
-    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, true, c_.sequence_parallel));
+    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   }
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
   const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
@@ -301,7 +305,8 @@ LayerBuilder::Id LayerBuilder::mlp(Id x, bool reduce) {
   const std::int64_t width = m_.feed_forward / c_.tensor;
   const bool again = recompute.mlp && !recompute.layer;
   if (again) tape.begin_region(true);
-  const Id up = column_parallel("mlp up", x, m_.hidden, width * (m_.gated ? 2 : 1), "mlp.up.weight", m_.bias);
+  const Id up = column_parallel("mlp up", x, m_.hidden, width * (m_.gated ? 2 : 1),
+                                {"mlp.up", m_.gated ? Cut::halves : Cut::rows, m_.bias});
   const Id y = row_parallel("mlp down", activate(up), width, m_.hidden, "mlp.down.weight", reduce);
   if (again) tape.end_region();
   return y;
@@ -314,9 +319,10 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   const Id wide = tape.slot("fp32 logits", c_.rows * columns * 4);  // becomes the softmax in place
   const Id maxima = tape.slot("row maxima", c_.rows * 4);
   const Id sums = tape.slot("row sums", c_.rows * 8);  // exponentials and the label's logit
+  tape.emit("labels", Load{c_.rows, true}, {.writes = {labels}});
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4);
+  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, Reduction::maximum);
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent),
             {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);

@@ -23,8 +23,12 @@ class LayerBuilder {
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
   // first; backward reduces dx over the tensor group while the weight gradient runs.
-  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
-                     bool bias);
+  struct ColumnWeight {
+    std::string name;
+    Cut cut = Cut::rows;
+    bool bias = false;
+  };
+  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
                   bool reduce);
@@ -49,7 +53,7 @@ class LayerBuilder {
   void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns);
-  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width);
+  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, Reduction reduction = Reduction::sum);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
   Id rotate(Id qkv);

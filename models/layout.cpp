@@ -101,7 +101,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
 Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Optimizer& o = spec_.strategy.optimizer;
   const std::int64_t whole = chunk.elements;
-  const std::int64_t own = shard(whole);
+  const std::int64_t own = chunk.owned_elements;
   const Bytes width = context_.width;
   const bool master = width < o.master_bytes && !row_.fp32_shards;
   Block block;
@@ -118,6 +118,8 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Bytes moment = o.kind == OptimizerKind::sgd ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
+  const bool first = &chunk == &chunks_.front();
+  block.slots[kNorm] = {"gradient norm", first && spec_.strategy.clip > 0 ? 4 : 0, Category::buffers};
   return block;
 }
 
@@ -158,8 +160,9 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     chunk.virtual_stage = static_cast<std::int32_t>(k);
     chunk.entries = entries_of(static_cast<std::int64_t>(k));
     place_weights(chunk);
-    make_frames(chunk, stage);
     make_buckets(chunk);
+    chunk.owned_elements = owned_elements(chunk);
+    make_frames(chunk, stage);
   }
   RankSlot slot;
   slot.name = fmt::format("stage {}", stage);
@@ -168,12 +171,26 @@ void PlanBuilder::lay_out(std::int64_t stage) {
   const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
   slot.representative = first - at.begin();
   slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  slot.state = chunks_.front().state;
   plan_.slots.push_back(slot);
+}
+
+// Each rank owns an equal piece of every unit or bucket, the last ones less where it does not divide.
+std::int64_t PlanBuilder::owned_elements(const Chunk& chunk) const {
+  std::int64_t sum = 0;
+  if (row_.shards_parameters) {
+    for (const Entry& entry : chunk.entries)
+      sum += entry.owns ? shard(plan_.blocks[entry.block].parameter_elements) : 0;
+    return sum;
+  }
+  for (const Bucket& bucket : chunk.buckets) sum += shard(bucket.elements);
+  return chunk.buckets.empty() ? chunk.elements : sum;
 }
 
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
 // from its last weight to its first. Where each rank owns a piece of every bucket, a matrix tied over two stages has
-// one of its own, so that both cut it alike (Megatron-Core does the same).
+// one of its own, so that both cut it alike (Megatron-Core does the same). Gradients reduced unit by unit make a bucket
+// of each unit.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
   if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
@@ -199,8 +216,9 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
       ++open.missing;
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
-      if (tied || (limit > 0 && open.elements >= limit)) close();
+      if (tied || (limit > 0 && open.elements >= limit && !unit_gradients_)) close();
     }
+    if (unit_gradients_) close();
   }
   close();
 }

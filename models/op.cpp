@@ -74,6 +74,7 @@ struct Costs {
   }
   Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to)}; }
   Cost operator()(const Accumulate& a) const { return {d(a.elements), d(a.elements) * d(a.from + 2 * a.to)}; }
+  Cost operator()(const Load& l) const { return {0, 8 * d(l.rows)}; }
   Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
   // Reads gradient, master and moments; writes master, moments and the forward copy. Without fusion about 12 passes.
@@ -100,6 +101,7 @@ struct Kernels {
   int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
   int operator()(const Cast&) const { return 1; }
   int operator()(const Accumulate&) const { return 1; }
+  int operator()(const Load&) const { return 1; }
   int operator()(const Fill&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }

@@ -19,13 +19,26 @@ enum class Direction : std::uint8_t { forward, backward };
 
 // C(m, n) [+]= A(m, k) B(k, n), batch times. role says which of a linear layer's three products it is:
 // output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T x.
+// Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
+// dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; then q, k and v lie in one packed buffer of heads and kv_heads.
 struct Gemm {
-  enum class Role : std::uint8_t { output, input_gradient, weight_gradient, scores, values };
+  enum class Role : std::uint8_t {
+    output,
+    input_gradient,
+    weight_gradient,
+    scores,
+    values,
+    probability_gradient,
+    value_gradient,
+    query_gradient,
+    key_gradient
+  };
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
   Role role = Role::output;
-  bool accumulate = false;  // C is read and added to
-  Bytes result_bytes = 2;   // of an element of C
+  bool accumulate = false;               // C is read and added to
+  Bytes result_bytes = 2;                // of an element of C
+  std::int64_t heads = 0, kv_heads = 0;  // of attention's products
 };
 
 // softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads.
@@ -53,6 +66,7 @@ struct Normalize {
 
 struct Rotary {
   std::int64_t rows = 0, columns = 0;  // of the rotated part of q and k
+  std::int64_t head_dim = 0;
   bool fused = true;
   Direction direction = Direction::forward;
 };
@@ -114,14 +128,21 @@ struct Accumulate {
   Bytes from = 2, to = 4;
 };
 
+// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit.
+struct Load {
+  std::int64_t rows = 0;
+  bool labels = false;
+};
+
 struct Fill {
   Bytes bytes = 0;
 };
 
-// Sum of squares of the gradients this rank owns.
+// Sum of squares of the gradients this rank owns; weights that several ranks of a replica hold count on the first.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
+  bool accumulate = false;  // adds to what the rank's other chunks left
 };
 
 // The update of `elements` parameters: reads gradient, master and moments, writes them and the forward copy.
@@ -137,6 +158,12 @@ enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, 
 
 inline constexpr std::size_t kDimensions = 9;
 
+enum class Reduction : std::uint8_t { sum, maximum };
+
+// Which elements of a flat buffer a collective moves: all of the operand, `first` and those that follow, or the weights
+// of which each rank of the tensor group has only a part of the gradient.
+enum class Extent : std::uint8_t { operand, range, partial };
+
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
 struct Collective {
@@ -144,7 +171,9 @@ struct Collective {
   Dimension group = Dimension::data;
   Bytes bytes = 0;
   Bytes width = 2;         // of an element
-  std::int64_t first = 0;  // element of the flat buffer where it begins
+  std::int64_t first = 0;  // element of the chunk's flat buffer where a range begins
+  Extent extent = Extent::operand;
+  Reduction reduction = Reduction::sum;
   std::string algorithm = "library";
 };
 
@@ -155,8 +184,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
-                          Embedding, CrossEntropy, Cast, Accumulate, Fill, SquaredNorm, Update, Collective, Transfer>;
+using Work =
+    std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient, Embedding,
+                 CrossEntropy, Cast, Accumulate, Load, Fill, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

@@ -64,7 +64,8 @@ enum class Scope : std::uint8_t {
   next,      // the following block of the chunk, same micro-batch: where forward leaves its output
   previous,  // the preceding block: where backward leaves the gradient of its input
   unit,      // this block's weights while gathered, and their gradients before reduction
-  state      // this chunk's parameters, gradients and optimizer states, one flat buffer each
+  state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank       // the state of the rank's first chunk: what there is once, the gradient norm
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -95,13 +96,17 @@ struct Op {
   std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
 };
 
+// How a weight (out, in) is cut over the tensor group: not at all, by rows, by columns, or by rows of each of the parts
+// it is packed of: queries, keys and values by heads; gates and ups.
+enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
+
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
   std::int64_t out = 0, in = 0;  // after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
-  bool replicated = false;       // the same on all ranks of the tensor group
-  bool partial = false;          // and each of them has only a part of its gradient
+  Cut cut = Cut::none;
+  bool partial = false;  // not cut, and each rank of the tensor group has only a part of its gradient
 };
 
 // What a block stands for.
@@ -152,7 +157,8 @@ struct RankSlot {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;  // its tasks, in issue order
+  std::uint32_t state = kNone;  // frame of its first chunk's flat buffers
+  TaskId begin = 0, end = 0;    // its tasks, in issue order
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.

@@ -39,6 +39,7 @@ struct Chunk {
   std::int32_t virtual_stage = 0;
   std::vector<Entry> entries;         // in forward order
   std::int64_t elements = 0;          // weights it owns
+  std::int64_t owned_elements = 0;    // of those, what this rank updates: its piece of every bucket or unit
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
@@ -62,6 +63,7 @@ class PlanBuilder {
   std::uint32_t add_frame(std::uint32_t block);
   Block state_block(const Chunk& chunk) const;
   void make_buckets(Chunk& chunk);
+  std::int64_t owned_elements(const Chunk& chunk) const;
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 

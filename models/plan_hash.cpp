@@ -37,13 +37,15 @@ struct Shapes {
   void all(const T&... x) const {
     h.all(x...);
   }
-  void operator()(const Gemm& g) const { all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes); }
+  void operator()(const Gemm& g) const {
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads);
+  }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction);
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
-  void operator()(const Rotary& r) const { all(r.rows, r.columns, r.fused, r.direction); }
+  void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.bias, a.fused, a.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
@@ -54,12 +56,15 @@ struct Shapes {
   void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused); }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to); }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
+  void operator()(const Load& l) const { all(l.rows, l.labels); }
   void operator()(const Fill& f) const { all(f.bytes); }
-  void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
+  void operator()(const SquaredNorm& n) const { all(n.elements, n.width, n.accumulate); }
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
   }
-  void operator()(const Collective& c) const { all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm); }
+  void operator()(const Collective& c) const {
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.extent, c.reduction, c.algorithm);
+  }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
 
@@ -89,11 +94,12 @@ void add_block(Hash& h, const Block& block) {
   for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
-  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.replicated, p.partial);
+  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial);
 }
 
 void add_tasks(Hash& h, const Plan& plan) {
-  for (const RankSlot& s : plan.slots) h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end);
+  for (const RankSlot& s : plan.slots)
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.state, s.begin, s.end);
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
           f.base);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 
-bool linear(Gemm::Role role) { return role != Gemm::Role::scores && role != Gemm::Role::values; }
+bool linear(const Gemm& g) { return g.heads == 0; }
 
 Precision storage_precision(Precision p) {
   return p == Precision::fp8 || p == Precision::mxfp8 || p == Precision::nvfp4 ? Precision::bf16 : p;
@@ -41,7 +41,7 @@ struct KernelTime {
   }
 
   Seconds operator()(const Gemm& g) const {
-    const double peak = peak_flops(gpu, linear(g.role) ? op.precision : storage_precision(op.precision));
+    const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak));
