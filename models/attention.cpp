@@ -93,7 +93,7 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
   const Id y = activation("attention values", c_.rows, heads_ * d);
   const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward};
   const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
-  const auto bmm = [&](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
+  const auto bmm = [=, this](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
     return Gemm{.m = m,
                 .n = n,
                 .k = inner,

@@ -168,7 +168,7 @@ inline Bytes state_bytes(const Plan& plan, std::uint32_t slot) {
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (f.slot != slot || block.role != BlockRole::state) continue;
-    for (const Slot& s : block.slots) sum += s.bytes;
+    for (const Slot& s : block.slots) sum += s.category == Category::buffers ? 0 : s.bytes;  // no gradient norm
   }
   return sum;
 }
