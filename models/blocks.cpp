@@ -83,8 +83,9 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
   b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
+  const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
   const auto logits =
-      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {"output", Cut::rows, false});
+      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight, Cut::rows, false});
   b.cross_entropy(logits, c.padded_vocab / c.tensor);
   return b.tape.finish(ops);
 }

@@ -274,10 +274,12 @@ LayerBuilder::Id LayerBuilder::dropout(const std::string& name, Id x) {
 LayerBuilder::Id LayerBuilder::add_positions(Id x, std::int32_t parameter) {
   if (parameter < 0) return x;
   const Id y = activation("positioned embeddings", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows, m_.hidden, true, false, false, true, Direction::forward};
+  const Embedding work = {c_.local_rows, m_.hidden, 0, true, Direction::forward};
   tape.emit("positions", work, {.reads = {x}, .writes = {y}, .weights = {parameter}});
   tape.on_backward([=, this] {
-    bias_gradient("positions", tape.gradient(y), c_.local_rows, m_.hidden, parameter);
+    Embedding back = work;
+    back.direction = Direction::backward;
+    tape.emit("positions gradient", back, {.reads = {tape.gradient(y)}, .weight_gradients = {parameter}});
     tape.contribute(x, tape.gradient(y));
   });
   return y;

@@ -54,6 +54,7 @@ struct Costs {
   // Backward reads the gradient and adds to as many rows of the table, in fp32.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
+    if (e.positions) return {elements, elements * d(width) * (e.direction == Direction::forward ? 3 : 1)};
     return {0, elements * (e.direction == Direction::forward ? 2 * d(width) : d(width) + 8)};
   }
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch takes three passes
@@ -97,7 +98,7 @@ struct Kernels {
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }
-  int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
+  int operator()(const Embedding& e) const { return e.positions || e.direction == Direction::forward ? 1 : 3; }
   int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
   int operator()(const Cast&) const { return 1; }
   int operator()(const Accumulate&) const { return 1; }

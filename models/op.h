@@ -100,10 +100,11 @@ struct BiasGradient {
   std::int64_t rows = 0, columns = 0;
 };
 
-// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient.
+// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient. positions: rows of a learned
+// table by position, added to the input; backward sums over the samples.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
-  bool positions = false;  // a learned position table is added
+  bool positions = false;
   Direction direction = Direction::forward;
 };
 
