@@ -75,7 +75,9 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   if (held.data == nullptr) return;
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
-  if (held.pool == 0 && pool_of(rank_.plan.op_of(task).lane) == 0) {
+  const Op& op = rank_.plan.op_of(task);
+  const bool sent = std::holds_alternative<Transfer>(op.work);  // may end long after what follows it
+  if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     used_.push_back({held.data, held.data + size, task});
     memory_.free(held.data);
   } else {

@@ -26,9 +26,10 @@ struct Launch {
 };
 
 // The buffers of one rank: which memory each holds now. Taken and returned in issue order, as a caching allocator's
-// clients do: what the compute lane returns may be taken again at once, because lanes are in order; another lane that
-// takes it must wait for its last user (Launch::after). Streams of FSDP (gather, reduce, replicate) have pools of their
-// own, whose blocks come back when their last user has completed.
+// clients do: what the compute lane or a collective returns may be taken again at once, because lanes are in order;
+// another lane that takes it must wait for its last user (Launch::after). What has been sent comes back when it has
+// arrived. Streams of FSDP (gather, reduce, replicate) have pools of their own, whose blocks come back when their last
+// user has completed.
 class Buffers {
  public:
   Buffers(const Rank& rank, CachingMemory& memory);
