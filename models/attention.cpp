@@ -9,7 +9,8 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id qkv = column_parallel("qkv", x, m_.hidden, width, "attention.qkv.weight", m_.bias || m_.qkv_bias);
+  const Id qkv = column_parallel("qkv", x, m_.hidden, width, "attention.qkv.weight", m_.bias || m_.qkv_bias,
+                                 c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0);
   const Id rotated = rotate(head_norms(qkv));
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);

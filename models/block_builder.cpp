@@ -45,8 +45,8 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
 }
 
 std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated,
-                                     bool partial) {
-  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated, partial});
+                                     bool partial, std::int64_t kv_rows) {
+  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated, partial, kv_rows});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }

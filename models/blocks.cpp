@@ -1,5 +1,7 @@
 #include "models/blocks.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "models/layer_builder.h"
@@ -13,6 +15,7 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       sequence(s.sequence / s.strategy.context),
       rows(batch * sequence),
       tensor(s.strategy.tensor),
+      kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       local_rows(sequence_parallel ? rows / tensor : rows),
       width(storage_bytes(s.strategy.precision)),

@@ -38,6 +38,7 @@ struct BlockContext {
   std::int64_t sequence;      // tokens of a sequence on this rank (sequence / context)
   std::int64_t rows;          // batch * sequence
   std::int64_t tensor;        // ranks a matrix is cut over
+  std::int64_t kv_copies;     // tensor ranks that hold the same key/value heads
   bool sequence_parallel;     // norms, dropout and residuals on rows / tensor
   std::int64_t local_rows;    // rows of those
   Bytes width;                // of an activation element

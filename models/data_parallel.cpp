@@ -161,23 +161,29 @@ void PlanBuilder::begin_step() {
 }
 
 // Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
-// tied embeddings. Where gradients were reduced to shards, only those are summed.
+// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
+// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
 void PlanBuilder::reduce_what_is_shared() {
   const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
                                      last_of(LaneKind::replicate)};
-  const Operand gradients = state(unit_gradients_ ? kGradientShard : kGradients, Access::read_write);
+  const auto gradients = [&](Part part) {
+    return Operand{Scope::state, Access::read_write, unit_gradients_ ? kGradientShard : kGradients, -1, part};
+  };
   const auto bytes = [&](std::int64_t elements) {
     return (unit_gradients_ ? shard(elements) : elements) * gradient_width_;
   };
-  for (Chunk& chunk : chunks_) {
-    if (chunk.partial_elements == 0) continue;
-    const Op op = {.name = "reduce norm gradients",
-                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes(chunk.partial_elements),
-                                      gradient_width_},
+  const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, Part part, std::int64_t elements) {
+    if (elements == 0) return;
+    const Op op = {.name = name,
+                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
                    .phase = Phase::step,
                    .lane = LaneKind::tensor,
-                   .operands = {gradients}};
+                   .operands = {gradients(part)}};
     emit(op_id(op), chunk.state, after);
+  };
+  for (const Chunk& chunk : chunks_) {
+    sum(chunk, "reduce norm gradients", Dimension::tensor, Part::partial, chunk.partial_elements);
+    sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
@@ -186,7 +192,7 @@ void PlanBuilder::reduce_what_is_shared() {
                  .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
-                 .operands = {gradients}};
+                 .operands = {gradients(Part::tied)}};
   emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
 }
 

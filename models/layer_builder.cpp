@@ -49,9 +49,9 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
             LaneKind::tensor);
 }
 
-void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width) {
-  tape.emit(name, Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes, width}, {.updates = {x}},
-            LaneKind::tensor);
+void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum) {
+  tape.emit(name, Collective{.group = Dimension::tensor, .bytes = bytes, .width = width, .maximum = maximum},
+            {.updates = {x}}, LaneKind::tensor);
 }
 
 void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
@@ -89,10 +89,10 @@ static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
 }
 
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                               const std::string& weight, bool bias) {
+                                               const std::string& weight, bool bias, std::int64_t kv_rows) {
   const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight, out, in, false);
-  const auto b = bias ? tape.parameter(weight + " bias", out, 1, false) : -1;
+  const auto w = tape.parameter(weight, out, in, false, false, kv_rows);
+  const auto b = bias ? tape.parameter(weight + " bias", out, 1, false, false, kv_rows) : -1;
   const Gemm forward = product(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id gathered = sp ? activation(name + " gathered input", c_.rows, in) : x;
@@ -316,7 +316,7 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   const Id sums = tape.slot("row sums", c_.rows * 8);  // exponentials and the label's logit
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4);
+  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, true);
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent),
             {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);

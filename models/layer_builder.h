@@ -22,9 +22,9 @@ class LayerBuilder {
   Id activation(const std::string& name, std::int64_t row_count, std::int64_t columns);
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
-  // first; backward reduces dx over the tensor group while the weight gradient runs.
+  // first; backward reduces dx over the tensor group while the weight gradient runs. kv_rows: as LocalParameter's.
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
-                     bool bias);
+                     bool bias, std::int64_t kv_rows = 0);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
                   bool reduce);
@@ -49,7 +49,7 @@ class LayerBuilder {
   void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns);
-  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width);
+  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
   Id rotate(Id qkv);

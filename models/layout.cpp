@@ -76,7 +76,10 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     }
     entry.base = chunk.elements;
     chunk.elements += elements;
-    for (const LocalParameter& p : block.parameters) chunk.partial_elements += p.partial ? p.out * p.in : 0;
+    for (const LocalParameter& p : block.parameters) {
+      chunk.partial_elements += p.partial ? p.out * p.in : 0;
+      chunk.kv_elements += p.kv_rows * p.in;
+    }
     const std::string key = fmt::format("unit {}", elements);
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {

@@ -133,9 +133,20 @@ struct Update {
 };
 
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
-enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };
+enum class Dimension : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  data,
+  replicate,
+  pipeline,
+  embedding,
+  kv,  // ranks of a tensor group that hold the same key/value heads
+  model,
+  world
+};
 
-inline constexpr std::size_t kDimensions = 9;
+inline constexpr std::size_t kDimensions = 10;
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
@@ -146,6 +157,7 @@ struct Collective {
   Bytes width = 2;         // of an element
   std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
+  bool maximum = false;  // an all-reduce that takes the largest value instead of the sum
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.

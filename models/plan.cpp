@@ -7,8 +7,8 @@
 namespace orrery {
 
 std::string_view name_of(Dimension d) {
-  static constexpr std::array<std::string_view, 9> names = {"tensor",   "context",   "expert", "data", "replicate",
-                                                            "pipeline", "embedding", "model",  "world"};
+  static constexpr std::array<std::string_view, kDimensions> names = {
+      "tensor", "context", "expert", "data", "replicate", "pipeline", "embedding", "kv", "model", "world"};
   return names[static_cast<std::size_t>(d)];
 }
 

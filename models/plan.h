@@ -69,13 +69,24 @@ enum class Scope : std::uint8_t {
 
 enum class Access : std::uint8_t { read, write, read_write };
 
+// Which weights of a chunk's flat buffer an operand without a parameter stands for, in the buffer's order. A shard
+// holds its rank's piece of each.
+enum class Part : std::uint8_t {
+  all,
+  partial,  // LocalParameter::partial
+  kv,       // the last LocalParameter::kv_rows rows of every weight
+  tied      // the word table that the first and the last stage hold
+};
+
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
-// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot.
+// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot, or `part` of it;
+// where the op's work is a collective with `first`, only what that spans.
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
+  Part part = Part::all;
 };
 
 // A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
@@ -102,6 +113,8 @@ struct LocalParameter {
   std::int64_t offset = 0;       // elements from the block's base
   bool replicated = false;       // the same on all ranks of the tensor group
   bool partial = false;          // and each of them has only a part of its gradient
+  std::int64_t kv_rows = 0;      // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
+                                 // a part of the gradient
 };
 
 // What a block stands for.

@@ -59,7 +59,9 @@ struct Shapes {
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
   }
-  void operator()(const Collective& c) const { all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm); }
+  void operator()(const Collective& c) const {
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum);
+  }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
 
@@ -69,6 +71,7 @@ void add_operands(Hash& h, const std::vector<Operand>& operands) {
     h.add(o.access);
     h.add(o.slot);
     h.add(o.parameter);
+    h.add(o.part);
   }
   h.add(operands.size());
 }
@@ -89,7 +92,8 @@ void add_block(Hash& h, const Block& block) {
   for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
-  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.replicated, p.partial);
+  for (const LocalParameter& p : block.parameters)
+    h.all(p.name, p.out, p.in, p.offset, p.replicated, p.partial, p.kv_rows);
 }
 
 void add_tasks(Hash& h, const Plan& plan) {

@@ -96,6 +96,32 @@ TEST(DataParallel, ReducesPartialGradients) {
   EXPECT_EQ(reduced("bias: true", "sequence_parallel: true"), 7 * 64 + 3 * 2 * 64);
 }
 
+// Where there are fewer key/value heads than tensor ranks, each head's weights and biases lie on several of them, which
+// add up their gradients once a step: nothing else goes over their group.
+TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
+  for (const int heads : {1, 2, 4, 8}) {
+    for (const int tensor : {1, 2, 4, 8}) {
+      for (const char* sharding : {"none", "zero1", "zero3"}) {
+        for (const bool bias : {false, true}) {
+          const Spec spec = test::spec_of(
+              fmt::format("name: m, layers: 3, hidden: 64, heads: 8, kv_heads: {}, head_dim: 8, feed_forward: 128, "
+                          "vocab: 256, qkv_bias: {}",
+                          heads, bias),
+              fmt::format("tensor: {}, pipeline: 3, data: 2, global_batch: 6, sharding: {}", tensor, sharding));
+          const Plan plan = make_plan(spec);
+          const int copies = std::max(1, tensor / heads), shards = std::string(sharding) == "zero3" ? 2 : 1;
+          EXPECT_EQ(group_size(plan, Dimension::kv), copies);
+          for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+            EXPECT_EQ(elements_moved(plan, slot, Dimension::kv, K::all_reduce),
+                      copies > 1 ? 2 * 8 * (64 + bias) / shards : 0)
+                << heads << " " << tensor << " " << sharding;
+          }
+        }
+      }
+    }
+  }
+}
+
 // First and last stage add up the gradient of a tied matrix: once a step, whole, or the shard that both ranks own.
 TEST(DataParallel, ReducesTiedEmbedding) {
   for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
