@@ -63,6 +63,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.precision = precision_;
   for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
   for (const std::int32_t p : u.weights) op.operands.push_back({weights_, Access::read, weight_slot_, p});
+  for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
   for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
   for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
   for (const std::int32_t p : u.weight_gradients) {

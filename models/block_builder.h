@@ -45,6 +45,7 @@ class BlockBuilder {
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
+    std::vector<Id> numbers;  // of Scope::rank, read
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 

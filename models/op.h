@@ -17,8 +17,9 @@ namespace orrery {
 
 enum class Direction : std::uint8_t { forward, backward };
 
-// C(m, n) [+]= A(m, k) B(k, n), batch times. role says which of a linear layer's three products it is:
-// output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T x.
+// C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias where the op reads one. role says which of a linear layer's
+// three products it is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T
+// x.
 struct Gemm {
   enum class Role : std::uint8_t { output, input_gradient, weight_gradient, scores, values };
   std::int64_t m = 0, n = 0, k = 0;
@@ -33,6 +34,7 @@ struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // 0 = causal over everything
   Direction direction = Direction::forward;
+  double softcap = 0;  // of the scores, as SoftCap; 0 = none. Its tanh is not counted
 };
 
 // Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels.
@@ -57,11 +59,11 @@ struct Rotary {
   Direction direction = Direction::forward;
 };
 
-// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns), with its bias.
+// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns). The bias before it is the
+// product's: an epilogue (cuBLASLt), or added where the activation reads (Megatron's bias-GeLU), at no pass of its own.
 struct Activation {
   std::int64_t rows = 0, columns = 0;
   bool gated = true;
-  bool bias = false;
   bool fused = true;
   Direction direction = Direction::forward;
 };
@@ -86,10 +88,11 @@ struct BiasGradient {
   std::int64_t rows = 0, columns = 0;
 };
 
-// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient.
+// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient. positions: adds to each row
+// that of its place in the sequence; vocab is the length of that table.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
-  bool positions = false;  // a learned position table is added
+  bool positions = false;
   Direction direction = Direction::forward;
 };
 
@@ -102,10 +105,20 @@ struct CrossEntropy {
   bool fused = true;
 };
 
-// Element-wise change of width: `from` and `to` are bytes per element.
+// Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
+  bool transpose = false;
+};
+
+// y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y / cap)^2 (Gemma 2). Unfused: divided,
+// tanh, multiplied, a kernel each.
+struct SoftCap {
+  std::int64_t elements = 0;
+  double cap = 0;
+  bool fused = true;
+  Direction direction = Direction::forward;
 };
 
 // Adds a gradient of width `from` into an accumulator of width `to`.
@@ -118,7 +131,20 @@ struct Fill {
   Bytes bytes = 0;
 };
 
-// Sum of squares of the gradients this rank owns.
+// Multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that the op
+// writes: by `factor`, or where that is 0 by what follows from the number that the op reads (the clip coefficient from
+// the squared norm, 1 / loss scale). check: also notes whether any is not finite.
+struct Multiply {
+  std::int64_t elements = 0;
+  Bytes width = 4;
+  double factor = 0;
+  bool check = false;
+  std::int64_t first = 0;
+};
+
+// Sum of squares of the gradients this rank owns, added to those of the chunks before. A weight that several ranks hold
+// counts on one of them: replicated ones on the first of the tensor group, key/value heads on the first of `kv`, a tied
+// table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -167,8 +193,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
-                          Embedding, CrossEntropy, Cast, Accumulate, Fill, SquaredNorm, Update, Collective, Transfer>;
+using Work =
+    std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient, Embedding,
+                 CrossEntropy, Cast, SoftCap, Accumulate, Fill, Multiply, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

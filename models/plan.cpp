@@ -68,6 +68,8 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
       return f.unit;
     case Scope::state:
       return f.state == kNone ? frame : f.state;
+    case Scope::rank:
+      return plan.slots[f.slot].frame;
   }
   return kNone;
 }

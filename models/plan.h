@@ -64,7 +64,8 @@ enum class Scope : std::uint8_t {
   next,      // the following block of the chunk, same micro-batch: where forward leaves its output
   previous,  // the preceding block: where backward leaves the gradient of its input
   unit,      // this block's weights while gathered, and their gradients before reduction
-  state      // this chunk's parameters, gradients and optimizer states, one flat buffer each
+  state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
+  rank       // what a rank has once: norm, found infinity, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -118,7 +119,10 @@ struct LocalParameter {
 };
 
 // What a block stands for.
-enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit };
+enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit, rank };
+
+// Whether its buffers live from before the first step on.
+inline bool outlives_steps(BlockRole role) { return role == BlockRole::state || role == BlockRole::rank; }
 
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
 // the buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
@@ -165,7 +169,8 @@ struct RankSlot {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;  // its tasks, in issue order
+  TaskId begin = 0, end = 0;    // its tasks, in issue order
+  std::uint32_t frame = kNone;  // of Scope::rank
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.

@@ -1,5 +1,6 @@
 #include "models/plan_hash.h"
 
+#include <bit>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -39,12 +40,13 @@ struct Shapes {
   }
   void operator()(const Gemm& g) const { all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes); }
   void operator()(const FlashAttention& a) const {
-    all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction);
+    all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
+        std::bit_cast<std::uint64_t>(a.softcap));
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.fused, r.direction); }
-  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.bias, a.fused, a.direction); }
+  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
   }
@@ -52,9 +54,15 @@ struct Shapes {
   void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
   void operator()(const Embedding& e) const { all(e.rows, e.columns, e.vocab, e.positions, e.direction); }
   void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused); }
-  void operator()(const Cast& c) const { all(c.elements, c.from, c.to); }
+  void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const SoftCap& s) const {
+    all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
+  }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
   void operator()(const Fill& f) const { all(f.bytes); }
+  void operator()(const Multiply& s) const {
+    all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
+  }
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
@@ -97,7 +105,8 @@ void add_block(Hash& h, const Block& block) {
 }
 
 void add_tasks(Hash& h, const Plan& plan) {
-  for (const RankSlot& s : plan.slots) h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end);
+  for (const RankSlot& s : plan.slots)
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame);
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
           f.base);
