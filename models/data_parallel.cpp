@@ -49,15 +49,18 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   }
 }
 
-// The issuing thread waits until only units_in_flight gathered units are left (FSDP's limit_all_gathers).
+// Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
+// (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
 void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   std::vector<TaskId> after;
-  const std::int64_t given_up = gathers_++ - spec_.strategy.units_in_flight;
-  if (given_up >= 0 && given_up < static_cast<std::int64_t>(released_.size())) after.push_back(released_[given_up]);
+  if (static_cast<std::int64_t>(released_.size()) >= spec_.strategy.units_in_flight) {
+    after.push_back(released_.front());
+    released_.pop_front();
+  }
   const std::vector<Region>& regions = regions_.at(unit_frame);
   if (row_.fp32_shards) {
     const Op cast = {.name = "cast shard",

@@ -149,7 +149,6 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   sends_.clear();
   gathered_.clear();
   released_.clear();
-  gathers_ = 0;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
   const auto& order = schedule_.order[stage];

@@ -140,8 +140,7 @@ class PlanBuilder {
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
-  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up
-  std::int64_t gathers_ = 0;
+  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
 };
 
