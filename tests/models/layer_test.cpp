@@ -45,7 +45,7 @@ TEST(Layer, KeepsWhatThePapersSay) {
         "name: gpt, layers: 2, hidden: {}, heads: {}, feed_forward: {}, vocab: 512, gated: false, norm: layernorm, "
         "positions: learned, bias: true, dropout: 0.1",
         h, a, 4 * h);
-    const auto bytes = [&, s = s](const std::string& how) {
+    const auto bytes = [&, b = b, s = s, t = t](const std::string& how) {
       return kept(spec_of(model, fmt::format("tensor: {}, micro_batch: {}, precision: fp16, {}", t, b, how), s)).bytes;
     };
     const std::int64_t sbh = s * b * h, scores = 5 * a * s * s * b;
