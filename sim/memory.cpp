@@ -52,7 +52,7 @@ class Replay {
     }
     for (const std::uint32_t f : frames) {
       const Frame& frame = plan_.frames[f];
-      if (plan_.blocks[frame.block].role != BlockRole::state) continue;
+      if (!outlives_steps(plan_.blocks[frame.block].role)) continue;
       const auto& slots = plan_.blocks[frame.block].slots;
       for (std::size_t s = 0; s < slots.size(); ++s) {
         if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);

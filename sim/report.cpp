@@ -152,6 +152,16 @@ void add_communication(Report& r, const Plan& plan, const Prices& prices, const 
   }
 }
 
+std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  const std::string& asked = spec.software.attention_kernel;
+  const AttentionKernel& taken = find_attention(profile, asked);
+  const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                 [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
+  if (!flash || taken.name == asked) return {};
+  return {
+      fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name)};
+}
+
 // The largest parts of the step, in words.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
@@ -191,6 +201,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   add_memory(r, spec, plan, prices, trace);
   add_communication(r, plan, prices, trace, a);
   r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
+  r.remarks = remarks(spec, plan, profile);
   r.limit = limits(r);
   return r;
 }

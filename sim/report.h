@@ -76,7 +76,8 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::string limit;  // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
+  std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,

@@ -14,7 +14,7 @@ Plan one_group(std::int32_t n, std::int64_t representative) {
   plan.ranks = n;
   std::vector<std::int32_t> ranks(n);
   std::iota(ranks.begin(), ranks.end(), 0);
-  plan.dimensions.assign(9, {{ranks}, std::vector<std::int32_t>(n, 0)});
+  plan.dimensions.assign(kDimensions, {{ranks}, std::vector<std::int32_t>(n, 0)});
   plan.slots = {{.name = "only", .representative = representative}};
   return plan;
 }
