@@ -27,12 +27,13 @@ int pool_of(LaneKind lane) {
 Buffers::Buffers(const Rank& rank, CachingMemory& memory)
     : rank_(rank), memory_(memory), held_(rank.plan.buffers), now_(kCategories), at_peak_(kCategories) {
   Launch none;
-  for (const std::uint32_t state : rank.states) {
-    for (std::uint16_t s = 0; s < kStateSlots; ++s) {
-      const Slot& slot = slot_of(state, s);
-      if (slot.lazy || slot.bytes == 0) continue;
-      take(state, {Scope::own, Access::write, s, -1}, kNone, none);
-      std::memset(held_[index(state, s)].data, 0, static_cast<std::size_t>(slot.bytes));
+  for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
+    const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
+    if (!outlives_steps(block.role)) continue;
+    for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
+      if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
+      take(f, {Scope::own, Access::write, s, -1}, kNone, none);
+      std::memset(held_[index(f, s)].data, 0, static_cast<std::size_t>(block.slots[s].bytes));
     }
   }
   count_peak();
@@ -93,16 +94,16 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   const Slot& what = slot_of(target, operand.slot);
   Argument a = {held_[index(target, operand.slot)].data, what.bytes, plan.element_bytes, operand};
   Bytes offset = 0;
-  if (operand.scope == Scope::state || operand.scope == Scope::rank) a.width = rank_.state_width(operand.slot);
+  if (operand.scope == Scope::rank) a.width = sizeof(float);
+  if (operand.scope == Scope::state) a.width = rank_.state_width(operand.slot);
   if (operand.scope == Scope::unit) a.width = rank_.unit_width(operand.slot);
   if (operand.parameter >= 0) {
     const LocalParameter& p = plan.blocks[own.block].parameters[operand.parameter];
     offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
-  } else if (operand.scope == Scope::state && rank_.unit_pieces.count(frame) != 0) {
-    const Piece& piece = rank_.piece_of_unit(frame);  // an op of a unit sees its piece of the shards
-    offset = piece.shard_first * a.width;
-    a.bytes = piece.owned * a.width;
+  } else if (const auto unit = rank_.unit_pieces.find(frame);
+             operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
+    offset = unit->second.front().shard_first * a.width;  // an op of a unit sees its pieces of the shards
   }
   if (a.data != nullptr) a.data += offset;
   return a;

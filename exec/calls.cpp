@@ -23,50 +23,84 @@ std::uint32_t frame_of(const Rank& rank, const Launch& launch) { return rank.pla
 
 bool shard(const Argument& a) { return a.operand.slot == kGradientShard || a.operand.slot == kParameterShard; }
 
-// Where a range of the chunk's flat buffers lies: in whole buffers at its place, in shards at that of its unit.
-std::byte* range_in(const Rank& rank, const Launch& launch, const Argument& a, std::int64_t first) {
-  if (!shard(a)) return a.data + first * a.width;
-  const auto& pieces = rank.pieces.at(frame_of(rank, launch));
-  const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.first == first; });
-  assert(piece != pieces.end());
-  return a.data + piece->shard_first * a.width;
+BlockRole role_of(const Rank& rank, const Launch& launch) {
+  return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
 }
 
-// The weights of which each tensor rank has a part of the gradient, as far as this rank owns them.
-std::vector<Packed::Run> partial_runs(const Rank& rank, const Launch& launch, const Argument& a) {
-  std::vector<Packed::Run> runs;
+// What `part` names of the chunk's weights, as runs of whole weights: place in the chunk and length.
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (const PlacedParameter& p : parameters) {
+    const std::int64_t size = p.local.out * p.local.in, kv = p.local.kv_rows * p.local.in;
+    if (part == Part::partial && p.local.partial) runs.emplace_back(p.first, size);
+    if (part == Part::kv && kv > 0) runs.emplace_back(p.first + size - kv, kv);
+    if (part == Part::tied && p.name == kWordTable) runs.emplace_back(p.first, size);
+  }
+  return runs;
+}
+
+// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them.
+std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a) {
+  std::vector<Packed::Run> places;
   const std::uint32_t state = frame_of(rank, launch);
   const auto add = [&](std::int64_t element, std::int64_t n) {
-    runs.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
+    places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
   };
-  for (const PlacedParameter& p : rank.parameters.at(state)) {
-    if (!p.local.partial) continue;
-    const std::int64_t size = p.local.out * p.local.in;
+  for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part)) {
     if (!shard(a)) {
-      add(p.first, size);
+      add(first, n);
       continue;
     }
     for (const Piece& piece : rank.pieces.at(state)) {
-      const std::int64_t begin = std::max(p.first, piece.owned_first);
-      const std::int64_t end = std::min(p.first + size, piece.owned_first + piece.owned);
+      const std::int64_t begin = std::max(first, piece.owned_first);
+      const std::int64_t end = std::min(first + n, piece.owned_first + piece.owned);
       if (begin < end) add(piece.shard_first + begin - piece.owned_first, end - begin);
     }
   }
-  return runs;
+  return places;
 }
 
 void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
   const Argument& a = *Sorted(launch).update;
   p.call.counts = {work.bytes / work.width};
-  if (work.extent == Extent::partial) {
-    p.packed.runs = partial_runs(rank, launch, a);
+  p.call.out = a.data;
+  if (a.operand.part != Part::all) {
+    p.packed.runs = places_of(rank, launch, a);
     p.packed.pack();
     p.call.counts = {static_cast<std::int64_t>(p.packed.buffer.size()) / a.width};
     p.call.out = p.packed.buffer.data();
-  } else {
-    p.call.out = work.extent == Extent::range ? range_in(rank, launch, a, work.first) : a.data;
+  } else if (a.operand.scope == Scope::state && role_of(rank, launch) == BlockRole::state) {
+    p.call.out = a.data + work.first * a.width;  // a bucket
   }
   p.call.in = p.call.out;
+}
+
+// A bucket in place: this rank's piece lies in the whole.
+void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
+  const Seat& seat = rank.seat(work.group);
+  const std::int64_t elements = work.bytes / work.width;
+  std::byte* whole = a.data + work.first * a.width;
+  std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  call.in = gathers ? own : whole;
+  call.out = gathers ? whole : own;
+}
+
+// A region of a unit, from or to this rank's pieces of it, which follow each other.
+void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  const std::uint32_t unit = frame_of(rank, launch);
+  const auto& pieces = rank.unit_pieces.at(unit);
+  const std::int64_t first = rank.plan.frames[unit].base + work.first;
+  const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& x) { return x.first == first; });
+  assert(piece != pieces.end());
+  const std::int64_t in_shard = piece->shard_first - pieces.front().shard_first;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  const Argument& from = *sorted.read;
+  const Argument& to = gathers ? *sorted.write : *sorted.update;
+  call.in = from.data + (gathers ? in_shard : work.first) * from.width;
+  call.out = to.data + (gathers ? work.first : in_shard) * to.width;
+  call.add = !gathers;
 }
 
 }  // namespace
@@ -98,10 +132,9 @@ std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {
 }
 
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
-  const Seat& seat = rank.seat(work.group);
   PreparedCollective p;
   p.call.kind = work.kind;
-  p.call.reduction = work.reduction;
+  p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
   p.call.group = work.group;
   p.call.algorithm = work.algorithm;
@@ -109,21 +142,16 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_all_reduce(rank, work, launch, p);
     return p;
   }
+  p.call.counts = cut(work.bytes / work.width, rank.seat(work.group).size);
   const Sorted sorted(launch);
-  const std::int64_t elements = work.bytes / work.width;
-  const bool gathers = work.kind == CollectiveKind::all_gather;
-  p.call.counts = cut(elements, seat.size);
-  if (work.extent == Extent::range) {  // in place: this rank's piece lies in the whole
-    const Argument& a = *(gathers ? sorted.write : sorted.update);
-    std::byte* whole = range_in(rank, launch, a, work.first);
-    std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
-    p.call.in = gathers ? own : whole;
-    p.call.out = gathers ? whole : own;
-    return p;
+  if (role_of(rank, launch) == BlockRole::unit) {
+    prepare_unit(rank, work, launch, p.call);
+  } else if (role_of(rank, launch) == BlockRole::state) {
+    prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
+  } else {
+    p.call.in = sorted.read->data;
+    p.call.out = sorted.write->data;
   }
-  p.call.in = sorted.read->data;
-  p.call.add = sorted.update != nullptr;
-  p.call.out = (p.call.add ? sorted.update : sorted.write)->data;
   return p;
 }
 

@@ -210,9 +210,13 @@ struct CpuKernels {
         return;
       }
       case CrossEntropy::Part::gradient: {
-        const auto tokens = static_cast<float>(c.rank.spec.strategy.global_batch * c.sequence());
+        // The loss is the mean over the step's tokens; a stack that averages gradients takes its own ranks' mean.
+        const Strategy& s = c.rank.spec.strategy;
+        const bool averaged = c.rank.spec.software.gradient_average != "none" && s.data > 1;
+        const double tokens =
+            static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
         return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),
-                                               CpuCall::integers(c.reads[0]), 1 / tokens);
+                                               CpuCall::integers(c.reads[0]), static_cast<float>(1 / tokens));
       }
     }
   }
@@ -225,7 +229,12 @@ struct CpuKernels {
 
   void operator()(const Cast& w) const { run_cast(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }
-  void operator()(const Fill& f) const { std::memset(c.writes[0].data, 0, static_cast<std::size_t>(f.bytes)); }
+  void operator()(const Fill& f) const {
+    const Argument& to = c.writes.empty() ? c.gradients[0] : c.writes[0];
+    std::memset(to.data, 0, static_cast<std::size_t>(f.bytes));
+  }
+  void operator()(const Multiply& w) const { run_multiply(c, w); }
+  void operator()(const SoftCap&) const { assert(false); }  // refused before
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }

@@ -33,11 +33,14 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
 std::uint32_t state_frame(const CpuCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
 
 // Sum of squares of the part [first, first + n) of the chunk's gradients. Weights that each rank of the tensor group
-// holds whole count on the first one, a tied matrix on the first stage.
+// holds whole count on the first one, key/value heads on the first of those that hold them, a tied table on the first
+// stage.
 double squares(const CpuCall& c, std::int64_t first, std::int64_t n, const std::byte* gradients, Bytes width) {
   double sum = 0;
   for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
-    const std::int64_t begin = std::max(first, p.first), end = std::min(first + n, p.first + p.local.out * p.local.in);
+    const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
+    const std::int64_t begin = std::max(first, p.first);
+    const std::int64_t end = std::min(first + n, p.first + p.local.out * p.local.in - kv);
     const bool elsewhere = p.copy || (p.local.cut == Cut::none && c.rank.seat(Dimension::tensor).index > 0);
     if (begin >= end || elsewhere) continue;
     with_type(width, [&](auto* type) {
@@ -71,15 +74,35 @@ void run_accumulate(const CpuCall& c, const Accumulate& work) {
   });
 }
 
-void run_squared_norm(const CpuCall& c, const SquaredNorm& work) {
+void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   const Argument& gradients = c.reads[0];
   double sum = 0;
   for (const Piece& piece : c.rank.pieces.at(state_frame(c))) {
     const std::byte* data = gradients.data + place_of(gradients, piece) * gradients.width;
     sum += squares(c, piece.owned_first, piece.owned, data, gradients.width);
   }
-  float* norm = CpuCall::floats(work.accumulate ? c.updates[0] : c.writes[0]);
-  *norm = static_cast<float>(sum + (work.accumulate ? *norm : 0));
+  const bool adds = !c.updates.empty();
+  float* norm = CpuCall::floats(adds ? c.updates[0] : c.writes[0]);
+  *norm = static_cast<float>(sum + (adds ? *norm : 0));
+}
+
+void run_multiply(const CpuCall& c, const Multiply& work) {
+  if (work.factor != 0) {
+    const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
+    const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
+    const std::int64_t offset = work.first * work.width;
+    const Values x(from.data + offset, work.elements, work.width, Values::Mode::read);
+    const Values y(to.data + offset, work.elements, work.width, Values::Mode::write);
+    for (std::int64_t i = 0; i < work.elements; ++i) y.data()[i] = static_cast<float>(work.factor * x.data()[i]);
+    return;
+  }
+  const double factor = kernels::clip_factor(*CpuCall::floats(c.reads[0]), c.state.training.clip);
+  const Argument& gradients = c.updates[0];
+  for (const Piece& piece : c.rank.pieces.at(state_frame(c))) {
+    std::byte* data = gradients.data + place_of(gradients, piece) * gradients.width;
+    const Values g(data, piece.owned, gradients.width, Values::Mode::update);
+    for (std::int64_t i = 0; i < piece.owned; ++i) g.data()[i] = static_cast<float>(factor * g.data()[i]);
+  }
 }
 
 void run_update(const CpuCall& c, const Update& work) {

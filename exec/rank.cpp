@@ -22,7 +22,7 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n)
     const Seat& data = seat(Dimension::data);
     pieces[state] = pieces_of(plan, state, data.index, data.size);
     for (const Piece& piece : pieces[state]) {
-      if (piece.unit != kNone) unit_pieces[piece.unit] = piece;
+      if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
     }
   }
 }
@@ -44,8 +44,6 @@ Bytes Rank::state_width(std::uint16_t slot) const {
       return storage_bytes(spec.strategy.gradient_precision);
     case kMaster:
       return o.master_bytes;
-    case kNorm:
-      return 4;
     default:
       return o.moment_bytes;
   }

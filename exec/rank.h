@@ -21,8 +21,6 @@ struct Rank {
 
   const Seat& seat(Dimension d) const { return seats[static_cast<std::size_t>(d)]; }
   const std::vector<std::int32_t>& group(Dimension d) const;
-  // The piece of a unit that this rank owns.
-  const Piece& piece_of_unit(std::uint32_t unit) const { return unit_pieces.at(unit); }
   // Bytes of an element of a state or unit buffer.
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;
@@ -35,7 +33,7 @@ struct Rank {
   std::vector<std::uint32_t> states;  // state frames by chunk
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // by state frame
   std::map<std::uint32_t, std::vector<Piece>> pieces;                // by state frame
-  std::map<std::uint32_t, Piece> unit_pieces;
+  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;           // by unit frame: a unit's regions
 };
 
 }  // namespace orrery

@@ -12,6 +12,8 @@ namespace orrery {
 // How the values of a transfer are stored; sums are formed in float either way.
 enum class Element : std::uint8_t { f32, bf16, bytes };
 
+enum class Reduction : std::uint8_t { sum, maximum };
+
 // One collective as this rank takes part in it, with real addresses. in and out are what the kind says:
 //   all_reduce      in == out, counts = {elements}
 //   all_gather      in: this member's piece, out: the whole; counts: elements of every member's piece, in group order.

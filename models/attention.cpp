@@ -9,8 +9,9 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id qkv = column_parallel("qkv", x, m_.hidden, width, "attention.qkv.weight", m_.bias || m_.qkv_bias,
-                                 c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0);
+  const Id qkv =
+      column_parallel("qkv", x, m_.hidden, width,
+                      {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias, c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0});
   const Heads heads = head_norms(qkv);
   rotate(heads.queries_keys);
   const bool again = recompute.attention && !recompute.layer;
@@ -53,7 +54,8 @@ LayerBuilder::Heads LayerBuilder::head_norms(Id qkv) {
 // In place on queries and keys, forward and back: a rotation is undone by the opposite one.
 void LayerBuilder::rotate(Id queries_keys) {
   if (m_.positions != Positions::rope) return;
-  const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, c_.spec.software.fused_rotary, Direction::forward};
+  const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, m_.head_dim, c_.spec.software.fused_rotary,
+                       Direction::forward};
   tape.emit("rotary", work, {.updates = {queries_keys}});
   tape.on_backward([=, this] {
     Rotary back = work;
@@ -112,23 +114,29 @@ LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads) {
   const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward};
   const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
   const SoftCap cap = {elements, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
-  const auto bmm = [&](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
-    return Gemm{.m = m, .n = n, .k = inner, .batch = batch, .role = role, .result_bytes = c_.width};
+  const auto bmm = [=, this](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
+    return Gemm{.m = m,
+                .n = n,
+                .k = inner,
+                .batch = batch,
+                .role = role,
+                .result_bytes = c_.width,
+                .heads = heads_,
+                .kv_heads = kv_heads_};
   };
-  const Gemm to_scores = bmm(q, k, d, Gemm::Role::scores), to_values = bmm(q, d, k, Gemm::Role::values);
-  tape.emit("scores", to_scores, {.reads = {heads.queries_keys}, .writes = {scores}});
+  tape.emit("scores", bmm(q, k, d, Gemm::Role::scores), {.reads = {heads.queries_keys}, .writes = {scores}});
   if (m_.attention_softcap > 0) tape.emit("score cap", cap, {.updates = {scores}});
   tape.emit("softmax", softmax, {.reads = {scores}, .writes = {probabilities}});
   if (drops) tape.emit("attention dropout", drop, {.reads = {probabilities}, .writes = {dropped, mask}});
-  tape.emit("values", to_values, {.reads = {dropped, heads.qkv}, .writes = {y}});
+  tape.emit("values", bmm(q, d, k, Gemm::Role::values), {.reads = {dropped, heads.qkv}, .writes = {y}});
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const HeadGradients of = head_gradients(heads);
     const Id dp = tape.slot("probabilities gradient", elements * c_.width);
-    const Gemm of_values = {
-        .m = k, .n = d, .k = q, .batch = batch, .role = Gemm::Role::values, .result_bytes = c_.width};
-    tape.emit("values gradient", of_values, {.reads = {dropped, dy}, .writes = {of.qkv}});
-    tape.emit("probabilities gradient", to_scores, {.reads = {dy, heads.qkv}, .writes = {dp}});
+    tape.emit("values gradient", bmm(k, d, q, Gemm::Role::value_gradient),
+              {.reads = {dropped, dy}, .writes = {of.qkv}});
+    tape.emit("probabilities gradient", bmm(q, k, d, Gemm::Role::probability_gradient),
+              {.reads = {dy, heads.qkv}, .writes = {dp}});
     if (drops) {
       Residual back = drop;
       back.direction = Direction::backward;
@@ -144,8 +152,9 @@ LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads) {
     }
     BlockBuilder::Uses query = {.reads = {dp, heads.queries_keys}};
     (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
-    tape.emit("query gradient", to_values, query);
-    tape.emit("key gradient", of_values, {.reads = {dp, heads.queries_keys}, .updates = {of.queries_keys}});
+    tape.emit("query gradient", bmm(q, d, k, Gemm::Role::query_gradient), query);
+    tape.emit("key gradient", bmm(k, d, q, Gemm::Role::key_gradient),
+              {.reads = {dp, heads.queries_keys}, .updates = {of.queries_keys}});
   });
   return y;
 }

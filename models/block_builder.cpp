@@ -44,9 +44,9 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
   return kOutputGradient;
 }
 
-std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated,
-                                     bool partial, std::int64_t kv_rows) {
-  block_.parameters.push_back({name, out, in, block_.parameter_elements, replicated, partial, kv_rows});
+std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
+                                     std::int64_t kv_rows) {
+  block_.parameters.push_back({name, out, in, block_.parameter_elements, cut, partial, kv_rows});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }

@@ -27,8 +27,8 @@ class BlockBuilder {
 
   // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
   // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
-  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, bool replicated,
-                         bool partial = false, std::int64_t kv_rows = 0);
+  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
+                         std::int64_t kv_rows = 0);
 
   // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
   void begin_region(bool recompute);

@@ -44,7 +44,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
   b.tape.output_gradient(c.local_rows * m.hidden * c.width);
-  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, false);
+  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
   b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
@@ -97,8 +97,7 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
-  const auto logits =
-      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, "output.weight", false);
+  const auto logits = b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
   b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
   b.cross_entropy(logits, columns);

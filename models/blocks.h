@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "models/plan.h"
@@ -28,6 +29,9 @@ inline constexpr std::uint16_t kStateSlots = 9;
 // the gradient before it is reduced, and its copy in the width of the reduction.
 enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };
 inline constexpr std::uint16_t kUnitSlots = 4;
+
+// The weight that a tied output shares with the embedding.
+inline constexpr std::string_view kWordTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and what the loss is multiplied by (fp16; the update changes it).

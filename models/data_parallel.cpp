@@ -21,7 +21,6 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
     size = c->bytes;
     first = c->first;
   }
-  if (const auto* n = std::get_if<SquaredNorm>(&op.work)) first = n->accumulate;
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
@@ -188,7 +187,7 @@ void PlanBuilder::gather_buckets() {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
       const Op op = {.name = "gather parameters",
                      .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * context_.width,
-                                        context_.width, bucket->first, Extent::range},
+                                        context_.width, bucket->first},
                      .phase = Phase::step,
                      .lane = LaneKind::data_gather,
                      .operands = {state(kParameters, Access::write)}};
@@ -231,11 +230,8 @@ void PlanBuilder::reduce_what_is_shared() {
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
-  const Chunk& chunk = chunks_[stage_ == 0 ? 0 : chunks_.size() - 1];
-  const Entry& owner = stage_ == 0 ? chunk.entries.front() : chunk.entries.back();
   const Op op = {.name = "reduce tied embedding",
-                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_,
-                                    owner.base, Extent::range},
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
                  .operands = {gradients(Part::tied)}};

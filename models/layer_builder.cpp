@@ -173,7 +173,7 @@ void LayerBuilder::soft_cap(const std::string& name, Id x, std::int64_t elements
 LayerBuilder::Id LayerBuilder::add_positions(Id x) {
   if (m_.positions != Positions::learned) return x;
   const std::int64_t length = m_.max_positions > 0 ? m_.max_positions : c_.spec.sequence;
-  const auto table = tape.parameter("embedding.position.weight", length, m_.hidden, true, c_.sequence_parallel);
+  const auto table = tape.parameter("embedding.position.weight", length, m_.hidden, Cut::none, c_.sequence_parallel);
   const Id y = activation("positioned embeddings", c_.local_rows, m_.hidden);
   const Embedding work = {c_.local_rows, m_.hidden, length, true, Direction::forward};
   tape.emit("positions", work, {.reads = {x}, .writes = {y}, .weights = {table}});

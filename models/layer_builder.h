@@ -23,8 +23,13 @@ class LayerBuilder {
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
   // first; backward reduces dx over the tensor group while the weight gradient runs. kv_rows: as LocalParameter's.
-  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
-                     bool bias, std::int64_t kv_rows = 0);
+  struct ColumnWeight {
+    std::string name;
+    Cut cut = Cut::rows;
+    bool bias = false;
+    std::int64_t kv_rows = 0;
+  };
+  Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
                   bool reduce);

@@ -81,10 +81,10 @@ static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
 }
 
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                               const std::string& weight, bool bias, std::int64_t kv_rows) {
+                                               const ColumnWeight& weight) {
   const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight, out, in, false, false, kv_rows);
-  const auto b = bias ? tape.parameter(weight + " bias", out, 1, false, false, kv_rows) : -1;
+  const auto w = tape.parameter(weight.name + ".weight", out, in, weight.cut, false, weight.kv_rows);
+  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
   const Gemm forward = product(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Operands given = to_fp8(name + " input", x, (sp ? c_.local_rows : c_.rows) * in, !sp);
@@ -137,7 +137,7 @@ LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local,
 LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                             const std::string& weight, bool reduce) {
   const bool sp = c_.sequence_parallel && reduce;
-  const auto w = tape.parameter(weight, out, in, false);
+  const auto w = tape.parameter(weight, out, in, Cut::columns);
   const Gemm forward = product(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;

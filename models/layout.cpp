@@ -267,7 +267,6 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
       const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;
       if (full || bounds(parameter.offset)) close();
     }
-    if (unit_gradients_) close();
   }
   close();
 }

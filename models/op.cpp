@@ -114,7 +114,7 @@ struct Kernels {
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }
-  int operator()(const Embedding& e) const { return e.positions || e.direction == Direction::forward ? 1 : 3; }
+  int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
   int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
   int operator()(const Cast&) const { return 1; }
   int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }

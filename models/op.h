@@ -19,7 +19,8 @@ enum class Direction : std::uint8_t { forward, backward };
 
 // C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias where the op reads one. role says which of a linear layer's
 // three products it is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T
-// x.
+// x. Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
+// dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; then q, k and v lie in one packed buffer of heads and kv_heads.
 struct Gemm {
   enum class Role : std::uint8_t {
     output,
@@ -166,7 +167,6 @@ struct Multiply {
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
-  bool accumulate = false;  // adds to what the rank's other chunks left
 };
 
 // The update of `elements` parameters: reads gradient, master and moments, writes them and the forward copy.
@@ -193,12 +193,6 @@ enum class Dimension : std::uint8_t {
 
 inline constexpr std::size_t kDimensions = 10;
 
-enum class Reduction : std::uint8_t { sum, maximum };
-
-// Which elements of a flat buffer a collective moves: all of the operand, `first` and those that follow, or the weights
-// of which each rank of the tensor group has only a part of the gradient.
-enum class Extent : std::uint8_t { operand, range, partial };
-
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
 struct Collective {
@@ -206,9 +200,7 @@ struct Collective {
   Dimension group = Dimension::data;
   Bytes bytes = 0;
   Bytes width = 2;         // of an element
-  std::int64_t first = 0;  // element of the chunk's flat buffer where a range begins
-  Extent extent = Extent::operand;
-  Reduction reduction = Reduction::sum;
+  std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
   bool maximum = false;  // an all-reduce that takes the largest value instead of the sum
 };
@@ -220,9 +212,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work =
-    std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient, Embedding,
-                 CrossEntropy, Cast, SoftCap, Accumulate, Fill, Multiply, SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
+                          Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
+                          Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

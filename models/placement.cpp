@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -29,16 +28,17 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
 }
 
-// Buckets that are reduced to shards: where each begins and how long it is.
-std::map<std::int64_t, std::int64_t> scattered_buckets(const Plan& plan, std::uint32_t state) {
-  std::map<std::int64_t, std::int64_t> buckets;
-  const RankSlot& slot = plan.slots[plan.frames[state].slot];
+// Runs of a chunk that one collective of the data group gathers or reduces, on tasks of this frame: where each begins,
+// seen from the frame's base, and how long it is.
+std::map<std::int64_t, std::int64_t> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
+  std::map<std::int64_t, std::int64_t> runs;
+  const RankSlot& slot = plan.slots[plan.frames[frame].slot];
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-    if (c == nullptr || plan.tasks[t].frame != state || c->extent != Extent::range) continue;
-    if (c->kind == CollectiveKind::reduce_scatter) buckets[c->first] = c->bytes / c->width;
+    if (c == nullptr || plan.tasks[t].frame != frame || c->group != Dimension::data || c->kind != kind) continue;
+    runs[c->first] = c->bytes / c->width;
   }
-  return buckets;
+  return runs;
 }
 
 class Cutter {
@@ -59,18 +59,18 @@ class Cutter {
 };
 
 // Rows of q, k, v (by heads) or of gates and ups (halves) that a rank holds, in the uncut weight.
-struct Part {
+struct Section {
   std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
 };
 
-std::vector<Part> parts_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
+std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
   if (p.cut == Cut::halves)
     return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
   if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
   const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
   const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
-  const Part kv = {kv_heads * d, m.kv_heads * d, kv_first};
+  const Section kv = {kv_heads * d, m.kv_heads * d, kv_first};
   return {{q, m.heads * d, rank * q}, kv, kv};
 }
 
@@ -78,7 +78,6 @@ std::vector<Part> parts_of(const Model& m, const LocalParameter& p, std::int64_t
 
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state) {
   std::map<std::int64_t, PlacedParameter> placed;
-  std::set<std::uint32_t> units;  // frames of the first micro-batch are enough: one of each unit and block
   for (const Frame& f : plan.frames) {
     if (f.state != state || f.micro_batch != 0) continue;
     const Block& block = plan.blocks[f.block];
@@ -95,11 +94,14 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t member, std::int64_t members) {
   Cutter cutter(member, members);
   if (bytes_of(plan, state, kGradientShard) > 0) {
-    for (const auto& [first, unit] : units_of(plan, state))
-      cutter.add(first, bytes_of(plan, unit, kUnitGradient) / plan.element_bytes, unit);
+    for (const auto& [base, unit] : units_of(plan, state)) {
+      auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
+      if (regions.empty()) regions[0] = bytes_of(plan, unit, kUnitGradient) / plan.element_bytes;  // a group of one
+      for (const auto& [first, elements] : regions) cutter.add(base + first, elements, unit);
+    }
     return cutter.pieces;
   }
-  const auto buckets = scattered_buckets(plan, state);
+  const auto buckets = moved_runs(plan, state, CollectiveKind::reduce_scatter);
   for (const auto& [first, elements] : buckets) cutter.add(first, elements, kNone);
   if (!buckets.empty()) return cutter.pieces;
   const std::int64_t all = bytes_of(plan, state, kParameters) / plan.element_bytes;
@@ -119,7 +121,7 @@ std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64
   if (p.cut == Cut::none) return index;
   if (p.cut == Cut::columns) return rank * p.in + index;
   std::int64_t before = 0, uncut_before = 0;
-  for (const Part& part : parts_of(model, p, rank, ranks)) {
+  for (const Section& part : sections_of(model, p, rank, ranks)) {
     if (index < before + part.rows) return uncut_before + part.uncut_first + index - before;
     before += part.rows;
     uncut_before += part.uncut_rows;
@@ -131,7 +133,7 @@ UncutShape uncut_shape(const Model& model, const LocalParameter& p, std::int64_t
   if (p.cut == Cut::none) return {p.out, p.in};
   if (p.cut == Cut::columns) return {p.out, p.in * ranks};
   std::int64_t out = 0;
-  for (const Part& part : parts_of(model, p, 0, ranks)) out += part.uncut_rows;
+  for (const Section& part : sections_of(model, p, 0, ranks)) out += part.uncut_rows;
   return {out, p.in};
 }
 

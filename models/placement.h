@@ -20,13 +20,14 @@ struct PlacedParameter {
 // Every weight of the chunk whose state frame this is, once each, in the order of its flat buffers.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state);
 
-// A run of a chunk's flat buffers that is cut over the data group: member i of n owns elements [i c, (i + 1) c) of it,
-// c = ceil(elements / n), as far as they exist. In shards the pieces follow each other, each with room for c.
+// A run of a chunk's flat buffers that one collective cuts over the data group: member i of n owns elements [i c, (i +
+// 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the pieces follow each other, each with room for
+// c.
 struct Piece {
   std::int64_t first = 0, elements = 0;  // the run
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
-  std::uint32_t unit = kNone;  // the frame whose unit it is, where units are cut
+  std::uint32_t unit = kNone;  // the unit frame it belongs to, where units are cut; else kNone, a bucket
 };
 
 // What a member of the data group updates: pieces of units or of buckets, in the order of the flat buffers; all of it

@@ -116,10 +116,10 @@ struct LocalParameter {
   std::string name;
   std::int64_t out = 0, in = 0;  // after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
-  bool replicated = false;       // the same on all ranks of the tensor group
-  bool partial = false;          // and each of them has only a part of its gradient
-  std::int64_t kv_rows = 0;      // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
-                                 // a part of the gradient
+  Cut cut = Cut::none;
+  bool partial = false;      // not cut, and each rank of the tensor group has only a part of its gradient
+  std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
+                             // a part of the gradient
 };
 
 // What a block stands for.

@@ -47,7 +47,7 @@ struct Shapes {
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
-  void operator()(const Rotary& r) const { all(r.rows, r.columns, r.fused, r.direction); }
+  void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
@@ -103,8 +103,7 @@ void add_block(Hash& h, const Block& block) {
   for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
-  for (const LocalParameter& p : block.parameters)
-    h.all(p.name, p.out, p.in, p.offset, p.replicated, p.partial, p.kv_rows);
+  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows);
 }
 
 void add_tasks(Hash& h, const Plan& plan) {

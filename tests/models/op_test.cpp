@@ -53,7 +53,7 @@ TEST(Op, FusionSaves) {
       const std::vector<std::array<Work, 3>> table = {
           {Softmax{8, 16, flag, true, d}, Softmax{8, 16, flag, false, d}, Softmax{16, 16, flag, true, d}},
           {Normalize{8, 16, flag, true, d}, Normalize{8, 16, flag, false, d}, Normalize{16, 16, flag, true, d}},
-          {Rotary{8, 16, true, d}, Rotary{8, 16, false, d}, Rotary{16, 16, true, d}},
+          {Rotary{8, 16, 8, true, d}, Rotary{8, 16, 8, false, d}, Rotary{16, 16, 8, true, d}},
           {Activation{8, 16, flag, true, d}, Activation{8, 16, flag, false, d}, Activation{16, 16, flag, true, d}},
           {Residual{8, 16, true, true, flag, true, d}, Residual{8, 16, true, true, flag, false, d},
            Residual{16, 16, true, true, flag, true, d}},
