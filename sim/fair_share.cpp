@@ -81,6 +81,7 @@ std::span<const FlowId> FairShare::update() {
 // Progressive filling of the region around a flow, unless it has been done in this update.
 void FairShare::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
+  if (!on_tight_link(flows_[seed])) return settle(seed, flows_[seed].limit);
   gather(seed);
   while (stopped_ < region_flows_.size()) {
     const Rate level = find_full_links();
@@ -162,13 +163,20 @@ void FairShare::stop_links(Rate level) {
   }
 }
 
+bool FairShare::on_tight_link(const Flow& flow) const {
+  return std::any_of(flow.all().begin(), flow.all().end(), [&](const Use& use) { return links_[use.link].tight(); });
+}
+
+void FairShare::settle(FlowId id, Rate rate) {
+  marks_[id] = growing_mark() + 1;
+  if (flows_[id].rate != rate) changed_.push_back(id);
+  flows_[id].rate = rate;
+}
+
 void FairShare::stop(FlowId id, Rate rate) {
-  Flow& flow = flows_[id];
-  ++marks_[id];
+  settle(id, rate);
   ++stopped_;
-  if (flow.rate != rate) changed_.push_back(id);
-  flow.rate = rate;
-  for (const Use& use : flow.all()) {
+  for (const Use& use : flows_[id].all()) {
     Link& link = links_[use.link];
     link.left -= use.weight * rate;
     link.growing -= use.weight;

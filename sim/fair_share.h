@@ -42,6 +42,9 @@ class FairShare {
 
   void remove_flow(FlowId id);
 
+  // Whether calls since the last update can have changed rates.
+  bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
+
   // Recomputes what the calls since the last update can have changed. Returns the flows whose rates are not what they
   // were; the span lasts until the next update.
   std::span<const FlowId> update();
@@ -87,6 +90,8 @@ class FairShare {
 
   void detach(const Use& use);
   void fill_from(FlowId seed);
+  bool on_tight_link(const Flow& flow) const;
+  void settle(FlowId id, Rate rate);
   void gather(FlowId seed);
   void see(FlowId id);
   Rate find_full_links();

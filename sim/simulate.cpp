@@ -26,8 +26,9 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
 
 // A lane, or the host of a slot, that waits for a task to end. One dependency is awaited at a time, the last one first.
 struct Waiter {
-  std::uint32_t dependency = 0;  // awaited: place in Plan::dependencies
-  std::uint32_t next = kNone;    // another that waits for a task of the same lane
+  TaskId awaited = kNone;
+  std::uint32_t dependency = 0;  // its place in Plan::dependencies
+  std::uint32_t next = kNone;    // the waiter for a task of the same lane that comes as late or later
 };
 
 // An in-order queue. Its head runs, or waits to.
@@ -36,7 +37,7 @@ struct Lane {
   Stretch stretch = kUnit;
   std::uint32_t serial = 0;  // of its latest event
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // for tasks of this lane
+  std::uint32_t waiters = kNone;  // for tasks of this lane, in its order
   bool unissued = false;          // the head waits for its host alone
 };
 
@@ -185,33 +186,27 @@ class Engine {
     for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
       const TaskId before = plan_.dependencies[i - 1];
       if (ended_[before]) continue;
-      std::uint32_t& waiters = lanes_[lane_of(before)].waiters;
-      waiters_[waiter] = {i - 1, waiters};
-      waiters = waiter;
+      std::uint32_t* place = &lanes_[lane_of(before)].waiters;
+      while (*place != kNone && waiters_[*place].awaited < before) place = &waiters_[*place].next;
+      waiters_[waiter] = {before, i - 1, *place};
+      *place = waiter;
       return false;
     }
     return true;
   }
 
   void wake(Lane& lane, TaskId ended) {
-    std::uint32_t next = std::exchange(lane.waiters, kNone);
-    while (next != kNone) {
-      const std::uint32_t waiter = next;
-      const auto [dependency, after] = waiters_[waiter];
-      next = after;
-      if (plan_.dependencies[dependency] == ended) {
-        go_on(waiter, dependency, ended);
-      } else {
-        waiters_[waiter].next = lane.waiters;
-        lane.waiters = waiter;
-      }
+    while (lane.waiters != kNone && waiters_[lane.waiters].awaited == ended) {
+      const std::uint32_t waiter = lane.waiters;
+      lane.waiters = waiters_[waiter].next;
+      go_on(waiter, ended);
     }
   }
 
-  void go_on(std::uint32_t waiter, std::uint32_t dependency, TaskId cause) {
+  void go_on(std::uint32_t waiter, TaskId cause) {
     const bool host = waiter >= lane_count_;
     const TaskId t = host ? hosts_[waiter - lane_count_].wait : lanes_[waiter].head;
-    if (!await(waiter, t, dependency)) return;
+    if (!await(waiter, t, waiters_[waiter].dependency)) return;
     if (host)
       resume(waiter - lane_count_, cause);
     else
