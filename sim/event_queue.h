@@ -45,11 +45,6 @@ class EventQueue {
     return due_[taken_++];
   }
 
-  // The event of now() that is taken after `ahead` others, if nothing is pushed before it: whose memory to fetch early.
-  const Event* foresee(std::size_t ahead) const {
-    return taken_ + ahead < due_.size() ? &due_[taken_ + ahead] : nullptr;
-  }
-
   void push(Picoseconds time, Event event) {
     assert(time >= now_);
     if (time == now_)

@@ -7,14 +7,15 @@
 
 #include "sim/contention.h"
 #include "sim/event_queue.h"
+#include "sim/huge_pages.h"
 
 namespace orrery {
 namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;    // serial of the event that a task's host has issued it
-constexpr std::size_t kFetchAhead = 4;  // events
+constexpr std::uint32_t kIssued = 0;  // serial of the event that a task's host has issued it
+constexpr TaskId kFetchAhead = 8;     // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -64,6 +65,9 @@ class Engine {
         ended_(count_),
         entered_(plan.matches.size()) {
     assert(plan.carried.empty());
+    trace_.spans.reserve(count_);
+    prefer_huge_pages(trace_.spans.data(), count_ * sizeof(Span));
+    prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
     for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
@@ -77,10 +81,7 @@ class Engine {
     }
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) resume(s, kNone);
     for (;;) {
-      while (queue_.due()) {
-        fetch_ahead();
-        handle(queue_.take());
-      }
+      while (queue_.due()) handle(queue_.take());
       if (contention_.unsettled()) {
         for (const Contention::Change& c : contention_.settle()) restretch(c);
       } else if (!queue_.advance()) {
@@ -106,17 +107,6 @@ class Engine {
         if (held_by_host(t)) hosts_[s].waits.push_back(t);
       }
     }
-  }
-
-  // A few events ahead: every slot walks through its tasks in order, too many slots at once for the processor to
-  // foresee.
-  void fetch_ahead() const {
-    const EventQueue::Event* ahead = queue_.foresee(kFetchAhead);
-    if (ahead == nullptr) return;
-    const TaskId t = ahead->id;
-    __builtin_prefetch(&plan_.tasks[t]);
-    __builtin_prefetch(&trace_.spans[t], 1);
-    __builtin_prefetch(&next_in_lane_[t]);
   }
 
   void handle(EventQueue::Event e) {
@@ -285,7 +275,16 @@ class Engine {
     complete(t);
   }
 
+  // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
+  void fetch_ahead(TaskId t) const {
+    const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
+    __builtin_prefetch(&plan_.tasks[ahead]);
+    __builtin_prefetch(&trace_.spans[ahead], 1);
+    __builtin_prefetch(&next_in_lane_[ahead]);
+  }
+
   void complete(TaskId t) {
+    fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
     trace_.step_time = now();  // events come in order
