@@ -10,7 +10,9 @@ namespace {
 constexpr std::int64_t kCapacity = 1 << 20;  // of every port, in units of flow weight
 
 // A port's weight when the flow's rate counts its busiest port: that one has the whole capacity, another its ratio.
-std::int64_t weight(Rate share, Rate busiest) { return std::max<std::int64_t>(1, kCapacity * share / busiest); }
+std::int64_t weight(Rate share, Rate busiest) {
+  return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
+}
 
 Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
   return static_cast<Contention::Stretch>(std::min<std::uint64_t>(a * b / Contention::kAlone, 0xffffffffU));
@@ -22,14 +24,6 @@ Contention::Contention(const Plan& plan, const Timing& timing)
     : plan_(plan), timing_(timing), ranks_(plan.slots.size()), ends_(plan.slots.size() * kLanes) {
   for (const std::uint32_t row : timing.row_of_slot) rows_.push_back(timing.rows[row].data());
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
-}
-
-// More of the rank's memory bandwidth is wanted, or less. Beyond all of it, that matters to what else is running there.
-void Contention::load(std::uint32_t slot, std::uint32_t memory) {
-  Rank& rank = ranks_[slot];
-  const Stretch before = rank.crowding();
-  rank.memory += memory;
-  if (rank.crowding() != before && rank.busy()) touch(slot);
 }
 
 // Transfers take more of the rank's multiprocessors, or less.
@@ -115,6 +109,7 @@ Contention::Stretch Contention::compute_stretch(const Rank& rank) const {
 Contention::Stretch Contention::end_stretch(const End& end, const Rank& rank) const {
   if (end.flow == kNone) return rank.crowding();
   const Rate rate = std::max<Rate>(share_.rate(end.flow), 1);
+  if (rate == end.limit) return rank.crowding();
   return product(rank.crowding(), static_cast<std::uint64_t>(kAlone * end.limit / rate));
 }
 

@@ -76,7 +76,13 @@ class Contention {
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  void load(std::uint32_t slot, std::uint32_t memory);
+  // More of the rank's memory bandwidth is wanted, or less. Beyond all of it, that matters to what else runs there.
+  void load(std::uint32_t slot, std::uint32_t memory) {
+    Rank& rank = ranks_[slot];
+    const Stretch before = rank.crowding();
+    rank.memory += memory;
+    if (rank.crowding() != before && rank.busy()) touch(slot);
+  }
   void press(std::uint32_t slot, std::uint32_t pressure);
   Stretch compute_stretch(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "models/units.h"
@@ -14,9 +13,9 @@
 namespace orrery {
 
 // Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
-// Ranks that do the same work act at the same instants, so the heap holds instants rather than events: each has a bin
-// of the events due then. Which bins are still open is remembered for the instants pushed to last; an instant that was
-// forgotten gets a second bin, and all bins of an instant are emptied together.
+// Ranks that do the same work act at the same instants, so the heap holds instants rather than events: each leads to a
+// chain of the events due then. Which chains can be lengthened is remembered for the instants pushed to last; one that
+// was forgotten gets a second chain, and all chains of an instant are emptied together.
 class EventQueue {
  public:
   struct Event {
@@ -47,18 +46,25 @@ class EventQueue {
 
   void push(Picoseconds time, Event event) {
     assert(time >= now_);
-    if (time == now_)
+    if (time == now_) {
       late_.push({time, event.id, event.serial});
+      return;
+    }
+    const std::uint32_t link = add_link(event);
+    Recent& recent = recent_[place(time)];
+    if (recent.time == time)
+      links_[recent.last].next = link;
     else
-      bins_[bin_of(time)].push_back(event);
+      push_instant({time, link});
+    recent = {time, link};
   }
 
   // Goes on to the next instant that has events. Returns false when there is none.
   bool advance() {
     assert(!due());
     if (spent_) instants_.pop();
-    spent_ = false;
-    if (instants_.empty()) return false;
+    spent_ = !instants_.empty();
+    if (!spent_) return false;
     now_ = instants_.top().time;
     due_.clear();
     taken_ = 0;
@@ -67,16 +73,20 @@ class EventQueue {
       instants_.pop();
       empty(instants_.top().id);
     }
-    if (!std::is_sorted(due_.begin(), due_.end())) std::sort(due_.begin(), due_.end());
-    spent_ = true;
+    if (due_.size() > 1 && !std::is_sorted(due_.begin(), due_.end())) std::sort(due_.begin(), due_.end());
     return true;
   }
 
  private:
+  struct Link {
+    Event event;
+    std::uint32_t next = kNone;  // of the chain, or of the spare links
+  };
   struct Recent {
     Picoseconds time = -1;
-    std::uint32_t bin = 0;
+    std::uint32_t last = kNone;  // link
   };
+  static constexpr std::uint32_t kNone = 0xffffffffU;
   static constexpr int kRecentBits = 4;
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
@@ -86,46 +96,43 @@ class EventQueue {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
   }
 
-  std::uint32_t bin_of(Picoseconds time) {
-    Recent& recent = recent_[place(time)];
-    if (recent.time != time) recent = {time, add_bin(time)};
-    return recent.bin;
+  std::uint32_t add_link(Event event) {
+    if (spare_ == kNone) {
+      links_.push_back({event});
+      return static_cast<std::uint32_t>(links_.size() - 1);
+    }
+    const std::uint32_t link = spare_;
+    spare_ = links_[link].next;
+    links_[link] = {event};
+    return link;
   }
 
-  std::uint32_t add_bin(Picoseconds time) {
-    if (spare_.empty()) {
-      spare_.push_back(static_cast<std::uint32_t>(bins_.size()));
-      bins_.emplace_back();
-    }
-    const std::uint32_t bin = spare_.back();
-    spare_.pop_back();
+  void push_instant(TimedId instant) {
     if (spent_)
-      instants_.replace_top({time, bin});
+      instants_.replace_top(instant);
     else
-      instants_.push({time, bin});
+      instants_.push(instant);
     spent_ = false;
-    return bin;
   }
 
-  void empty(std::uint32_t bin) {
-    std::vector<Event>& events = bins_[bin];
-    if (due_.empty()) {
-      due_.swap(events);
-    } else {
-      due_.insert(due_.end(), events.begin(), events.end());
-      events.clear();
+  void empty(std::uint32_t first) {
+    std::uint32_t last = first;
+    for (;; last = links_[last].next) {
+      due_.push_back(links_[last].event);
+      if (links_[last].next == kNone) break;
     }
-    spare_.push_back(bin);
+    links_[last].next = spare_;
+    spare_ = first;
   }
 
   Picoseconds now_ = 0;
   std::vector<Event> due_;  // at now(), in order
   std::size_t taken_ = 0;   // of them
   Heap late_;               // pushed for now() when it had come
-  Heap instants_;           // to come, with their bins
+  Heap instants_;           // to come, with their chains
   bool spent_ = false;      // the first of them is now(): it stays until another is put in its place
-  std::vector<std::vector<Event>> bins_;
-  std::vector<std::uint32_t> spare_;
+  std::vector<Link> links_;
+  std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;
 };
 

@@ -57,8 +57,9 @@ void FairShare::remove_flow(FlowId id) {
 void FairShare::detach(const Use& use) {
   auto& list = links_[use.link].flows;
   const FlowId moved = list.back();
-  list[use.place] = moved;
   list.pop_back();
+  if (use.place == list.size()) return;
+  list[use.place] = moved;
   for (Use& u : std::span(flows_[moved].uses).first(flows_[moved].count)) {
     if (u.link == use.link) u.place = use.place;
   }
