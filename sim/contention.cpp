@@ -34,7 +34,8 @@ void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
 }
 
 Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) {
-  bool flows = false;
+  Stretch slowest = kAlone;
+  bool settled = true;
   for (const TaskId m : members) {
     const OpTiming& t = timing_of(m);
     const std::uint32_t lane = plan_.tasks[m].lane;
@@ -45,15 +46,12 @@ Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) 
     rank.lanes |= 1U << lane % kLanes;
     End& end = ends_[lane];
     end.task = m;
-    if (on_contested_link(m)) {
-      start_flow(m, end);
-      end.stretch = kUnsettled;
-      flows = true;
-    } else {
-      end.stretch = rank.crowding();
-    }
+    if (on_contested_link(m)) start_flow(m, end);
+    end.stretch = end.flow != kNone && share_.rate(end.flow) == 0 ? kUnsettled : end_stretch(end, rank);
+    settled &= end.stretch != kUnsettled;
+    slowest = std::max(slowest, end.stretch);
   }
-  return flows ? kUnsettled : transfer_stretch(members.front());
+  return settled ? slowest : kUnsettled;
 }
 
 void Contention::stop_transfer(std::span<const TaskId> members) {

@@ -25,7 +25,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
   flow.count = static_cast<std::uint32_t>(uses.size());
   flow.live = true;
   flow.limit = limit;
-  flow.rate = 0;
+  bool tight = false;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     Link& link = links_[uses[i].link];
     const std::int64_t weight = uses[i].weight * multiplicity;
@@ -34,8 +34,10 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
     link.flows.push_back(id);
     link.weight += weight;
     link.demand += weight * limit;
+    tight |= link.tight();
   }
-  new_flows_.push_back(id);
+  flow.rate = tight ? 0 : limit;
+  if (tight) new_flows_.push_back(id);
   return id;
 }
 
@@ -82,7 +84,6 @@ std::span<const FlowId> FairShare::update() {
 // Progressive filling of the region around a flow, unless it has been done in this update.
 void FairShare::fill_from(FlowId seed) {
   if (marks_[seed] >= growing_mark()) return;
-  if (!on_tight_link(flows_[seed])) return settle(seed, flows_[seed].limit);
   gather(seed);
   while (stopped_ < region_flows_.size()) {
     const Rate level = find_full_links();
@@ -164,20 +165,13 @@ void FairShare::stop_links(Rate level) {
   }
 }
 
-bool FairShare::on_tight_link(const Flow& flow) const {
-  return std::any_of(flow.all().begin(), flow.all().end(), [&](const Use& use) { return links_[use.link].tight(); });
-}
-
-void FairShare::settle(FlowId id, Rate rate) {
-  marks_[id] = growing_mark() + 1;
-  if (flows_[id].rate != rate) changed_.push_back(id);
-  flows_[id].rate = rate;
-}
-
 void FairShare::stop(FlowId id, Rate rate) {
-  settle(id, rate);
+  Flow& flow = flows_[id];
+  ++marks_[id];
   ++stopped_;
-  for (const Use& use : flows_[id].all()) {
+  if (flow.rate != rate) changed_.push_back(id);
+  flow.rate = rate;
+  for (const Use& use : flow.all()) {
     Link& link = links_[use.link];
     link.left -= use.weight * rate;
     link.growing -= use.weight;

@@ -37,7 +37,8 @@ class FairShare {
   // 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity, sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
-  // At most kMaxUses different links, 0 < limit <= kFullRate. The flow has rate 0 until update(). Ids are used again.
+  // At most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. Where no link of it is
+  // short of capacity the flow has its limit at once and slows nobody; otherwise its rate is 0 until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate, std::int64_t multiplicity = 1);
 
   void remove_flow(FlowId id);
@@ -90,8 +91,6 @@ class FairShare {
 
   void detach(const Use& use);
   void fill_from(FlowId seed);
-  bool on_tight_link(const Flow& flow) const;
-  void settle(FlowId id, Rate rate);
   void gather(FlowId seed);
   void see(FlowId id);
   Rate find_full_links();

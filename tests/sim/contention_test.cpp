@@ -81,9 +81,9 @@ TEST(Contention, TransfersShareAPort) {
   timing.links[0].flows.fill(1);
   timing.link_count = 2;
   Contention c(plan, timing);
-  EXPECT_EQ(c.start_transfer({&a, 1}), Contention::kUnsettled);
-  EXPECT_EQ(settled(c, a), kAlone);
-  c.start_transfer({&b, 1});
+  EXPECT_EQ(c.start_transfer({&a, 1}), kAlone);
+  EXPECT_FALSE(c.unsettled());
+  EXPECT_EQ(c.start_transfer({&b, 1}), Contention::kUnsettled);
   EXPECT_NEAR(settled(c, a), 1.5 * kAlone, 1);
   c.stop_transfer({&b, 1});
   EXPECT_EQ(settled(c, a), kAlone);
