@@ -44,6 +44,8 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
+    if (c.rank.spec.model.qk_norm && n.columns == c.rank.spec.model.head_dim && c.weights.size() > 1)
+      return head_norms(n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
     const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
     const bool forward = n.direction == Direction::forward;
@@ -59,6 +61,42 @@ struct CpuKernels {
     if (!n.layernorm) return kernels::rms_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data());
     const Values db = c.gradient(c.gradients[1]);
     kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
+  }
+
+  // Norms of every head of the queries, then of the keys, each kind with weights of its own; statistics head by head.
+  void head_norms(const Normalize& n) const {
+    const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
+    const std::int64_t queries = c.rank.spec.model.heads / c.rank.seat(Dimension::tensor).size;
+    const bool forward = n.direction == Direction::forward;
+    const std::size_t per_kind = n.layernorm ? 2 : 1;
+    const auto rows = [&](const Values& v, const Argument& a, std::int64_t head) {
+      const std::int64_t columns = a.bytes / (tokens * c.rank.plan.element_bytes);
+      return columns_of(matrix(v.data(), tokens, columns), head * d, d);
+    };
+    const auto size = [&](const Argument& a) { return a.bytes / c.rank.plan.element_bytes; };
+    const Argument& result = forward ? c.writes[0] : c.updates[0];
+    const Values x = c.read(c.reads[0], size(c.reads[0]));
+    const Values dy = c.read(c.reads[forward ? 0 : 2], size(c.reads[forward ? 0 : 2]));
+    const Values y = forward ? c.write(result, size(result)) : c.update(result, size(result));
+    float* statistics = CpuCall::floats(forward ? c.writes[1] : c.reads[1]);
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::size_t kind = h < queries ? 0 : per_kind;
+      const kernels::NormStatistics saved = {statistics + h * tokens, statistics + n.rows + h * tokens};
+      const auto in = rows(x, c.reads[0], h), out = rows(y, result, h);
+      const Values w = c.weight(c.weights[kind]);
+      if (forward && n.layernorm) {
+        const Values b = c.weight(c.weights[kind + 1]);
+        kernels::layer_norm(in, w.data(), b.data(), kNormEpsilon, out, saved);
+      } else if (forward) {
+        kernels::rms_norm(in, w.data(), kNormEpsilon, out, saved);
+      } else if (n.layernorm) {
+        const Values dw = c.gradient(c.gradients[kind]), db = c.gradient(c.gradients[kind + 1]);
+        kernels::layer_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data(), db.data());
+      } else {
+        const Values dw = c.gradient(c.gradients[kind]);
+        kernels::rms_norm_gradient(in, saved, rows(dy, c.reads[2], h), w.data(), out, dw.data());
+      }
+    }
   }
 
   void operator()(const Rotary& r) const {

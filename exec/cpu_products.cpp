@@ -11,21 +11,40 @@ namespace {
 using kernels::heads_of;
 using kernels::matrix;
 
-// A packed buffer of queries, keys and values, or of their gradients, by heads.
+// Queries, keys and values, or their gradients, by heads.
 struct Packed {
   kernels::Heads<float> q, k, v;
 };
 
 struct PackedShape {
   std::int64_t batch = 0, rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
+
   std::int64_t columns() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::int64_t normed_columns() const { return (heads + kv_heads) * head_dim; }
 };
 
-Packed unpack(float* data, const PackedShape& s) {
-  const auto m = matrix(data, s.rows, s.columns());
-  return {heads_of(m, s.batch, 0, s.heads, s.head_dim), heads_of(m, s.batch, s.heads, s.kv_heads, s.head_dim),
-          heads_of(m, s.batch, s.heads + s.kv_heads, s.kv_heads, s.head_dim)};
-}
+// They lie side by side in what the projection left; with head norms queries and keys stand in a buffer of their own,
+// which comes first, and only the values are read from the projection.
+class PackedValues {
+ public:
+  PackedValues(const CpuCall& c, const PackedShape& s, const std::vector<Argument>& at, std::size_t first, bool normed,
+               Values::Mode mode)
+      : whole_(c.view(at[first + (normed ? 1 : 0)], s.rows * s.columns(), normed ? keep(mode) : mode)),
+        normed_(c.view(at[first], normed ? s.rows * s.normed_columns() : 0, mode)) {
+    const auto all = matrix(whole_.data(), s.rows, s.columns());
+    const auto qk = normed ? matrix(normed_.data(), s.rows, s.normed_columns()) : all;
+    heads = {heads_of(qk, s.batch, 0, s.heads, s.head_dim), heads_of(qk, s.batch, s.heads, s.kv_heads, s.head_dim),
+             heads_of(all, s.batch, s.heads + s.kv_heads, s.kv_heads, s.head_dim)};
+  }
+
+  Packed heads;
+
+ private:
+  // Only the last columns of the projection's gradient are written here.
+  static Values::Mode keep(Values::Mode mode) { return mode == Values::Mode::read ? mode : Values::Mode::update; }
+
+  Values whole_, normed_;
+};
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
@@ -52,49 +71,51 @@ void run_weight_gradient(const CpuCall& c, const Gemm& g) {
                                   matrix(dw.data(), g.m, g.n));
 }
 
-// The products of attention that is written out; shapes as layers record them.
+// One half of a packed buffer: queries and keys, or the projection's values.
+kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argument& a, const CpuCall& c,
+                               std::int64_t first, std::int64_t heads) {
+  const std::int64_t columns = a.bytes / (s.rows * c.rank.plan.element_bytes);
+  return heads_of(matrix(v.data(), s.rows, columns), s.batch, first, heads, s.head_dim);
+}
+
+// The products of attention that is written out; shapes and operands as layers record them.
 void run_head_product(const CpuCall& c, const Gemm& g) {
   using Role = Gemm::Role;
   const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;
   const bool by_key = g.role == Role::value_gradient || g.role == Role::key_gradient;
-  const std::int64_t samples = g.batch / g.heads;
-  const std::int64_t queries = by_key ? g.k : g.m;
-  const std::int64_t d = pairs ? g.k : g.n;
+  const std::int64_t samples = g.batch / g.heads, queries = by_key ? g.k : g.m, d = pairs ? g.k : g.n;
   const PackedShape shape = {samples, samples * queries, g.heads, g.kv_heads, d};
-  const std::int64_t packed = shape.rows * shape.columns(), flat = shape.rows * g.heads * d;
-  const std::int64_t weights = g.batch * queries * (pairs ? g.n : by_key ? g.m : g.k);
-  const auto of_queries = [&](float* data) {
-    return heads_of(matrix(data, shape.rows, g.heads * d), samples, 0, g.heads, d);
+  const std::int64_t flat = shape.rows * g.heads * d, weights = g.batch * queries * (pairs ? g.n : by_key ? g.m : g.k);
+  const auto size = [&](const Argument& a) { return a.bytes / c.rank.plan.element_bytes; };
+  const auto of_queries = [&](const Values& v) {
+    return heads_of(matrix(v.data(), shape.rows, g.heads * d), samples, 0, g.heads, d);
+  };
+  const auto q = [&](const Values& v, const Argument& a) { return heads_in(v, shape, a, c, 0, g.heads); };
+  const auto k = [&](const Values& v, const Argument& a) { return heads_in(v, shape, a, c, g.heads, g.kv_heads); };
+  const auto v = [&](const Values& x, const Argument& a) {
+    return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
   };
   const float scale = scale_of(d);
+  const Argument& in = c.reads.back();  // the packed one, but for the value gradient
+  const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
+  const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
+  const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));
+  // Gradients of one packed buffer are written part by part: what is there already stays.
+  const bool part = by_key || g.role == Role::query_gradient;
+  const Values result = part ? c.update(out, size(out)) : c.write(out, pairs ? weights : flat);
   switch (g.role) {
-    case Role::scores: {
-      const Values qkv = c.read(c.reads[0], packed), s = c.write(c.writes[0], weights);
-      const Packed p = unpack(qkv.data(), shape);
-      return kernels::head_scores(p.q, p.k, scale, s.data());
-    }
-    case Role::values: {
-      const Values w = c.read(c.reads[0], weights), qkv = c.read(c.reads[1], packed), y = c.write(c.writes[0], flat);
-      return kernels::head_values(w.data(), unpack(qkv.data(), shape).v, 1, of_queries(y.data()));
-    }
-    case Role::value_gradient: {
-      const Values w = c.read(c.reads[0], weights), dy = c.read(c.reads[1], flat), g3 = c.write(c.writes[0], packed);
-      return kernels::head_key_gradient(w.data(), of_queries(dy.data()), 1, unpack(g3.data(), shape).v);
-    }
-    case Role::probability_gradient: {
-      const Values dy = c.read(c.reads[0], flat), qkv = c.read(c.reads[1], packed), dp = c.write(c.writes[0], weights);
-      return kernels::head_scores(of_queries(dy.data()), unpack(qkv.data(), shape).v, 1, dp.data());
-    }
-    case Role::query_gradient: {
-      const Values ds = c.read(c.reads[0], weights), qkv = c.read(c.reads[1], packed);
-      const Values g3 = c.update(c.updates[0], packed);
-      return kernels::head_values(ds.data(), unpack(qkv.data(), shape).k, scale, unpack(g3.data(), shape).q);
-    }
-    default: {
-      const Values ds = c.read(c.reads[0], weights), qkv = c.read(c.reads[1], packed);
-      const Values g3 = c.update(c.updates[0], packed);
-      return kernels::head_key_gradient(ds.data(), unpack(qkv.data(), shape).q, scale, unpack(g3.data(), shape).k);
-    }
+    case Role::scores:
+      return kernels::head_scores(q(first, in), k(first, in), scale, result.data());
+    case Role::values:
+      return kernels::head_values(first.data(), v(second, in), 1, of_queries(result));
+    case Role::value_gradient:
+      return kernels::head_key_gradient(first.data(), of_queries(second), 1, v(result, out));
+    case Role::probability_gradient:
+      return kernels::head_scores(of_queries(first), v(second, in), 1, result.data());
+    case Role::query_gradient:
+      return kernels::head_values(first.data(), k(second, in), scale, q(result, out));
+    default:
+      return kernels::head_key_gradient(first.data(), q(second, in), scale, k(result, out));
   }
 }
 
@@ -108,22 +129,24 @@ void run_product(const CpuCall& c, const Gemm& g) {
 
 void run_attention(const CpuCall& c, const FlashAttention& a) {
   const PackedShape shape = {a.batch, a.batch * a.query, a.heads, a.kv_heads, a.head_dim};
-  const std::int64_t packed = shape.rows * shape.columns(), flat = shape.rows * a.heads * a.head_dim;
-  const auto of_queries = [&](float* data) {
-    return heads_of(matrix(data, shape.rows, a.heads * a.head_dim), a.batch, 0, a.heads, a.head_dim);
+  const std::int64_t flat = shape.rows * a.heads * a.head_dim;
+  const auto of_queries = [&](const Values& v) {
+    return heads_of(matrix(v.data(), shape.rows, a.heads * a.head_dim), a.batch, 0, a.heads, a.head_dim);
   };
   const kernels::CausalMask mask = {.window = a.window};
   const float scale = scale_of(a.head_dim);
-  const Values qkv = c.read(c.reads[0], packed);
-  const Packed p = unpack(qkv.data(), shape);
+  const bool normed = c.rank.spec.model.qk_norm;
+  const PackedValues in(c, shape, c.reads, 0, normed, Values::Mode::read);
+  const Packed& p = in.heads;
   if (a.direction == Direction::forward) {
     const Values y = c.write(c.writes[0], flat);
-    return kernels::attention(p.q, p.k, p.v, scale, mask, of_queries(y.data()), CpuCall::floats(c.writes[1]));
+    return kernels::attention(p.q, p.k, p.v, scale, mask, of_queries(y), CpuCall::floats(c.writes[1]));
   }
-  const Values y = c.read(c.reads[1], flat), dy = c.read(c.reads[3], flat), dqkv = c.write(c.writes[0], packed);
-  const Packed g = unpack(dqkv.data(), shape);
-  kernels::attention_gradient({p.q, p.k, p.v, of_queries(y.data()), CpuCall::floats(c.reads[2])}, of_queries(dy.data()),
-                              scale, mask, g.q, g.k, g.v);
+  const std::size_t next = normed ? 2 : 1;
+  const Values y = c.read(c.reads[next], flat), dy = c.read(c.reads[next + 2], flat);
+  const PackedValues out(c, shape, c.writes, 0, normed, Values::Mode::write);
+  kernels::attention_gradient({p.q, p.k, p.v, of_queries(y), CpuCall::floats(c.reads[next + 1])}, of_queries(dy), scale,
+                              mask, out.heads.q, out.heads.k, out.heads.v);
 }
 
 }  // namespace orrery

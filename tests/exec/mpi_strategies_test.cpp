@@ -36,6 +36,10 @@ const std::string kGpt =
     "learned, "
     "norm: layernorm, bias: true, tied_embeddings: true, dropout: 0.1}";
 
+const std::string kQwen =
+    "{name: tiny-qwen, layers: 3, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 96, vocab: 256, qk_norm: true, "
+    "qkv_bias: true, tied_embeddings: true}";
+
 struct Case {
   std::string model, strategy;
   std::string optimizer = "adamw";
@@ -334,6 +338,10 @@ const Case kCases[] = {
     {kLlama, "tensor: 4, data: 2, sharding: zero3, global_batch: 4"},
     {kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {kGpt, "tensor: 4, data: 2, sharding: fsdp, global_batch: 4, micro_batch: 2"},
+    {kQwen, "tensor: 4, data: 2, global_batch: 2"},
+    {kQwen, "tensor: 4, data: 1, sequence_parallel: false, attention: unfused, global_batch: 2"},
+    {kQwen, "tensor: 4, data: 2, sharding: zero1, global_batch: 4, recompute: full"},
+    {kQwen, "tensor: 4, data: 2, sharding: fsdp, global_batch: 2"},
     {kGpt, "tensor: 2, pipeline: 4, data: 1, stage_layers: [1, 2, 1, 0], global_batch: 4"},
 };
 
