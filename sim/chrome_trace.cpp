@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "sim/kineto.h"
-#include "sim/output_file.h"
+#include "models/output_file.h"
 
 namespace orrery {
 namespace {

@@ -25,33 +25,6 @@ struct RankMean {
   double over(std::int64_t ranks) const { return static_cast<double>(sum) / static_cast<double>(ranks); }
 };
 
-std::string_view phase_letter(Phase p) {
-  switch (p) {
-    case Phase::forward:
-      return "F";
-    case Phase::backward:
-      return "B";
-    case Phase::input_gradient:
-      return "I";
-    case Phase::weight_gradient:
-      return "W";
-    case Phase::step:
-      return "step";
-  }
-  return "";
-}
-
-// "B micro-batch 0 layer 79, mlp up input gradient"
-std::string place_of(const Plan& plan, TaskId t) {
-  if (t == kNone) return "start";
-  const Frame& f = plan.frames[plan.tasks[t].frame];
-  const Op& op = plan.op_of(t);
-  std::string text(phase_letter(op.phase));
-  if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
-  if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
-  return text + ", " + op.name;
-}
-
 void add_rates(Report& r, const Spec& spec, const Plan& plan) {
   const double gpus = static_cast<double>(plan.ranks);
   r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
