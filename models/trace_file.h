@@ -17,7 +17,8 @@ namespace orrery {
 // Every rank makes the same plan from FILE and the overrides. FOLDER exists. At once, before it joins the others, a
 // rank puts its progress file there (progress_file(FOLDER, rank), progress_ring.h) and from then on notes every task
 // that it enters and leaves. When its steps are done it writes its results (rank_file(FOLDER, rank), write_rank_run()),
-// then notes that it has finished, in this order. A rank that fails notes its one line and its exit status there. It
+// then notes that it has finished, in this order. It dies with the process
+// that started it (prctl(2), PR_SET_PDEATHSIG). A rank that fails notes its one line and its exit status there. It
 // prints nothing on stdout. --hang-timeout is given where nobody else watches (the user's own mpirun or srun): then the
 // ranks watch each other (exec/watch.h).
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/kineto.h"
 #include "models/output_file.h"
+#include "sim/kineto.h"
 
 namespace orrery {
 namespace {
