@@ -131,11 +131,11 @@ class Scene {
     std::vector<std::int64_t> group = entered;
     group.insert(group.end(), missing.begin(), missing.end());
     std::sort(group.begin(), group.end());
-    return fmt::format("; {} \"{}\" of {} group {} ({}): entered by {}; {}",
-                       collective != nullptr ? name_of(collective->kind) : "send and receive", op.name,
+    return fmt::format("; {} of {} group {} ({}): entered by {}{}",
+                       collective != nullptr ? name_of(collective->kind) : "send and receive",
                        name_of(collective != nullptr ? collective->group : Dimension::pipeline), numbers(group),
                        place_of(plan_, m.task), names(entered),
-                       missing.empty() ? "by all of them" : "not by " + names(missing));
+                       missing.empty() ? ", all of them" : "; not by " + names(missing));
   }
 
  private:

@@ -149,6 +149,21 @@ Outcome run_here(const Job& job, const Common& common) {
   return report_run(job, folder.path(), started, common);
 }
 
+// The other ranks' results are there when they say so, which may be a moment after rank 0 has ended.
+void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree) {
+  Witnesses witnesses(folder, job.plan.ranks, false, now());
+  const Seconds start = now();
+  for (witnesses.look(start); !witnesses.all_finished(); witnesses.look(now())) {
+    if (now() > start + job.options.hang_timeout)
+      throw Error(
+          fmt::format("{}: not all ranks have put their results there; it must be a folder that all nodes share "
+                      "(set TMPDIR)",
+                      folder),
+          1);
+    tree.wait(kLook);
+  }
+}
+
 // The user's own launcher has started this process as one of the ranks, and ends them all when one fails. Rank 0 stays,
 // to report.
 Outcome run_launched(const Job& job, std::int64_t rank, const Common& common) {
@@ -173,6 +188,7 @@ Outcome run_launched(const Job& job, std::int64_t rank, const Common& common) {
   while (!tree.status()) tree.wait(kLook);
   std::fputs(tail_of(log).c_str(), stderr);
   if (*tree.status() != 0) return {"", *tree.status()};
+  wait_for_files(job, folder, tree);
   Outcome outcome = report_run(job, folder, started, common);
   fs::remove_all(folder);
   return outcome;

@@ -115,7 +115,8 @@ std::string job_folder() {
   return name;
 }
 
-TemporaryFolder::TemporaryFolder(const std::string& parent) : path_(parent + "/orrery-XXXXXX") {
+TemporaryFolder::TemporaryFolder(const std::string& parent)
+    : path_(fmt::format("{}/orrery-{}-XXXXXX", parent, ::getpid())) {
   if (::mkdtemp(path_.data()) == nullptr)
     throw Error(fmt::format("{}: no folder can be made there: {}", parent, std::strerror(errno)), 1);
 }
