@@ -4,7 +4,28 @@
 #include <array>
 #include <map>
 
+#include <fmt/format.h>
+
 namespace orrery {
+namespace {
+
+std::string_view phase_letter(Phase p) {
+  switch (p) {
+    case Phase::forward:
+      return "F";
+    case Phase::backward:
+      return "B";
+    case Phase::input_gradient:
+      return "I";
+    case Phase::weight_gradient:
+      return "W";
+    case Phase::step:
+      return "step";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
@@ -72,6 +93,16 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
       return plan.slots[f.slot].frame;
   }
   return kNone;
+}
+
+std::string place_of(const Plan& plan, TaskId t) {
+  if (t == kNone) return "start";
+  const Frame& f = plan.frames[plan.tasks[t].frame];
+  const Op& op = plan.op_of(t);
+  std::string text(phase_letter(op.phase));
+  if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
+  if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
+  return text + ", " + op.name;
 }
 
 }  // namespace orrery

@@ -237,4 +237,7 @@ std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
 
+// Where in the step a task stands: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for kNone.
+std::string place_of(const Plan& plan, TaskId t);
+
 }  // namespace orrery

@@ -31,6 +31,7 @@ struct Trace {
   std::vector<Span> spans;
   std::vector<std::vector<HostResume>> host;  // by slot, in order
   Picoseconds step_time = 0;
+  Picoseconds clock_uncertainty = 0;  // between ranks, of a measured one
 };
 
 // Bytes that a slot holds from `time` on, until its next sample.

@@ -70,12 +70,22 @@ class Walker {
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += end - begin;
   }
 
+  // On a real device a task begins a little after everything that it waits for was there at `ready`: the launch's.
+  Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
+    const Picoseconds since = std::max(from_, ready);
+    if (since >= until) return until;
+    charge(TimeKind::launch, since, until);
+    return since;
+  }
+
   // Charges [from_, until] by what task t was waiting for when it entered at `until`.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
       TaskId cause = span.cause;
       const Picoseconds freed = cause == kNone ? 0 : trace_.spans[cause].ended;
+      until = charge_delay(std::max(span.issued, freed), until);
+      if (until <= from_) return;
       if (span.issued >= until && freed < until) {
         const HostResume& host = waited_at(t);
         const Picoseconds since = std::max(from_, std::max(freed, host.time));
@@ -109,6 +119,7 @@ class Walker {
     const Op& op = plan_.op_of(busy);
     const Span& span = trace_.spans[busy];
     const std::uint32_t other = plan_.slot_of(busy);
+    until = charge_delay(span.ended, until);
     if (op.lane == LaneKind::compute) {
       if (other != slot_) {
         const bool same_stage = plan_.slots[other].stage == plan_.slots[slot_].stage;

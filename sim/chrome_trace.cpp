@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "models/output_file.h"
 #include "sim/kineto.h"
-#include "sim/output_file.h"
 
 namespace orrery {
 namespace {

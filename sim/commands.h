@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,21 @@ struct SimulateOptions {
   bool require_fit = false;
 };
 Outcome simulate_command(const SimulateOptions& options, const Common& common);
+
+// Executes the plan and reports the same figures, measured. Starts the ranks by mpirun and watches them, or, where a
+// launcher has started this process as one rank, becomes that rank. Throws Error with status 5 (kRankLost) when a rank
+// was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no process and no file is left.
+struct RunOptions {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
+  std::string device = "cpu";  // or "cuda"
+  std::int64_t ranks = 0;      // 0: as many as the spec says
+  std::int64_t steps = 0;      // 0: as many as the spec says
+  double hang_timeout = 30;    // seconds
+  std::string trace;
+};
+Outcome run_command(const RunOptions& options, const Common& common);
 
 // Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
 // {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is

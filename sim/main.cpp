@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "models/names.h"
 #include "models/version.h"
 #include "sim/commands.h"
+#include "sim/processes.h"
 
 namespace {
 
@@ -30,6 +32,7 @@ struct Options {
   orrery::SimulateOptions simulate;
   orrery::CompareOptions compare;
   orrery::ExplainOptions explain;
+  orrery::RunOptions run;
   std::string list;
   bool json = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -76,6 +79,27 @@ void add_explain(CLI::App& app, Options& o) {
   c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
 }
 
+void add_run(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("run", "execute the plan for real, and report the same figures, measured");
+  c.add_option("SPEC", o.run.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  add_shared(c, o.run.overrides, o.run.profile);
+  c.add_option("--device", o.run.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_option("--ranks", o.run.ranks, "processes; as many as the spec has GPUs, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->type_name("N");
+  c.add_option("--steps", o.run.steps, "training steps; the spec's, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->type_name("K");
+  c.add_option("--hang-timeout", o.run.hang_timeout, "a rank that does nothing for so long is hung (30)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
+  c.add_option("--trace", o.run.trace, "write the timeline of the median step (.json, .json.gz)")->type_name("FILE");
+  c.footer("example: orrery run examples/cpu-small.yaml --steps 5");
+}
+
 void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
   c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
@@ -94,13 +118,17 @@ void set_up(CLI::App& app, Options& o) {
   add_simulate(app, o);
   add_compare(app, o);
   add_explain(app, o);
+  add_run(app, o);
   add_list(app, o);
   app.footer(
       "examples:\n"
       "  orrery simulate examples/gpt-64-gpus.yaml\n"
       "  orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3\n"
       "  orrery explain examples/llama-3.1-8b-fsdp.yaml --set strategy.micro_batch=2\n"
-      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit)");
+      "  orrery run examples/cpu-small.yaml --steps 5\n"
+      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit), 5 a rank was lost "
+      "or "
+      "hung");
 }
 
 // Throws Error for words that no command takes.
@@ -151,6 +179,7 @@ orrery::Outcome run(const CLI::App& app, const Options& o) {
   if (name == "simulate") return orrery::simulate_command(o.simulate, common);
   if (name == "compare") return orrery::compare_command(o.compare, common);
   if (name == "explain") return orrery::explain_command(o.explain, common);
+  if (name == "run") return orrery::run_command(o.run, common);
   return orrery::list_command(o.list, common);
 }
 
@@ -192,6 +221,10 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
+  } catch (const orrery::Interrupted& stop) {  // everything is cleaned up; end as who started us expects
+    std::signal(stop.signal, SIG_DFL);
+    std::raise(stop.signal);
+    return kFailure;
   } catch (const std::bad_alloc&) {
     return fail("out of memory", kFailure);
   } catch (const std::exception& error) {

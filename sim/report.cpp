@@ -25,33 +25,6 @@ struct RankMean {
   double over(std::int64_t ranks) const { return static_cast<double>(sum) / static_cast<double>(ranks); }
 };
 
-std::string_view phase_letter(Phase p) {
-  switch (p) {
-    case Phase::forward:
-      return "F";
-    case Phase::backward:
-      return "B";
-    case Phase::input_gradient:
-      return "I";
-    case Phase::weight_gradient:
-      return "W";
-    case Phase::step:
-      return "step";
-  }
-  return "";
-}
-
-// "B micro-batch 0 layer 79, mlp up input gradient"
-std::string place_of(const Plan& plan, TaskId t) {
-  if (t == kNone) return "start";
-  const Frame& f = plan.frames[plan.tasks[t].frame];
-  const Op& op = plan.op_of(t);
-  std::string text(phase_letter(op.phase));
-  if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
-  if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
-  return text + ", " + op.name;
-}
-
 void add_rates(Report& r, const Spec& spec, const Plan& plan) {
   const double gpus = static_cast<double>(plan.ranks);
   r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
@@ -60,10 +33,11 @@ void add_rates(Report& r, const Spec& spec, const Plan& plan) {
   const double hardware = model + recomputed_flops(plan);
   r.model_tflops_per_gpu = model / r.step_time_s / gpus / 1e12;
   r.hardware_tflops_per_gpu = hardware / r.step_time_s / gpus / 1e12;
+  r.gpu_hours = gpus * r.step_time_s / 3600;
+  if (spec.cluster.gpu.tflops.empty()) return;  // a CPU rank has no nominal peak
   const double peak = peak_flops(spec.cluster.gpu, spec.strategy.precision) / 1e12;
   r.mfu = r.model_tflops_per_gpu / peak;
   r.hfu = r.hardware_tflops_per_gpu / peak;
-  r.gpu_hours = gpus * r.step_time_s / 3600;
 }
 
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
@@ -75,27 +49,25 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
 }
 
-void add_memory(Report& r, const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace) {
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace) {
   const Software& software = spec.software;
   const auto context = static_cast<Bytes>(software.context_MiB * kMiB);
+  MemoryReport r;
   Bytes outside = 0;
   for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
-  r.memory.capacity = spec.cluster.gpu.memory_bytes;
-  r.memory.usable = r.memory.capacity - context - outside;
+  r.capacity = spec.cluster.gpu.memory_bytes;
+  r.usable = r.capacity - context - outside;
   const std::vector<SlotMemory> slots = replay_memory(plan, trace,
-                                                      {.capacity = std::max<Bytes>(r.memory.usable, 1),
+                                                      {.capacity = std::max<Bytes>(r.usable, 1),
                                                        .workspace = static_cast<Bytes>(software.workspace_MiB * kMiB),
                                                        .expandable_segments = software.expandable_segments});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];
     const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
-    r.memory.ranks.push_back({plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
-    r.memory.first_step_peak = std::max(r.memory.first_step_peak, m.first_step_peak);
-    r.memory.peak = std::max(r.memory.peak, m.peak);
-    r.memory.peak_reserved = std::max(r.memory.peak_reserved, m.peak_reserved);
-    r.memory.peak_device = std::max(r.memory.peak_device, device);
-    if (m.out_of_memory || device > r.memory.capacity) r.memory.fits = false;
+    add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    if (m.out_of_memory || device > r.capacity) r.fits = false;
   }
+  return r;
 }
 
 using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;
@@ -120,14 +92,15 @@ Bytes bytes_out(const Plan& plan, const Op& op) {
 }
 
 // Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
-void add_communication(Report& r, const Plan& plan, const Prices& prices, const Trace& trace, const Attribution& a) {
+void add_communication(Report& r, const Plan& plan, std::span<const TransferNote> notes, const Trace& trace,
+                       const Attribution& a) {
   std::map<CommunicationKey, Traffic> rows;
   std::vector<Traffic*> row_of_op(plan.ops.size(), nullptr);
   std::vector<Bytes> bytes_of_op(plan.ops.size(), 0);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
     if (!std::holds_alternative<Collective>(op.work) && !std::holds_alternative<Transfer>(op.work)) continue;
-    row_of_op[i] = &rows[key_of(op, prices.notes[i])];
+    row_of_op[i] = &rows[key_of(op, notes[i])];
     row_of_op[i]->exposed.add(a.exposed_by_op[i], 1);
     bytes_of_op[i] = bytes_out(plan, op);
   }
@@ -185,24 +158,38 @@ std::string_view name_of(TimeKind k) {
   return names[static_cast<std::size_t>(k)];
 }
 
-Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                   const Profile& profile) {
+void add_rank(MemoryReport& report, const RankMemory& rank) {
+  report.first_step_peak = std::max(report.first_step_peak, rank.memory.first_step_peak);
+  report.peak = std::max(report.peak, rank.memory.peak);
+  report.peak_reserved = std::max(report.peak_reserved, rank.memory.peak_reserved);
+  report.peak_device = std::max(report.peak_device, rank.device_peak);
+  report.ranks.push_back(rank);
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
+                   MemoryReport memory) {
   Report r;
   const Attribution a = attribute(plan, trace);
   r.source = trace.source;
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
-  r.profile_hash = profile.hash;
   r.step_time_s = seconds(trace.step_time);
   r.step_time_low_s = r.step_time_s;  // residuals of like rows give the interval once validation has them
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   add_time(r, plan, a);
-  add_memory(r, spec, plan, prices, trace);
-  add_communication(r, plan, prices, trace, a);
+  r.memory = std::move(memory);
+  add_communication(r, plan, notes, trace, a);
   r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
   r.remarks = remarks(spec, plan, profile);
   r.limit = limits(r);
+  return r;
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                   const Profile& profile) {
+  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace));
+  r.profile_hash = profile.hash;
   return r;
 }
 

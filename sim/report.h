@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,16 @@ struct RankMemory {
   std::string at;         // "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
+// Peaks over all ranks and steps.
+struct MemoryReport {
+  Bytes capacity = 0, usable = 0;
+  bool fits = true;
+  Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0, host_peak = 0, nvme_peak = 0;
+  std::vector<RankMemory> ranks;
+};
+// Adds a class of ranks and raises the peaks to its.
+void add_rank(MemoryReport& report, const RankMemory& rank);
+
 struct CommunicationRow {
   std::string group, op, link, algorithm;
   std::int64_t count = 0;    // per rank and step, averaged over ranks
@@ -60,15 +71,10 @@ struct Report {
   double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
-  double mfu = 0, hfu = 0;
+  double mfu = 0, hfu = 0;  // 0: no peak is known (a CPU)
   double bubble_fraction = 0;
   TimeSplit time_s{};
-  struct {
-    Bytes capacity = 0, usable = 0;
-    bool fits = true;
-    Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0, host_peak = 0, nvme_peak = 0;
-    std::vector<RankMemory> ranks;
-  } memory;
+  MemoryReport memory;
   std::vector<CommunicationRow> communication;
   double gpu_hours = 0;
   struct {
@@ -77,9 +83,16 @@ struct Report {
     double wall_s = 0;
   } simulation;
   std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
-  std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::vector<double> losses;  // by step, mean over the batch, of an executed run
+  std::string limit;           // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 
+// The part that simulated and measured steps share: times, rates and attribution from the trace, memory as given.
+// notes: by op of the plan.
+Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
+                   MemoryReport memory);
+
+// Of a simulated step: memory is replayed from the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                    const Profile& profile);
 

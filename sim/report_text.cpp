@@ -139,6 +139,14 @@ std::string communication_table(const Report& r) {
   return print(t, kIndent);
 }
 
+std::string loss_text(const Report& r) {
+  Table t;
+  t.columns = {{"step"}, {"loss"}};
+  for (std::size_t i = 0; i < r.losses.size(); ++i)
+    t.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.6f}", r.losses[i])});
+  return print(t, kIndent);
+}
+
 }  // namespace
 
 double exposed_share(const Report& report) {
@@ -168,6 +176,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   text += memory_table(report) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_table(report) + '\n';
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
+  if (!report.losses.empty()) text += loss_text(report) + '\n';
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }
 

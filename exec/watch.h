@@ -1,0 +1,42 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "models/plan.h"
+#include "models/witness.h"
+
+namespace orrery {
+
+// Watches the ranks of a run from inside one of them, where nobody else does: under the user's own mpirun or srun. A
+// thread reads the progress files of the folder, and where a rank failed, or stands still longer than its patience,
+// gives up, once, with the line that says who and where. Processes are not looked up: the launcher sees their deaths.
+// The destructor ends the thread.
+class Watch {
+ public:
+  // unfolded: the plan of all ranks. give_up: prints the line and ends the job (MPI_Abort with the fault's exit code).
+  Watch(std::string folder, Plan unfolded, std::int64_t steps, Patience patience,
+        std::function<void(const Fault&)> give_up);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void run();
+
+  std::string folder_;
+  Plan plan_;
+  std::int64_t steps_;
+  Patience patience_;
+  std::function<void(const Fault&)> give_up_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  std::thread thread_;  // the last: it uses the others
+};
+
+}  // namespace orrery

@@ -1,0 +1,158 @@
+#include "models/trace_file.h"
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/output_file.h"
+
+namespace orrery {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "rank files are little-endian");
+
+constexpr std::string_view kSchema = "orrery.rank/1";
+constexpr std::size_t kMostHeader = 1 << 20;
+constexpr std::uint64_t kMostCount = std::uint64_t{1} << 32;  // of steps or tasks: their product stays a 64-bit number
+static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
+
+// Every figure of the header once, for both directions.
+template <class Memory, class Visit>
+void visit_memory(Memory& m, Visit visit) {
+  visit("capacity_bytes", m.capacity);
+  visit("first_step_peak_bytes", m.first_step_peak);
+  visit("peak_bytes", m.peak);
+  visit("peak_reserved_bytes", m.peak_reserved);
+  visit("peak_device_bytes", m.peak_device);
+  visit("host_peak_bytes", m.host_peak);
+  visit("peak_task", m.peak_task);
+  visit("at_peak", m.at_peak);
+}
+
+template <class Run, class Visit>
+void visit_texts(Run& r, Visit visit) {
+  visit("source", r.source);
+  visit("plan_hash", r.plan_hash);
+  visit("rank", r.rank);
+  visit("ranks", r.ranks);
+  visit("device", r.device);
+  visit("library", r.library);
+  visit("link", r.link);
+  visit("clock_offset_ps", r.clock_offset);
+  visit("clock_uncertainty_ps", r.clock_uncertainty);
+}
+
+std::string header_of(const RankRun& run) {
+  json header = {{"schema", kSchema}};
+  visit_texts(run, [&](const char* key, const auto& value) { header[key] = value; });
+  header["steps"] = run.steps.size();
+  header["tasks"] = run.steps.empty() ? 0 : run.steps.front().spans.size();
+  header["losses"] = run.losses.size();
+  json& memory = header["memory"] = json::object();
+  visit_memory(run.memory, [&](const char* key, const auto& value) { memory[key] = value; });
+  return header.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
+[[noreturn]] void broken(const std::string& path, std::string_view what) {
+  throw Error(fmt::format("{}: no whole result of a rank: {}", path, what), 1);
+}
+
+// The rest of an open file, as words.
+class Words {
+ public:
+  Words(std::ifstream& in, const std::string& path) : in_(in), path_(path) {}
+  template <class T>
+  void read(T* to, std::size_t count) {
+    const auto bytes = static_cast<std::streamsize>(count * sizeof(T));
+    in_.read(reinterpret_cast<char*>(to), bytes);
+    if (in_.gcount() != bytes) broken(path_, "it is cut short");
+  }
+
+ private:
+  std::ifstream& in_;
+  const std::string& path_;
+};
+
+void check_times(const std::string& path, const MeasuredStep& step) {
+  bool forward = step.begin <= step.end;
+  for (const MeasuredSpan& s : step.spans) forward = forward && s.issued <= s.entered && s.entered <= s.ended;
+  if (!forward) broken(path, "a time runs backwards");
+}
+
+struct Counts {
+  std::uint64_t steps = 0, tasks = 0, losses = 0;
+};
+
+Counts read_header(const std::string& path, const std::string& line, RankRun& run) {
+  try {
+    const json header = json::parse(line);
+    if (header.at("schema") != kSchema) broken(path, fmt::format("its schema is not {}", kSchema));
+    visit_texts(run, [&](const char* key, auto& value) { header.at(key).get_to(value); });
+    const json& memory = header.at("memory");
+    visit_memory(run.memory, [&](const char* key, auto& value) { memory.at(key).get_to(value); });
+    return {header.at("steps"), header.at("tasks"), header.at("losses")};
+  } catch (const json::exception& e) {
+    broken(path, e.what());
+  }
+}
+
+}  // namespace
+
+std::string rank_file(const std::string& folder, std::int64_t rank) {
+  return fmt::format("{}/rank_{}.run", folder, rank);
+}
+
+void write_rank_run(const std::string& path, const RankRun& run) {
+  OutputFile file(path);
+  const auto put = [&](const auto* values, std::size_t count) {
+    file.write({reinterpret_cast<const char*>(values), count * sizeof *values});
+  };
+  file.write(header_of(run));
+  for (const MeasuredStep& step : run.steps) {
+    put(&step.begin, 1);
+    put(&step.end, 1);
+    put(step.spans.data(), step.spans.size());
+  }
+  put(run.losses.data(), run.losses.size());
+  file.commit();
+}
+
+RankRun read_rank_run(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) broken(path, "it cannot be read");
+  std::string line(kMostHeader, '\0');
+  in.getline(line.data(), static_cast<std::streamsize>(line.size()));
+  if (!in || in.eof()) broken(path, "it has no header");
+  line.resize(std::strlen(line.c_str()));
+  RankRun run;
+  const Counts counts = read_header(path, line, run);
+  if (counts.steps >= kMostCount || counts.tasks >= kMostCount || counts.losses > counts.steps)
+    broken(path, "its counts are absurd");
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error) - (line.size() + 1);
+  __extension__ using Wide = unsigned __int128;
+  const Wide expected = 8 * (static_cast<Wide>(counts.steps) * (2 + 3 * counts.tasks) + counts.losses);
+  if (error || size != expected) broken(path, "its length is not what its header says");
+  Words words(in, path);
+  run.steps.resize(counts.steps);
+  for (MeasuredStep& step : run.steps) {
+    words.read(&step.begin, 1);
+    words.read(&step.end, 1);
+    step.spans.resize(counts.tasks);
+    words.read(step.spans.data(), step.spans.size());
+    check_times(path, step);
+  }
+  run.losses.resize(counts.losses);
+  words.read(run.losses.data(), run.losses.size());
+  return run;
+}
+
+}  // namespace orrery

@@ -1,0 +1,249 @@
+#include "models/witness.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace orrery {
+namespace {
+
+constexpr double kOutsideSteps = 4;  // times the patience, while a rank starts or writes its results
+constexpr double kTimesPredicted = 10;
+constexpr std::size_t kMostNamed = 16;  // ranks in a message
+
+// The state letter of /proc/PID/stat (proc(5)); 'X' when there is no such process.
+char process_state(std::int64_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos || name_end + 2 >= text.size() ? 'X' : text[name_end + 2];
+}
+
+// A task in one of its steps. Lanes run them in this order.
+struct Moment {
+  std::uint32_t step = 0;
+  TaskId task = kNone;  // of the unfolded plan
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
+// Reads what the ranks were doing out of their progress.
+class Scene {
+ public:
+  Scene(const Plan& plan, std::span<const Witness> ranks) : plan_(plan), ranks_(ranks) {}
+
+  bool working(std::int64_t r) const { return !ranks_[r].progress || ranks_[r].progress->state == RankState::working; }
+
+  // What a rank has entered and not left, in the order of the step.
+  std::vector<Moment> open(std::int64_t r) const {
+    std::vector<Moment> moments;
+    if (!ranks_[r].progress) return moments;
+    for (const ProgressEvent& e : ranks_[r].progress->lanes) {
+      if (e.open && is_task(r, e.task)) moments.push_back({e.step, plan_.slots[r].begin + e.task});
+    }
+    std::sort(moments.begin(), moments.end());
+    return moments;
+  }
+
+  // The last thing it did.
+  std::optional<Moment> last(std::int64_t r) const {
+    if (!ranks_[r].progress) return std::nullopt;
+    const ProgressEvent* latest = nullptr;
+    for (const ProgressEvent& e : ranks_[r].progress->lanes) {
+      if (is_task(r, e.task) && (latest == nullptr || e.time_ns > latest->time_ns)) latest = &e;
+    }
+    if (latest == nullptr) return std::nullopt;
+    return Moment{latest->step, plan_.slots[r].begin + latest->task};
+  }
+
+  bool has_entered(const Moment& m) const {
+    const std::int64_t r = plan_.slot_of(m.task);
+    if (!ranks_[r].progress) return false;
+    if (ranks_[r].progress->state == RankState::finished) return true;
+    const ProgressEvent& e = ranks_[r].progress->lanes[plan_.tasks[m.task].lane % kLanes];
+    return is_task(r, e.task) && Moment{e.step, plan_.slots[r].begin + e.task} >= m;
+  }
+
+  // The other ends of a transfer: who has entered it, and who has not.
+  std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> ends(const Moment& m) const {
+    std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> result;
+    if (plan_.tasks[m.task].match == kNone) return result;
+    for (const TaskId t : plan_.members_of(plan_.tasks[m.task].match)) {
+      auto& side = has_entered({m.step, t}) ? result.first : result.second;
+      side.push_back(plan_.slots[plan_.slot_of(t)].representative);
+    }
+    return result;
+  }
+
+  // The rank that r waits for; r itself if it waits for nobody.
+  std::int64_t waits_for(std::int64_t r) const {
+    const std::vector<Moment> moments = open(r);
+    const auto busy = [&](const Moment& m) { return plan_.tasks[m.task].match == kNone; };
+    if (ranks_[r].stopped || std::any_of(moments.begin(), moments.end(), busy)) return r;
+    for (const Moment& m : moments) {
+      const auto [entered, missing] = ends(m);
+      if (!missing.empty()) return missing.front();
+    }
+    return r;
+  }
+
+  std::int64_t culprit(std::int64_t r) const {
+    std::vector<std::int64_t> chain;
+    while (std::find(chain.begin(), chain.end(), r) == chain.end()) {
+      chain.push_back(r);
+      r = waits_for(r);
+    }
+    return r;
+  }
+
+  // The transfer that shows best where rank r fails: its own open one, else the first that others wait for it in.
+  std::optional<Moment> transfer_of(std::int64_t r) const {
+    for (const Moment& m : open(r)) {
+      if (plan_.tasks[m.task].match != kNone) return m;
+    }
+    std::optional<Moment> first;
+    for (std::int64_t other = 0; other < std::ssize(ranks_); ++other) {
+      for (const Moment& m : open(other)) {
+        const auto [entered, missing] = ends(m);
+        if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;
+        if (!first || m < *first) first = m;
+      }
+    }
+    return first;
+  }
+
+  std::string place(std::int64_t r, std::int64_t steps) const {
+    const std::vector<Moment> moments = open(r);
+    const std::optional<Moment> at = moments.empty() ? last(r) : moments.front();
+    if (!at) return " before its first task";
+    return fmt::format(" in step {} of {}, {} {}", at->step + 1, steps, moments.empty() ? "after" : "in",
+                       place_of(plan_, at->task));
+  }
+
+  std::string transfer_text(const Moment& m) const {
+    const Op& op = plan_.op_of(m.task);
+    const auto* collective = std::get_if<Collective>(&op.work);
+    const auto [entered, missing] = ends(m);
+    std::vector<std::int64_t> group = entered;
+    group.insert(group.end(), missing.begin(), missing.end());
+    std::sort(group.begin(), group.end());
+    return fmt::format("; {} of {} group {} ({}): entered by {}{}",
+                       collective != nullptr ? name_of(collective->kind) : "send and receive",
+                       name_of(collective != nullptr ? collective->group : Dimension::pipeline), numbers(group),
+                       place_of(plan_, m.task), names(entered),
+                       missing.empty() ? ", all of them" : "; not by " + names(missing));
+  }
+
+ private:
+  bool is_task(std::int64_t r, TaskId t) const { return t < plan_.slots[r].end - plan_.slots[r].begin; }
+
+  static std::string numbers(const std::vector<std::int64_t>& list) {
+    const std::size_t shown = std::min(list.size(), kMostNamed);
+    std::string text =
+        fmt::format("{}", fmt::join(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(shown), " "));
+    return shown < list.size() ? text + fmt::format(" and {} more", list.size() - shown) : text;
+  }
+  static std::string names(const std::vector<std::int64_t>& list) {
+    if (list.empty()) return "none";
+    return (list.size() == 1 ? "rank " : "ranks ") + numbers(list);
+  }
+
+  const Plan& plan_;
+  std::span<const Witness> ranks_;
+};
+
+Seconds patience_with(const Scene& scene, const Plan& plan, const Witness& w, std::int64_t r, const Patience& p) {
+  const std::vector<Moment> open = scene.open(r);
+  if (open.empty() && !w.stopped) return kOutsideSteps * p.hang;
+  Seconds longest = p.hang;
+  for (const Moment& m : open) {
+    if (!p.predicted.empty()) longest = std::max(longest, kTimesPredicted * p.predicted[plan.tasks[m.task].op]);
+  }
+  return longest;
+}
+
+std::string lost_text(const Witness& w, std::int64_t r) {
+  return fmt::format("rank {} was lost (process {} has ended)", r, w.progress->pid);
+}
+
+std::string hung_text(const Witness& w, std::int64_t r, Seconds silent) {
+  const std::string process =
+      w.progress ? fmt::format("process {}{}", w.progress->pid, w.stopped ? ", stopped" : "") : "it has not started";
+  return fmt::format("rank {} stands still for {:.1f} s ({})", r, silent, process);
+}
+
+Fault fault_of(const Scene& scene, std::int64_t r, std::int64_t steps, std::string line) {
+  line += scene.place(r, steps);
+  if (const auto transfer = scene.transfer_of(r)) line += scene.transfer_text(*transfer);
+  return {r, kRankLost, line};
+}
+
+}  // namespace
+
+Witnesses::Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now)
+    : folder_(std::move(folder)), processes_(processes), ranks_(static_cast<std::size_t>(ranks)) {
+  for (Witness& w : ranks_) w.moved = now;
+}
+
+void Witnesses::look(Seconds now) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    Witness& w = ranks_[r];
+    const std::uint64_t before = w.progress ? w.progress->events + 1 : 0;
+    // The process first: a rank that is found to have ended has said its last word by then.
+    if (processes_ && w.progress) {
+      const char state = process_state(w.progress->pid);
+      w.gone = state == 'X' || state == 'Z' || state == 'x';
+      w.stopped = state == 'T' || state == 't';
+    }
+    w.progress = read_progress(progress_file(folder_, static_cast<std::int64_t>(r)));
+    if (before != (w.progress ? w.progress->events + 1 : 0)) w.moved = now;
+  }
+}
+
+bool Witnesses::all_finished() const {
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const Witness& w) { return w.progress && w.progress->state == RankState::finished; });
+}
+
+std::uint32_t Witnesses::step() const {
+  std::uint32_t slowest = ~std::uint32_t{0};
+  for (const Witness& w : ranks_) {
+    std::uint32_t step = 0;
+    if (w.progress) {
+      for (const ProgressEvent& e : w.progress->lanes) step = std::max(step, e.step);
+    }
+    slowest = std::min(slowest, step);
+  }
+  return slowest;
+}
+
+std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
+                                const Patience& patience, Seconds now) {
+  const Scene scene(unfolded, ranks);
+  const std::int64_t count = std::ssize(ranks);
+  for (std::int64_t r = 0; r < count; ++r) {
+    const auto& p = ranks[r].progress;
+    if (p && p->state == RankState::failed) return Fault{r, p->exit_code, fmt::format("rank {}: {}", r, p->line)};
+  }
+  for (std::int64_t r = 0; r < count; ++r) {
+    if (ranks[r].gone && scene.working(r)) return fault_of(scene, r, steps, lost_text(ranks[r], r));
+  }
+  const auto silent = [&](std::int64_t r) { return now - ranks[r].moved; };
+  const auto hangs = [&](std::int64_t r) {
+    return scene.working(r) && silent(r) > patience_with(scene, unfolded, ranks[r], r, patience);
+  };
+  for (const bool stopped : {true, false}) {  // a stopped process explains why others stand still
+    for (std::int64_t r = 0; r < count; ++r) {
+      if (!hangs(r) || ranks[r].stopped != stopped) continue;
+      const std::int64_t c = scene.culprit(r);
+      if (hangs(c)) return fault_of(scene, c, steps, hung_text(ranks[c], c, silent(c)));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace orrery

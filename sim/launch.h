@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+// A program, its arguments and what its environment has beside ours.
+struct Launch {
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+};
+
+// What orrery-rank is told (models/trace_file.h says what it does with it).
+struct RankArguments {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string folder;
+  std::int64_t steps = 1;
+  double hang_timeout = 0;  // 0: the ranks need not watch each other
+};
+std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
+
+// The program that executes ranks on a device ("cpu", "cuda"): $ORRERY_RANK, else orrery-rank or orrery-rank-cuda
+// beside this program or in ../exec. Throws Error if it is not there.
+std::string find_rank_program(const std::string& device);
+
+// Open MPI's mpirun with n ranks on this machine. It and its ranks keep all their files in `temporary` and `shared`
+// ("": wherever they like). A rank that dies does not end the others: who watches them does. Throws Error if there is
+// no mpirun on PATH.
+Launch mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
+              const std::string& shared);
+
+// The rank that a launcher (mpirun, srun) has given this process; -1: none.
+std::int64_t launched_rank();
+
+// A folder's name that all processes of the launcher's job agree on, and no other job has.
+std::string job_folder();
+
+// A new folder in `parent`, only for this user, removed with all that is in it. Throws Error if it cannot be made.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& parent);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// $TMPDIR or /tmp. Open MPI binds a socket some 70 characters below it, of at most 107 (unix(7)): a long $TMPDIR is
+// passed over.
+std::string short_temporary();
+
+}  // namespace orrery

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/units.h"
+
+namespace orrery {
+
+// The user stopped the program (SIGINT, SIGTERM, SIGHUP). Thrown through everything that cleans up; main ends itself by
+// the same signal.
+struct Interrupted {
+  int signal = 0;
+};
+
+// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but arrive in ProcessTree::wait(), unless they
+// were ignored before; one that comes later arrives when it ends, after everything younger is cleaned up.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  const sigset_t& held() const { return held_; }  // with SIGCHLD
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t held_{}, before_{};
+};
+
+// A program and what it starts in turn, as one thing that is gone when this object is: the destructor kills what is
+// left, and waits until nothing is. Orphans of the program become children of this process, so none can hide; stopped
+// ones die too. One at a time; for a process without other threads that start programs.
+class ProcessTree {
+ public:
+  explicit ProcessTree(const HeldSignals& signals);
+  ~ProcessTree();
+  ProcessTree(const ProcessTree&) = delete;
+  ProcessTree& operator=(const ProcessTree&) = delete;
+
+  // Starts arguments[0] with further environment ("KEY=VALUE"), no input, and both outputs in the file `log`. It dies
+  // with this process. Throws Error if it cannot be started.
+  void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+             const std::string& log);
+  // Until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
+  void wait(Seconds at_most);
+  // Of the program started: its exit status, or 128 + signal; nullopt while it runs.
+  std::optional<int> status() const { return status_; }
+  // SIGKILL to all, the program first; returns when they are gone.
+  void kill_all();
+
+ private:
+  void reap();
+  std::vector<pid_t> descendants() const;
+
+  pid_t program_ = 0;
+  std::optional<int> status_;
+  std::vector<pid_t> others_;  // children from before
+  int was_subreaper_ = 0;
+  const HeldSignals& signals_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,37 @@
+#include "exec/watch.h"
+
+#include <filesystem>
+#include <future>
+
+#include <gtest/gtest.h>
+
+#include "models/make_plan.h"
+#include "models/spec.h"
+#include "models/unfold.h"
+
+namespace orrery {
+namespace {
+
+TEST(Watch, GivesUpOnARankThatNobodyElseWatches) {
+  const std::string folder = testing::TempDir() + "watch";
+  std::filesystem::create_directories(folder);
+  const Plan plan = unfold(make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")));
+  ProgressRing quick(progress_file(folder, 0), 0, "hash"), silent(progress_file(folder, 1), 1, "hash");
+  ProgressRing third(progress_file(folder, 2), 2, "hash"), fourth(progress_file(folder, 3), 3, "hash");
+  for (ProgressRing* done : {&quick, &third, &fourth}) done->finish();
+  silent.enter(LaneKind::compute, 0, 0);
+  std::promise<Fault> given_up;
+  const Watch watch(folder, plan, 1, {.hang = 0.1}, [&](const Fault& f) { given_up.set_value(f); });
+  const Fault fault = given_up.get_future().get();
+  EXPECT_EQ(fault.rank, 1);
+  EXPECT_EQ(fault.exit_code, kRankLost);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Watch, EndsQuietlyWithItsOwner) {
+  const Plan plan = unfold(make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")));
+  const Watch watch(testing::TempDir(), plan, 1, {.hang = 1000}, [](const Fault&) { FAIL(); });
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,5 @@
+# Where nothing was built for CUDA, one line says so.
+$ env -u ORRERY_RANK orrery run small.yaml --device cuda
+exit 1
+stderr orrery-rank-cuda: is not beside
+no-stdout .

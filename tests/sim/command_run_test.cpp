@@ -1,0 +1,182 @@
+// `orrery run` around a stand-in for orrery-rank (fake_rank.cpp), which dies, stops and lies where it is told to.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/witness.h"
+#include "sim/commands.h"
+#include "sim/launch.h"
+#include "sim/processes.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Nothing of a run is left when it is over, however it ended. Every test has a folder of its own, since others run at
+// the same time.
+class CommandRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::access("/usr/bin/mpirun", X_OK) != 0) GTEST_SKIP() << "no mpirun";
+    folder_ = "/tmp/o" + std::to_string(::getpid());
+    fs::create_directory(folder_);
+    if (const char* before = std::getenv("TMPDIR")) temporary_ = before;
+    ::setenv("TMPDIR", folder_.c_str(), 1);
+    ::setenv("ORRERY_RANK", ORRERY_FAKE_RANK, 1);
+    ::unsetenv("FAKE_FAULT");
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_EQ(ranks_alive(), 0);
+    EXPECT_TRUE(fs::is_empty(folder_));
+    EXPECT_FALSE(shares_memory(::getpid()));
+    fs::remove_all(folder_);
+    if (temporary_.empty())
+      ::unsetenv("TMPDIR");
+    else
+      ::setenv("TMPDIR", temporary_.c_str(), 1);
+  }
+
+  // Of this test: they know its folder.
+  int ranks_alive() const {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      std::ifstream in(entry.path() / "cmdline");
+      const std::string words(std::istreambuf_iterator<char>(in), {});
+      if (contains(words, folder_)) ++count;
+    }
+    return count;
+  }
+  static bool shares_memory(pid_t owner) {
+    const std::string mine = "orrery-" + std::to_string(owner) + "-";
+    const fs::directory_iterator all("/dev/shm");
+    return std::any_of(begin(all), end(all), [&](const auto& e) { return contains(e.path().string(), mine); });
+  }
+
+  static Outcome run(RunOptions options) {
+    options.spec = kSpec;
+    return run_command(options, {.json = true, .progress = [](std::string_view) {}});
+  }
+  static Error error_of(const std::string& fault, RunOptions options = {.steps = 3}) {
+    ::setenv("FAKE_FAULT", fault.c_str(), 1);
+    try {
+      run(std::move(options));
+    } catch (const Error& e) {
+      return e;
+    }
+    return Error("no error", 0);
+  }
+
+ private:
+  std::string folder_, temporary_;
+};
+
+TEST_F(CommandRun, ReportsWhatTheRanksMeasured) {
+  const std::string trace = testing::TempDir() + "command_run.json";
+  const json report = json::parse(run({.steps = 3, .trace = trace}).text);
+  EXPECT_EQ(report["source"], "measured");
+  EXPECT_EQ(report["simulation"]["ranks"], 4);
+  EXPECT_EQ(report["losses"].size(), 3U);
+  EXPECT_TRUE(report["mfu"].is_null());
+  EXPECT_EQ(report["memory"]["peak_bytes"], 1003);
+  double sum = 0;
+  for (const auto& part : report["time_s"]) sum += part.get<double>();
+  EXPECT_NEAR(sum / report["step_time_s"].get<double>(), 1, 1e-6);
+  std::ifstream in(trace);
+  EXPECT_TRUE(json::parse(in).contains("traceEvents"));
+  fs::remove(trace);
+}
+
+TEST_F(CommandRun, RanksOverrideTheSpec) {
+  const json report =
+      json::parse(run({.overrides = {"strategy={tensor: 2, micro_batch: 2, global_batch: 8}"}, .ranks = 2}).text);
+  EXPECT_EQ(report["simulation"]["ranks"], 2);
+}
+
+TEST_F(CommandRun, NamesAKilledRankWithinFiveSeconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const Error e = error_of("1 1 5 kill");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(e.exit_code, kRankLost);
+  const std::string line = e.what();
+  EXPECT_TRUE(line.starts_with("rank 1 was lost (process ")) << line;
+  EXPECT_TRUE(contains(line, "in step 2 of 3")) << line;
+  EXPECT_TRUE(contains(line, "of tensor group 0 1 (")) << line;
+}
+
+TEST_F(CommandRun, NamesAStoppedRank) {
+  const Error e = error_of("2 0 9 stop", {.steps = 2, .hang_timeout = 1});
+  EXPECT_EQ(e.exit_code, kRankLost);
+  const std::string line = e.what();
+  EXPECT_TRUE(line.starts_with("rank 2 stands still for 1.")) << line;
+  EXPECT_TRUE(contains(line, ", stopped) in step 1 of 2")) << line;
+}
+
+TEST_F(CommandRun, NamesARankThatSpins) {
+  const Error e = error_of("3 0 2 spin", {.hang_timeout = 1});
+  EXPECT_EQ(e.exit_code, kRankLost);
+  EXPECT_TRUE(std::string(e.what()).starts_with("rank 3 stands still for 1.")) << e.what();
+}
+
+TEST_F(CommandRun, PassesOnWhatARankSays) {
+  const Error e = error_of("0 0 0 fail");
+  EXPECT_EQ(e.exit_code, 1);
+  EXPECT_STREQ(e.what(), "rank 0: device: out of memory");
+}
+
+TEST_F(CommandRun, RefusesBrokenFilesAndOtherPlans) {
+  EXPECT_TRUE(contains(error_of("0 0 0 garbage").what(), "its length is not what its header says"));
+  EXPECT_TRUE(contains(std::string(error_of("3 0 0 hash").what()), "is of plan 0123456789abcdef"));
+}
+
+TEST_F(CommandRun, AProgramThatEndsAtOnceIsALostRank) {
+  ::setenv("ORRERY_RANK", "/bin/false", 1);
+  EXPECT_EQ(error_of("").exit_code, kRankLost);
+}
+
+TEST_F(CommandRun, CudaIsNotBuiltHere) {
+  ::unsetenv("ORRERY_RANK");
+  RunOptions options{.device = "cuda"};
+  EXPECT_TRUE(contains(std::string(error_of("", options).what()), "orrery-rank-cuda: is not beside"));
+}
+
+TEST_F(CommandRun, AnInterruptLeavesNothing) {
+  ::setenv("FAKE_FAULT", "0 0 3 spin", 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      run({});
+    } catch (const Interrupted& stop) {
+      ::_exit(stop.signal);
+    } catch (...) {
+    }
+    ::_exit(99);
+  }
+  while (ranks_alive() < 5)  // with mpirun
+    ::usleep(10'000);
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), SIGINT);
+  EXPECT_FALSE(shares_memory(child));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,57 @@
+#pragma once
+
+// What the ranks of a plan would have measured, had they taken a simulated step over and over.
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/plan_hash.h"
+#include "models/trace_file.h"
+#include "models/unfold.h"
+#include "sim/simulate.h"
+#include "tests/sim/small_plans.h"
+
+namespace orrery {
+
+// Ranks whose clocks are off by 1000 s times their number; step k takes k further microseconds before it begins.
+inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, const std::string& hash,
+                                    std::size_t steps) {
+  constexpr Picoseconds kOff = 1'000'000'000'000'000, kLater = 1'000'000;
+  std::vector<RankRun> runs;
+  for (const RankSlot& slot : unfolded.slots) {
+    RankRun run{.plan_hash = hash, .rank = slot.representative, .ranks = unfolded.ranks, .device = "fake"};
+    run.library = "none";
+    run.link = "air";
+    run.clock_offset = -kOff * slot.representative;
+    run.clock_uncertainty = 10 * slot.representative;
+    Picoseconds begin = 0;
+    for (std::size_t k = 0; k < steps; ++k) {
+      begin += static_cast<Picoseconds>(k) * kLater;
+      const Picoseconds at = begin - run.clock_offset;
+      MeasuredStep& step = run.steps.emplace_back();
+      step.begin = at;
+      for (TaskId t = slot.begin; t < slot.end; ++t) {
+        const Span& s = trace.spans[t];
+        step.spans.push_back({s.issued + at, s.entered + at, s.ended + at});
+        step.end = std::max(step.end, s.ended + at);
+      }
+      run.losses.push_back(4.0 - static_cast<double>(k) + static_cast<double>(slot.representative));
+      begin += trace.step_time;
+    }
+    run.memory = {.capacity = 1 << 30, .first_step_peak = 900, .peak = 1000 + slot.representative};
+    run.memory.peak_reserved = run.memory.peak_device = 2048;
+    run.memory.host_peak = 5000;
+    run.memory.peak_task = 1;
+    run.memory.at_peak[0] = run.memory.peak;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+inline std::vector<RankRun> fake_runs(const Plan& folded, std::size_t steps) {
+  const Plan unfolded = unfold(folded);
+  return runs_of(unfolded, simulate(unfolded, random_timing(unfolded, 7, 1000)), plan_hash(folded), steps);
+}
+
+}  // namespace orrery
