@@ -24,8 +24,7 @@ int pool_of(LaneKind lane) {
 
 }  // namespace
 
-Buffers::Buffers(const Rank& rank, CachingMemory& memory)
-    : rank_(rank), memory_(memory), held_(rank.plan.buffers), now_(kCategories), at_peak_(kCategories) {
+Buffers::Buffers(const Rank& rank, CachingMemory& memory) : rank_(rank), memory_(memory), held_(rank.plan.buffers) {
   Launch none;
   for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
     const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
@@ -36,15 +35,16 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory)
       std::memset(held_[index(f, s)].data, 0, static_cast<std::size_t>(block.slots[s].bytes));
     }
   }
-  count_peak();
+  count_peak(kNone);
 }
 
 void Buffers::count(Category category, Bytes bytes) { now_[static_cast<std::size_t>(category)] += bytes; }
 
-void Buffers::count_peak() {
+void Buffers::count_peak(TaskId task) {
   if (memory_.use().allocated <= peak_) return;
   peak_ = memory_.use().allocated;
   at_peak_ = now_;
+  peak_task_ = task;
 }
 
 // Memory that a task of another lane gave back was in use until that task has ended.
@@ -115,7 +115,7 @@ Launch Buffers::issue(TaskId task) {
   Launch launch;
   launch.task = task;
   for (const Operand& o : op.allocates) take(frame, o, task, launch);
-  count_peak();
+  count_peak(task);
   for (const Operand& o : op.operands) launch.arguments.push_back(resolve(frame, o));
   for (const Operand& o : op.frees) give(frame, o, task);
   return launch;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -44,7 +45,8 @@ class Buffers {
   // Address of a state's buffer that stays; nullptr where it has no bytes or has not appeared yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
 
-  const std::vector<Bytes>& at_peak() const { return at_peak_; }  // by Category
+  const std::array<Bytes, kCategories>& at_peak() const { return at_peak_; }
+  TaskId peak_task() const { return peak_task_; }
 
   // Nothing is pending between steps.
   void end_step();
@@ -85,7 +87,7 @@ class Buffers {
   void take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch);
   void give(std::uint32_t frame, const Operand& operand, TaskId task);
   void count(Category category, Bytes bytes);
-  void count_peak();
+  void count_peak(TaskId task);
   Argument resolve(std::uint32_t frame, const Operand& operand) const;
   void wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const;
 
@@ -94,7 +96,8 @@ class Buffers {
   std::vector<Held> held_;          // by buffer
   std::vector<Returned> returned_;  // to other lanes' pools, not completed yet
   std::vector<Used> used_;          // memory returned at once, whose last user may still run
-  std::vector<Bytes> now_, at_peak_;
+  std::array<Bytes, kCategories> now_{}, at_peak_{};
+  TaskId peak_task_ = kNone;
   Bytes peak_ = 0;
 };
 

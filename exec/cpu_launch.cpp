@@ -245,6 +245,7 @@ struct CpuKernels {
         float* losses = CpuCall::floats(c.writes[0]);
         kernels::row_losses(e.rows, sums, sums + e.rows, losses);
         for (std::int64_t r = 0; r < e.rows; ++r) c.state.loss += losses[r];
+        c.state.tokens += e.rows;
         return;
       }
       case CrossEntropy::Part::gradient: {
@@ -282,7 +283,7 @@ struct CpuKernels {
 }  // namespace
 
 RunState run_state(const Rank& rank, const Text& text, const Training& training) {
-  RunState state = {rank, text, training, 0, 0, {}};
+  RunState state = {rank, text, training, 0, 0, 0, {}};
   const Model& m = rank.spec.model;
   if (m.positions == Positions::rope)
     state.rotary = kernels::rotary_table(rank.spec.sequence, m.head_dim, kRotaryTheta);

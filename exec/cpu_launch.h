@@ -24,6 +24,7 @@ struct RunState {
   Training training;
   std::int64_t step = 0;  // from 0
   double loss = 0;        // sum over this rank's tokens of the step
+  std::int64_t tokens = 0;
   kernels::RotaryTable rotary;
 };
 

@@ -11,23 +11,25 @@
 #include "exec/rank.h"
 #include "exec/text.h"
 #include "exec/transport.h"
-#include "models/trace.h"
+#include "models/trace_file.h"
 
 namespace orrery {
 
 // What a rank's run of some steps left behind.
 struct Execution {
-  std::vector<Trace> steps;    // of this rank's plan, times from the step's begin
-  std::vector<double> losses;  // by step: sum over this rank's tokens, on ranks that compute it
-  Bytes first_step_peak = 0;
-  MemoryUse memory;
-  std::vector<Bytes> at_peak;  // by Category
+  std::vector<MeasuredStep> steps;
+  std::vector<double> losses;  // by step: mean over this rank's tokens; empty where the plan has no loss
+  MeasuredMemory memory;
 };
+
+// Throws Error for a spec that CPU ranks cannot execute yet, by its key.
+void check_executable(const Spec& spec);
 
 struct ExecuteOptions {
   std::int64_t steps = 1;
   Training training;
-  Watcher watcher;  // may be empty
+  Watcher watcher;                                 // may be empty
+  std::function<void(std::int64_t step)> on_step;  // before each step
   // Called before the first update of a step, when all gradients are complete, and after the last step, when all
   // weights are. Sees every buffer through `Buffers`.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;

@@ -9,11 +9,6 @@ namespace {
 constexpr int kSpins = 200;                           // looks before a thread sleeps: some microseconds
 constexpr auto kNap = std::chrono::microseconds(30);  // of the transfer thread while nothing moves
 
-std::int64_t nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 bool moves(const Op& op) {
   return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
 }
@@ -40,14 +35,16 @@ Lanes::~Lanes() {
   transfer_thread_.join();
 }
 
-Picoseconds Lanes::now() const { return (nanoseconds() - start_ns_) * 1000; }
+Picoseconds Lanes::now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
+}
 
 void Lanes::begin_step() {
   for (auto& d : done_) d.store(0, std::memory_order_relaxed);
   for (auto& e : entered_) e.store(0, std::memory_order_relaxed);
   submitted_ = 0;
   ended_ = 0;
-  start_ns_ = nanoseconds();
 }
 
 void Lanes::signal() {

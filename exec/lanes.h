@@ -35,10 +35,10 @@ class Lanes {
   bool completed(TaskId task) const { return done_[task].load(std::memory_order_acquire) != 0; }
   bool entered(TaskId task) const { return entered_[task].load(std::memory_order_acquire) != 0; }
 
-  // Spans of the step that has ended; forgets it. Times count from begin_step().
+  // Forgets the step that has ended.
   void begin_step();
-  std::vector<Span> take_spans() { return spans_; }
-  Picoseconds now() const;
+  const std::vector<Span>& spans() const { return spans_; }  // of the step; times on the machine's steady clock
+  static Picoseconds now();
 
  private:
   struct Batch {
@@ -79,7 +79,6 @@ class Lanes {
   std::shared_ptr<Batch> open_;  // the host's
   TaskId submitted_ = 0, ended_target_ = 0;
   std::atomic<TaskId> ended_{0};
-  std::int64_t start_ns_ = 0;
   std::thread compute_thread_, transfer_thread_;
 };
 

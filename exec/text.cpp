@@ -16,14 +16,18 @@ void Text::copy(std::int64_t sample, std::int64_t sequence, bool labels, std::in
     to[i] = static_cast<unsigned char>(bytes_[first + i + (labels ? 1 : 0)]) % vocabulary_;
 }
 
+Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t sequence, const std::string& name) {
+  if (static_cast<std::int64_t>(bytes.size()) <= sequence + 1) {
+    throw Error(fmt::format("{}: {} bytes are too few for a sequence of {}", name, bytes.size(), sequence));
+  }
+  return {std::move(bytes), vocabulary};
+}
+
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence) {
   std::ifstream in(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in.is_open()) throw Error(fmt::format("{}: cannot be read; name a text file to train on", path));
-  if (static_cast<std::int64_t>(bytes.size()) <= sequence + 1) {
-    throw Error(fmt::format("{}: {} bytes are too few for a sequence of {}", path, bytes.size(), sequence));
-  }
-  return {std::move(bytes), vocabulary};
+  return checked_text(std::move(bytes), vocabulary, sequence, path);
 }
 
 }  // namespace orrery

@@ -20,7 +20,8 @@ class Text {
   std::int64_t vocabulary_;
 };
 
-// The text in the repository, or any file; throws Error when it cannot be read or is shorter than a sample.
+// Throw Error when the text is shorter than a sample, or the file cannot be read.
+Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t sequence, const std::string& name = "text");
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence);
 
 }  // namespace orrery

@@ -181,7 +181,6 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.memory = std::move(memory);
   add_communication(r, plan, notes, trace, a);
   r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
-  r.remarks = remarks(spec, plan, profile);
   r.limit = limits(r);
   return r;
 }
@@ -190,6 +189,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
                    const Profile& profile) {
   Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace));
   r.profile_hash = profile.hash;
+  r.remarks = remarks(spec, plan, profile);
   return r;
 }
 

@@ -186,10 +186,9 @@ Result run(MPI_Comm world, const Spec& spec, Fault fault = Fault::none) {
   options.on_end = [&](const Buffers& b) { add(weights, owned_values(rank, b, Quantity::weights)); };
   const Execution e = execute(rank, *transport, text, options);
   Result result = {collect(world, gradients), collect(world, initial), collect(world, weights), {}};
-  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 : 0.0;
-  for (double loss : e.losses) {
-    loss *= share / static_cast<double>(spec.strategy.global_batch * spec.sequence);
-    double sum = 0;
+  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(spec.strategy.data) : 0.0;
+  for (std::int64_t step = 0; step < kSteps; ++step) {
+    double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
     MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);
     result.losses.push_back(sum);
   }
