@@ -50,9 +50,12 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 }
 
 bool all_done(std::vector<MPI_Request>& requests) {
-  int done = 0;
-  ORRERY_CHECK_MPI(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
-  return done != 0;
+  for (; !requests.empty(); requests.pop_back()) {
+    int done = 0;
+    ORRERY_CHECK_MPI(MPI_Test(&requests.back(), &done, MPI_STATUS_IGNORE));
+    if (done == 0) return false;
+  }
+  return true;
 }
 
 }  // namespace mpi
@@ -238,8 +241,10 @@ class MpiTransport final : public Transport {
       if (by_library(channel, c)) return mpi::start_library(channel, operations_, c);
       return mpi::start_moves(channel, c, moves_of(channel, c));
     };
-    const bool lands = call.add || (call.kind == CollectiveKind::reduce_scatter && out_lies_in_in(channel, call));
-    if (!lands) return start_it(call);
+    // MPI forbids that a result overlaps what is sent.
+    const bool overlaps =
+        by_library(channel, call) && call.kind == CollectiveKind::reduce_scatter && out_lies_in_in(channel, call);
+    if (!call.add && !overlaps) return start_it(call);
     return std::make_unique<LandingPending>(call, elements_in_out(channel, call), start_it);
   }
 

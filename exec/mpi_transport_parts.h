@@ -35,7 +35,7 @@ inline constexpr int kMessageTag = 0;
 // MPI allows, MPI 3.1, section 8.1.2), and so many are never on their way at once.
 inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % 32767); }
 
-// Elements of the members' pieces before the given one; before_piece(counts, size) is all of them.
+// Elements of the members' pieces before the given one; with their number: all.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
   return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
 }
@@ -45,6 +45,7 @@ void send(const Channel& channel, int peer, int tag, const std::byte* data, Byte
           std::vector<MPI_Request>& requests);
 void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
              std::vector<MPI_Request>& requests);
+// Drops what is done; tells whether nothing is left.
 bool all_done(std::vector<MPI_Request>& requests);
 
 // The collective without call.add; in and out do not overlap beyond what transport.h allows for gathers.

@@ -48,7 +48,7 @@ struct MessageCall {
 class Pending {
  public:
   virtual ~Pending() = default;
-  virtual bool done() = 0;  // makes progress; never blocks
+  virtual bool done() = 0;  // makes progress, which nothing else does; never blocks
 };
 
 // Moves bytes between the ranks of a job. A communicator belongs to one (group, lane), so that lanes progress
