@@ -12,13 +12,15 @@ namespace orrery {
 // How the values of a transfer are stored; sums are formed in float either way.
 enum class Element : std::uint8_t { f32, bf16, bytes };
 
+enum class Reduction : std::uint8_t { sum, maximum };
+
 // One collective as this rank takes part in it, with real addresses. in and out are what the kind says:
 //   all_reduce      in == out, counts = {elements}
 //   all_gather      in: this member's piece, out: the whole; counts: elements of every member's piece, in group order.
 //                   in may lie at its own place in out
 //   reduce_scatter  in: the whole, out: this member's piece; out may be its own place in in
 //   all_to_all      in, out: a piece for, from every member, all of counts[0] elements
-//   broadcast, reduce  in == out, root is member 0
+//   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -41,7 +43,8 @@ struct MessageCall {
   Bytes bytes = 0;
 };
 
-// What is on its way on one lane.
+// What is on its way on one lane; the memory of its call stays where it is until it is done, and it is let go of
+// earlier only by a rank that is about to end the job.
 class Pending {
  public:
   virtual ~Pending() = default;

@@ -9,12 +9,15 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id qkv = column_parallel("qkv", x, m_.hidden, width, {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias});
-  const Id rotated = rotate(head_norms(qkv));
+  const Id qkv =
+      column_parallel("qkv", x, m_.hidden, width,
+                      {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias, c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0});
+  const Heads heads = head_norms(qkv);
+  rotate(heads.queries_keys);
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
   const bool flash = c_.spec.strategy.attention == Attention::flash;
-  const Id attended = flash ? flash_attention(rotated, windowed) : unfused_attention(rotated);
+  const Id attended = flash ? flash_attention(heads, windowed) : unfused_attention(heads);
   if (again) {
     tape.end_region();
     tape.keep(attended);
@@ -22,8 +25,9 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   return row_parallel("attention output", attended, heads_ * d, m_.hidden, "attention.output.weight", reduce);
 }
 
-LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
-  if (!m_.qk_norm) return qkv;
+// Values need no norm: they stay where the projection left them.
+LayerBuilder::Heads LayerBuilder::head_norms(Id qkv) {
+  if (!m_.qk_norm) return {qkv, qkv};
   const std::int64_t rows = c_.rows * (heads_ + kv_heads_);
   const bool layernorm = m_.norm == Norm::layernorm;
   std::vector<std::int32_t> weights;
@@ -32,57 +36,73 @@ LayerBuilder::Id LayerBuilder::head_norms(Id qkv) {
     if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.head_dim, 1, Cut::none, c_.tensor > 1));
   }
   const Normalize work = {rows, m_.head_dim, layernorm, c_.spec.software.fused_norm, Direction::forward};
-  const Id y = activation("normed qkv", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
+  const Id y = activation("normed queries and keys", c_.rows, (heads_ + kv_heads_) * m_.head_dim);
   const Id statistics = tape.slot("statistics", rows * (layernorm ? 8 : 4));
   tape.emit("head norms", work, {.reads = {qkv}, .writes = {y, statistics}, .weights = weights});
   tape.on_backward([=, this] {
     Normalize back = work;
     back.direction = Direction::backward;
-    const Id dx = activation("head norms gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
     tape.emit("head norms gradient", back,
               {.reads = {qkv, statistics, tape.gradient(y)},
-               .writes = {dx},
+               .updates = {tape.gradient(qkv)},
                .weights = weights,
                .weight_gradients = weights});
-    tape.contribute(qkv, dx);
   });
-  return y;
+  return {y, qkv};
 }
 
 // In place on queries and keys, forward and back: a rotation is undone by the opposite one.
-LayerBuilder::Id LayerBuilder::rotate(Id qkv) {
-  if (m_.positions != Positions::rope) return qkv;
+void LayerBuilder::rotate(Id queries_keys) {
+  if (m_.positions != Positions::rope) return;
   const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, m_.head_dim, c_.spec.software.fused_rotary,
                        Direction::forward};
-  tape.emit("rotary", work, {.updates = {qkv}});
+  tape.emit("rotary", work, {.updates = {queries_keys}});
   tape.on_backward([=, this] {
     Rotary back = work;
     back.direction = Direction::backward;
-    tape.emit("rotary gradient", back, {.updates = {tape.gradient(qkv)}});
+    tape.emit("rotary gradient", back, {.updates = {tape.gradient(queries_keys)}});
   });
-  return qkv;
 }
 
-LayerBuilder::Id LayerBuilder::flash_attention(Id qkv, bool windowed) {
-  const FlashAttention work = {c_.batch,          heads_,      kv_heads_,   c_.sequence,
-                               c_.spec.sequence,  m_.head_dim, m_.head_dim, windowed ? m_.sliding_window->window : 0,
-                               Direction::forward};
+// Where attention's backward leaves what it computes. With head norms the gradient of the projection holds that of the
+// values first, and the norms' backward adds queries and keys.
+LayerBuilder::HeadGradients LayerBuilder::head_gradients(const Heads& heads) {
+  const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
+  tape.contribute(heads.qkv, dqkv);
+  if (heads.queries_keys == heads.qkv) return {dqkv, dqkv};
+  const Id dqk = activation("queries and keys gradient", c_.rows, (heads_ + kv_heads_) * m_.head_dim);
+  tape.contribute(heads.queries_keys, dqk);
+  return {dqk, dqkv};
+}
+
+static std::vector<LayerBuilder::Id> distinct(LayerBuilder::Id a, LayerBuilder::Id b) {
+  return a == b ? std::vector{a} : std::vector{a, b};
+}
+
+LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, bool windowed) {
+  const FlashAttention work = {c_.batch,           heads_,
+                               kv_heads_,          c_.sequence,
+                               c_.spec.sequence,   m_.head_dim,
+                               m_.head_dim,        windowed ? m_.sliding_window->window : 0,
+                               Direction::forward, m_.attention_softcap};
   const Id y = activation("attention values", c_.rows, heads_ * m_.head_dim);
   const Id statistics = tape.slot("statistics", c_.rows * heads_ * 4);  // log-sum-exp of every row, fp32
-  tape.emit("attention", work, {.reads = {qkv}, .writes = {y, statistics}});
+  tape.emit("attention", work, {.reads = distinct(heads.queries_keys, heads.qkv), .writes = {y, statistics}});
   tape.on_backward([=, this] {
     FlashAttention back = work;
     back.direction = Direction::backward;
-    const Id dx = activation("attention gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
-    tape.emit("attention gradient", back, {.reads = {qkv, y, statistics, tape.gradient(y)}, .writes = {dx}});
-    tape.contribute(qkv, dx);
+    const HeadGradients d = head_gradients(heads);
+    BlockBuilder::Uses uses = {.reads = distinct(heads.queries_keys, heads.qkv),
+                               .writes = distinct(d.queries_keys, d.qkv)};
+    uses.reads.insert(uses.reads.end(), {y, statistics, tape.gradient(y)});
+    tape.emit("attention gradient", back, uses);
   });
   return y;
 }
 
 // Scores and probabilities (batch, heads, query, key) are written out. With dropout the probabilities, the mask and the
 // dropped probabilities are kept: 5 a s^2 b bytes (Korthikanti et al. 2022).
-LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
+LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads) {
   const std::int64_t q = c_.sequence, k = c_.spec.sequence, d = m_.head_dim, batch = c_.batch * heads_;
   const std::int64_t elements = batch * q * k;
   const bool drops = m_.dropout > 0;
@@ -93,7 +113,8 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
   const Id y = activation("attention values", c_.rows, heads_ * d);
   const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward};
   const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
-  const auto bmm = [&](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
+  const SoftCap cap = {elements, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
+  const auto bmm = [=, this](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
     return Gemm{.m = m,
                 .n = n,
                 .k = inner,
@@ -103,17 +124,19 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
                 .heads = heads_,
                 .kv_heads = kv_heads_};
   };
-  tape.emit("scores", bmm(q, k, d, Gemm::Role::scores), {.reads = {qkv}, .writes = {scores}});
+  tape.emit("scores", bmm(q, k, d, Gemm::Role::scores), {.reads = {heads.queries_keys}, .writes = {scores}});
+  if (m_.attention_softcap > 0) tape.emit("score cap", cap, {.updates = {scores}});
   tape.emit("softmax", softmax, {.reads = {scores}, .writes = {probabilities}});
   if (drops) tape.emit("attention dropout", drop, {.reads = {probabilities}, .writes = {dropped, mask}});
-  tape.emit("values", bmm(q, d, k, Gemm::Role::values), {.reads = {dropped, qkv}, .writes = {y}});
+  tape.emit("values", bmm(q, d, k, Gemm::Role::values), {.reads = {dropped, heads.qkv}, .writes = {y}});
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
-    const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * d);
+    const HeadGradients of = head_gradients(heads);
     const Id dp = tape.slot("probabilities gradient", elements * c_.width);
-    tape.emit("values gradient", bmm(k, d, q, Gemm::Role::value_gradient), {.reads = {dropped, dy}, .writes = {dqkv}});
+    tape.emit("values gradient", bmm(k, d, q, Gemm::Role::value_gradient),
+              {.reads = {dropped, dy}, .writes = {of.qkv}});
     tape.emit("probabilities gradient", bmm(q, k, d, Gemm::Role::probability_gradient),
-              {.reads = {dy, qkv}, .writes = {dp}});
+              {.reads = {dy, heads.qkv}, .writes = {dp}});
     if (drops) {
       Residual back = drop;
       back.direction = Direction::backward;
@@ -122,9 +145,16 @@ LayerBuilder::Id LayerBuilder::unfused_attention(Id qkv) {
     Softmax back = softmax;
     back.direction = Direction::backward;
     tape.emit("softmax gradient", back, {.reads = {probabilities}, .updates = {dp}});
-    tape.emit("query gradient", bmm(q, d, k, Gemm::Role::query_gradient), {.reads = {dp, qkv}, .updates = {dqkv}});
-    tape.emit("key gradient", bmm(k, d, q, Gemm::Role::key_gradient), {.reads = {dp, qkv}, .updates = {dqkv}});
-    tape.contribute(qkv, dqkv);
+    if (m_.attention_softcap > 0) {
+      SoftCap uncap = cap;
+      uncap.direction = Direction::backward;
+      tape.emit("score cap gradient", uncap, {.reads = {scores}, .updates = {dp}});
+    }
+    BlockBuilder::Uses query = {.reads = {dp, heads.queries_keys}};
+    (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
+    tape.emit("query gradient", bmm(q, d, k, Gemm::Role::query_gradient), query);
+    tape.emit("key gradient", bmm(k, d, q, Gemm::Role::key_gradient),
+              {.reads = {dp, heads.queries_keys}, .updates = {of.queries_keys}});
   });
   return y;
 }

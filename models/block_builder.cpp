@@ -44,9 +44,9 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
   return kOutputGradient;
 }
 
-std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
-                                     bool partial) {
-  block_.parameters.push_back({name, out, in, block_.parameter_elements, cut, partial});
+std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
+                                     std::int64_t kv_rows) {
+  block_.parameters.push_back({name, out, in, block_.parameter_elements, cut, partial, kv_rows});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }
@@ -63,6 +63,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.precision = precision_;
   for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
   for (const std::int32_t p : u.weights) op.operands.push_back({weights_, Access::read, weight_slot_, p});
+  for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
   for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
   for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
   for (const std::int32_t p : u.weight_gradients) {

@@ -25,9 +25,10 @@ class BlockBuilder {
   Id input(Bytes bytes);            // slot 0, written by the block before
   Id output_gradient(Bytes bytes);  // slot 1, written by the block after
 
-  // A weight of this block, as cut for this rank; returns its index. partial: each tensor rank sees only its own rows
-  // or heads, so that the weight's gradient must still be summed over the group.
-  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false);
+  // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
+  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
+  std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
+                         std::int64_t kv_rows = 0);
 
   // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
   void begin_region(bool recompute);
@@ -44,6 +45,7 @@ class BlockBuilder {
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
+    std::vector<Id> numbers;  // of Scope::rank, read
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 

@@ -1,5 +1,8 @@
 #include "models/blocks.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "models/layer_builder.h"
@@ -13,10 +16,22 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       sequence(s.sequence / s.strategy.context),
       rows(batch * sequence),
       tensor(s.strategy.tensor),
+      kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       local_rows(sequence_parallel ? rows / tensor : rows),
       width(storage_bytes(s.strategy.precision)),
       padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
+
+std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
+  if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
+  std::int64_t sum = 0;
+  for (const LocalParameter& p : block.parameters) sum += p.in > 1 ? p.out * p.in : 0;
+  return sum;
+}
+
+// Units that stay gathered from their forward to their backward although the others do not: "last" is what backward
+// needs first, "ends" all that FSDP's root unit holds.
+static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
 
 // Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
 // parameters into one unit).
@@ -24,27 +39,23 @@ static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embedd
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
-  if (shares_unit(c)) b.tape.releases_weights_after_forward = false;
+  if (shares_unit(c) || c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
   b.tape.output_gradient(c.local_rows * m.hidden * c.width);
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
-  std::int32_t positions = -1;
-  if (m.positions == Positions::learned) {
-    positions = b.tape.parameter("embedding.position.weight", m.max_positions > 0 ? m.max_positions : c.spec.sequence,
-                                 m.hidden, Cut::none, c.sequence_parallel);
-  }
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
   b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
-    b.tape.emit("embedding gradient", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
-                {.reads = {b.tape.gradient(looked_up), tokens}, .weight_gradients = {table}});
+    b.table_gradient("embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
+                     {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c));
   });
   auto x = b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
-  x = b.add_positions(x, positions);
+  if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
+  x = b.add_positions(x);
   return b.tape.finish(b.dropout("embedding dropout", x), ops);
 }
 
@@ -73,6 +84,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "final norm", BlockRole::final_norm);
+  if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
   b.tape.input(boundary);
   b.tape.output_gradient(boundary);
@@ -81,11 +93,14 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
 
 Block output_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
+  if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
-  const auto logits =
-      b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {"output", Cut::rows, false});
-  b.cross_entropy(logits, c.padded_vocab / c.tensor);
+  const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
+  const auto logits = b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
+  const std::int64_t columns = c.padded_vocab / c.tensor;
+  b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
+  b.cross_entropy(logits, columns);
   return b.tape.finish(ops);
 }
 

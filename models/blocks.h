@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "models/plan.h"
@@ -9,7 +10,9 @@
 
 namespace orrery {
 
-// Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes.
+// Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes. Shards, masters and
+// moments hold, in that order, rank i's i-th part of every piece that one collective reduces or gathers (`first`,
+// bytes): buckets, or units where those are reduced one by one; a part is rounded up, the last ones may be short.
 enum StateSlot : std::uint16_t {
   kParameters,
   kParameterShard,
@@ -18,13 +21,24 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kNorm  // squared norm of the gradients, fp32; the first chunk's counts
+  kEightBit,  // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
+  kBuckets    // DistributedDataParallel's: averaged copies of the gradients, reduced there
 };
-inline constexpr std::uint16_t kStateSlots = 8;
+inline constexpr std::uint16_t kStateSlots = 9;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
 // the gradient before it is reduced, and its copy in the width of the reduction.
 enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };
 inline constexpr std::uint16_t kUnitSlots = 4;
+
+// The weight that a tied output shares with the embedding.
+inline constexpr std::string_view kWordTable = "embedding.word.weight";
+
+// Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
+// and what the loss is multiplied by (fp16; the update changes it).
+enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale };
+
+// Elements that products of a block read in fp8 where the stack computes those in 8 bits.
+std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 
 // Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
@@ -39,6 +53,7 @@ struct BlockContext {
   std::int64_t sequence;      // tokens of a sequence on this rank (sequence / context)
   std::int64_t rows;          // batch * sequence
   std::int64_t tensor;        // ranks a matrix is cut over
+  std::int64_t kv_copies;     // tensor ranks that hold the same key/value heads
   bool sequence_parallel;     // norms, dropout and residuals on rows / tensor
   std::int64_t local_rows;    // rows of those
   Bytes width;                // of an activation element

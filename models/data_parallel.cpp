@@ -10,7 +10,7 @@ namespace {
 
 Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
 Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
-Operand norm_of_rank(Access access) { return {Scope::rank, access, kNorm, -1}; }
+Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access, slot, -1}; }
 
 }  // namespace
 
@@ -21,13 +21,18 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
     size = c->bytes;
     first = c->first;
   }
-  if (const auto* n = std::get_if<SquaredNorm>(&op.work)) first = n->accumulate;
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
+  if (const auto* c = std::get_if<Multiply>(&op.work)) {
+    size = c->elements;
+    first = c->first;
+  }
   if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
-  const auto [it, fresh] = step_ops_.try_emplace(fmt::format("{} {} {}", op.name, size, first),
-                                                 static_cast<std::uint32_t>(plan_.ops.size()));
+  if (const auto* a = std::get_if<Accumulate>(&op.work)) size = a->elements;
+  std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
+  for (const Operand& o : op.operands) key += o.access == Access::read ? 'r' : o.access == Access::write ? 'w' : 'u';
+  const auto [it, fresh] = step_ops_.try_emplace(key, static_cast<std::uint32_t>(plan_.ops.size()));
   if (fresh) plan_.ops.push_back(op);
   return it->second;
 }
@@ -44,42 +49,50 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   }
 }
 
-// The issuing thread waits until only units_in_flight gathered units are left (FSDP's limit_all_gathers).
+// Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
+// (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
 void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
-  const Bytes bytes = plan_.blocks[plan_.frames[unit_frame].block].slots[kGathered].bytes;
   std::vector<TaskId> after;
-  const std::int64_t given_up = gathers_++ - spec_.strategy.units_in_flight;
-  if (given_up >= 0 && given_up < static_cast<std::int64_t>(released_.size())) after.push_back(released_[given_up]);
-  Op gather = {.name = "gather unit",
-               .work = Collective{CollectiveKind::all_gather, Dimension::data, bytes, context_.width},
-               .lane = LaneKind::data_gather,
-               .operands = {unit(kGathered, Access::write)},
-               .allocates = {unit(kGathered, Access::write)}};
+  if (static_cast<std::int64_t>(released_.size()) >= spec_.strategy.units_in_flight) {
+    after.push_back(released_.front());
+    released_.pop_front();
+  }
+  const std::vector<Region>& regions = regions_.at(unit_frame);
   if (row_.fp32_shards) {
     const Op cast = {.name = "cast shard",
-                     .work = Cast{shard(bytes / context_.width), spec_.strategy.optimizer.master_bytes, context_.width},
+                     .work = Cast{shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
                      .lane = LaneKind::data_gather,
                      .host_waits = true,
                      .operands = {state(kParameterShard, Access::read), unit(kCastShard, Access::write)},
                      .allocates = {unit(kCastShard, Access::write)}};
     emit(op_id(cast), unit_frame, after);
-    gather.operands.push_back(unit(kCastShard, Access::read));
-    gather.frees.push_back(unit(kCastShard, Access::read));
-  } else {
-    gather.host_waits = true;
-    gather.operands.push_back(state(kParameterShard, Access::read));
   }
-  if (group_size(Dimension::data) > 1) {
-    emit(op_id(gather), unit_frame, after);
-    return;
-  }
-  gather.name = "copy unit";  // a group of one: its shard is the whole
-  gather.work = Cast{bytes / context_.width, context_.width, context_.width};
-  emit(op_id(gather), unit_frame, after);
+  for (const Region& r : regions) emit(op_id(gather_op(r, regions)), unit_frame, after);
+}
+
+// A group of one copies: its shard is the whole.
+Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all) const {
+  const bool first = region.first == 0, last = region.first == all.back().first;
+  const Collective gather = {.kind = CollectiveKind::all_gather,
+                             .bytes = region.elements * context_.width,
+                             .width = context_.width,
+                             .first = region.first};
+  Op op = {.name = "gather unit",
+           .work = gather,
+           .lane = LaneKind::data_gather,
+           .host_waits = first && !row_.fp32_shards,
+           .operands = {unit(kGathered, Access::write)}};
+  if (first) op.allocates.push_back(unit(kGathered, Access::write));
+  op.operands.push_back(row_.fp32_shards ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
+  if (last && row_.fp32_shards) op.frees.push_back(unit(kCastShard, Access::read));
+  if (group_size(Dimension::data) > 1) return op;
+  op.name = "copy unit";
+  op.work = Cast{region.elements, context_.width, context_.width};
+  return op;
 }
 
 // A backward op may have been the last to add to weights of a bucket.
@@ -92,14 +105,31 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& a
   }
 }
 
+// The mean over data ranks, where the stack takes it in a pass of its own.
+void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
+  if (spec_.software.gradient_average == "none" || group_size(Dimension::data) == 1) return;
+  const double ranks = static_cast<double>(group_size(Dimension::data) * group_size(Dimension::replicate));
+  Op op = {.name = "average gradients",
+           .work = Multiply{elements, gradient_width_, 1 / ranks, false, first},
+           .phase = Phase::step,
+           .operands = {gradients}};
+  if (spec_.software.gradient_average == "copy") {
+    op.operands.front().access = Access::read;
+    op.operands.push_back(state(kBuckets, Access::write));
+  }
+  emit(op_id(op), frame);
+}
+
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
+  average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
+  if (spec_.software.gradient_average != "none") after = last_of(LaneKind::compute);
   const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const Op op = {.name = "reduce gradients",
-                 .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_,
-                                    bucket.first, Extent::range},
-                 .phase = Phase::step,
-                 .lane = LaneKind::data_reduce,
-                 .operands = {state(kGradients, Access::read_write)}};
+  const Op op = {
+      .name = "reduce gradients",
+      .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
+      .phase = Phase::step,
+      .lane = LaneKind::data_reduce,
+      .operands = {state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
   emit(op_id(op), chunk.state, {after});
 }
 
@@ -119,25 +149,35 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
     emit(op_id(cast), entry.unit);
     source = kCastGradient;
   }
-  Op reduce = {
-      .name = "reduce unit",
-      .work = Collective{CollectiveKind::reduce_scatter, Dimension::data, elements * gradient_width_, gradient_width_},
-      .lane = LaneKind::data_reduce,
-      .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)},
-      .frees = {unit(source, Access::read)}};
-  if (group_size(Dimension::data) == 1) {
-    reduce.name = "add unit";
-    reduce.work = Accumulate{elements, gradient_width_, gradient_width_};
-    reduce.lane = LaneKind::compute;
+  if (spec_.software.gradient_average == "scale") average(entry.unit, unit(source, Access::read_write), 0, elements);
+  const std::vector<Region>& regions = regions_.at(entry.unit);
+  for (const Region& r : regions) {
+    Op reduce = {.name = "reduce unit",
+                 .work = Collective{.kind = CollectiveKind::reduce_scatter,
+                                    .bytes = r.elements * gradient_width_,
+                                    .width = gradient_width_,
+                                    .first = r.first},
+                 .lane = LaneKind::data_reduce,
+                 .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)}};
+    if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
+    if (group_size(Dimension::data) == 1) {
+      reduce.name = "add unit";
+      reduce.work = Accumulate{r.elements, gradient_width_, gradient_width_};
+      reduce.lane = LaneKind::compute;
+    }
+    emit(op_id(reduce), entry.unit);
   }
-  emit(op_id(reduce), entry.unit);
-  if (!row_.hybrid || !last_micro_batch || group_size(Dimension::replicate) == 1) return;
-  const Op replicas = {.name = "reduce replicas",
-                       .work = Collective{CollectiveKind::all_reduce, Dimension::replicate,
-                                          shard(elements) * gradient_width_, gradient_width_},
-                       .lane = LaneKind::replicate,
-                       .operands = {state(kGradientShard, Access::read_write)}};
-  emit(op_id(replicas), entry.unit, {last_of(LaneKind::data_reduce)});
+  if (row_.hybrid && last_micro_batch) reduce_replicas(entry.unit, shard(regions));
+}
+
+void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t elements) {
+  if (group_size(Dimension::replicate) == 1) return;
+  const Op replicas = {
+      .name = "reduce replicas",
+      .work = Collective{CollectiveKind::all_reduce, Dimension::replicate, elements * gradient_width_, gradient_width_},
+      .lane = LaneKind::replicate,
+      .operands = {state(kGradientShard, Access::read_write)}};
+  emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});
 }
 
 // After the update every rank collects the parameters that the others updated, in the order in which forward needs
@@ -147,7 +187,7 @@ void PlanBuilder::gather_buckets() {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
       const Op op = {.name = "gather parameters",
                      .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * context_.width,
-                                        context_.width, bucket->first, Extent::range},
+                                        context_.width, bucket->first},
                      .phase = Phase::step,
                      .lane = LaneKind::data_gather,
                      .operands = {state(kParameters, Access::write)}};
@@ -163,85 +203,144 @@ void PlanBuilder::begin_step() {
 }
 
 // Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
-// tied embeddings. Where gradients were reduced to shards, only those are summed.
+// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
+// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
 void PlanBuilder::reduce_what_is_shared() {
   const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
                                      last_of(LaneKind::replicate)};
-  const Operand gradients = state(unit_gradients_ ? kGradientShard : kGradients, Access::read_write);
+  const auto gradients = [&](Part part) {
+    return Operand{Scope::state, Access::read_write, unit_gradients_ ? kGradientShard : kGradients, -1, part};
+  };
   const auto bytes = [&](std::int64_t elements) {
     return (unit_gradients_ ? shard(elements) : elements) * gradient_width_;
   };
-  for (Chunk& chunk : chunks_) {
-    if (chunk.partial_elements == 0) continue;
-    const Op op = {.name = "reduce norm gradients",
-                   .work = Collective{CollectiveKind::all_reduce, Dimension::tensor, bytes(chunk.partial_elements),
-                                      gradient_width_, 0, Extent::partial},
+  const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, Part part, std::int64_t elements) {
+    if (elements == 0) return;
+    const Op op = {.name = name,
+                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
                    .phase = Phase::step,
                    .lane = LaneKind::tensor,
-                   .operands = {gradients}};
+                   .operands = {gradients(part)}};
     emit(op_id(op), chunk.state, after);
+  };
+  for (const Chunk& chunk : chunks_) {
+    sum(chunk, "reduce norm gradients", Dimension::tensor, Part::partial, chunk.partial_elements);
+    sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
-  const Chunk& chunk = chunks_[stage_ == 0 ? 0 : chunks_.size() - 1];
-  const Entry& owner = stage_ == 0 ? chunk.entries.front() : chunk.entries.back();
   const Op op = {.name = "reduce tied embedding",
-                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_,
-                                    owner.base, Extent::range},
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
-                 .operands = {gradients}};
-  emit(op_id(op), chunk.state, after);
+                 .operands = {gradients(Part::tied)}};
+  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
 }
 
+Operand PlanBuilder::optimizer_gradients(Access access) const {
+  return state(unit_gradients_ ? kGradientShard : kGradients, access);
+}
+
+// One number over all ranks that hold a part of the model.
+std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
+  if (group_size(Dimension::model) == 1) return {last_of(LaneKind::compute)};
+  const Op op = {.name = name,
+                 .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4, .maximum = maximum},
+                 .phase = Phase::step,
+                 .lane = LaneKind::model,
+                 .operands = {number(of, Access::read_write)}};
+  return {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+}
+
+// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
+// step is skipped where any rank found one.
+void PlanBuilder::unscale(const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {
+        .name = "unscale gradients",
+        .work = Multiply{chunk.own, gradient_width_, 0, true},
+        .phase = Phase::step,
+        .optimizer = true,
+        .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
+                     number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  sum_over_model("reduce found infinity", kFoundInfinity, true);
+}
+
+std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "gradient norm",
+                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::read),
+                                number(kSquaredNorm, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  const std::vector<TaskId> summed = sum_over_model("reduce gradient norm", kSquaredNorm, false);
+  if (spec_.software.fused_clip) return summed;
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "clip gradients",
+                   .work = Multiply{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
+    emit(op_id(op), chunk.state, summed);
+  }
+  return summed;
+}
+
+void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  Op update = {
+      .name = "update",
+      .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
+                     row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
+      .phase = Phase::step,
+      .optimizer = true,
+      .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
+                   state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                   state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+      .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (s.clip > 0 && spec_.software.fused_clip) update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (s.precision == Precision::fp16) {
+    update.operands.push_back(number(kFoundInfinity, Access::read));
+    update.operands.push_back(number(kLossScale, Access::read_write));
+  }
+  emit(op_id(update), chunk.state, after);
+  const Op zero = {.name = "zero gradients",
+                   .work = Fill{unit_gradients_ ? chunk.own * gradient_width_ : chunk.elements * gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::write)}};
+  emit(op_id(zero), chunk.state);
+}
+
+// With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
 void PlanBuilder::clip_and_update() {
   const Strategy& s = spec_.strategy;
   std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate), last_of(LaneKind::tensor),
                                last_of(LaneKind::embedding)};
-  if (s.clip > 0) {
-    for (const Chunk& chunk : chunks_) {
-      const bool first = &chunk == &chunks_.front();
-      const Op norm = {.name = "gradient norm",
-                       .work = SquaredNorm{chunk.owned_elements, gradient_width_, !first},
-                       .phase = Phase::step,
-                       .optimizer = true,
-                       .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
-                                    norm_of_rank(first ? Access::write : Access::read_write)}};
-      emit(op_id(norm), chunk.state, after);
-    }
-    if (group_size(Dimension::model) > 1) {
-      const Op sum = {.name = "reduce gradient norm",
-                      .work = Collective{CollectiveKind::all_reduce, Dimension::model, 4, 4},
-                      .phase = Phase::step,
-                      .lane = LaneKind::model,
-                      .operands = {norm_of_rank(Access::read_write)}};
-      after = {emit(op_id(sum), chunks_.front().state, {last_of(LaneKind::compute)})};
-    }
-  }
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool clips = s.clip > 0;
+  if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
+  if (clips) after = gradient_norm(after);
+  for (const Chunk& chunk : chunks_) update(chunk, after);
+}
+
+// DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
+void PlanBuilder::copy_buckets_back() {
+  if (spec_.software.gradient_average != "copy") return;
   for (const Chunk& chunk : chunks_) {
-    const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
-    Op update = {.name = "update",
-                 .work = Update{chunk.owned_elements, gradient_width_, master ? s.optimizer.master_bytes : 0,
-                                s.optimizer.moment_bytes, row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2,
-                                spec_.software.fused_optimizer},
-                 .phase = Phase::step,
-                 .optimizer = true,
-                 .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::read),
-                              state(kMaster, Access::read_write), state(kMoment1, Access::read_write),
-                              state(kMoment2, Access::read_write),
-                              state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
-                 .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-    if (s.clip > 0) update.operands.push_back(norm_of_rank(Access::read));
-    emit(op_id(update), chunk.state, after);
-    const Op zero = {
-        .name = "zero gradients",
-        .work = Fill{unit_gradients_ ? chunk.owned_elements * gradient_width_ : chunk.elements * gradient_width_},
-        .phase = Phase::step,
-        .optimizer = true,
-        .operands = {state(unit_gradients_ ? kGradientShard : kGradients, Access::write)}};
-    emit(op_id(zero), chunk.state);
+    if (chunk.buckets.empty()) continue;
+    const Op op = {.name = "copy gradients back",
+                   .work = Cast{chunk.elements, gradient_width_, gradient_width_},
+                   .phase = Phase::step,
+                   .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
+    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce)});
   }
 }
 
@@ -251,6 +350,7 @@ void PlanBuilder::end_step() {
       for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
     }
   }
+  copy_buckets_back();
   reduce_what_is_shared();
   clip_and_update();
   if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();

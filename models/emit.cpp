@@ -97,6 +97,7 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
   const bool forward = action.phase == Phase::forward;
   const std::uint32_t block = entry.block;
+  if (forward && action.micro_batch == 0) cast_weights(chunk, entry);
   const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
@@ -106,6 +107,20 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   }
   const bool last = action.micro_batch == plan_.micro_batches - 1;
   if (!forward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
+}
+
+// Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
+// (Transformer Engine: is_first_microbatch).
+void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
+  const std::int64_t elements = eight_bit_elements(spec_, plan_.blocks[entry.block]);
+  if (elements == 0 || row_.shards_parameters) return;
+  plan_.frames[entry.unit].unit = entry.unit;
+  plan_.frames[entry.unit].state = chunk.state;
+  const Op cast = {
+      .name = "weights to fp8",
+      .work = Cast{elements, context_.width, 1, true},
+      .operands = {{Scope::state, Access::read, kParameters, -1}, {Scope::state, Access::write, kEightBit, -1}}};
+  emit(op_id(cast), entry.unit);
 }
 
 void PlanBuilder::emit_action(const Action& action) {
@@ -134,7 +149,6 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   sends_.clear();
   gathered_.clear();
   released_.clear();
-  gathers_ = 0;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
   const auto& order = schedule_.order[stage];

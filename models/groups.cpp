@@ -72,7 +72,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   return all;
 }
 
-std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid) {
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
   // Position among the replicas of a stage, and how many of them share shards.
@@ -81,7 +81,7 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + at[r].tensor; };
   const std::int64_t models = s.pipeline * s.tensor;
 
-  std::vector<GroupTable> tables(static_cast<std::size_t>(Dimension::world) + 1);
+  std::vector<GroupTable> tables(kDimensions);
   const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
   set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
   set(Dimension::context, [&](std::int64_t r) { return at[r].data * models + model_part(r); });
@@ -91,6 +91,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + at[r].tensor; });
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
   set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + at[r].tensor : ranks + r; });
+  set(Dimension::kv,
+      [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + at[r].tensor / kv_copies; });
   set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
   return tables;

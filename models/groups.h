@@ -22,8 +22,9 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 //   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid)
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group
+//   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies
 //   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded
 //   world: everybody
-std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid);
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1);
 
 }  // namespace orrery

@@ -27,6 +27,8 @@ struct Family {
   bool qkv_bias = false;
   bool qk_norm = false;
   bool post_norms = false;
+  bool scaled_embedding = false;
+  double attention_softcap = 0, logit_softcap = 0;
   bool sigmoid = false;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
@@ -44,11 +46,18 @@ constexpr Family kFamilies[] = {
     {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = true, .head_dim = 128},
     {.model_type = "qwen2_moe", .architecture = "Qwen2MoeForCausalLM", .qkv_bias = true, .experts = Experts::qwen},
     {.model_type = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .qk_norm = true, .experts = Experts::qwen},
-    {.model_type = "gemma", .architecture = "GemmaForCausalLM", .tied = true, .head_dim = 256},
+    {.model_type = "gemma",
+     .architecture = "GemmaForCausalLM",
+     .tied = true,
+     .scaled_embedding = true,
+     .head_dim = 256},
     {.model_type = "gemma2",
      .architecture = "Gemma2ForCausalLM",
      .tied = true,
      .post_norms = true,
+     .scaled_embedding = true,
+     .attention_softcap = 50,
+     .logit_softcap = 30,
      .kv_heads = 4,
      .head_dim = 256,
      .window = 4096,
@@ -58,6 +67,7 @@ constexpr Family kFamilies[] = {
      .tied = true,
      .qk_norm = true,
      .post_norms = true,
+     .scaled_embedding = true,
      .kv_heads = 4,
      .head_dim = 256,
      .window = 4096,
@@ -219,6 +229,11 @@ std::optional<SlidingWindow> read_window(const Config& config, const Family& fam
   return SlidingWindow{window, window_every(config, family)};
 }
 
+// A null turns it off.
+double softcap(const Config& config, const char* key, double absent) {
+  return config.real({key}, config.has(key) ? 0 : absent);
+}
+
 Model read_decoder(const Config& config, const Family& family) {
   Model m;
   m.layers = config.count({"num_hidden_layers", "n_layers", "num_layers"});
@@ -230,6 +245,9 @@ Model read_decoder(const Config& config, const Family& family) {
   m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);  // Llama also biases the output: left out
   m.qk_norm = family.qk_norm;
   m.post_norms = family.post_norms;
+  m.scaled_embedding = family.scaled_embedding;
+  m.attention_softcap = softcap(config, "attn_logit_softcapping", family.attention_softcap);
+  m.logit_softcap = softcap(config, "final_logit_softcapping", family.logit_softcap);
   m.dropout = config.real({"attention_dropout"}, 0);
   m.sliding_window = read_window(config, family, m.layers);
   if (config.find({"kv_lora_rank"}) != nullptr || family.experts == Experts::deepseek) m.mla = read_mla(config);

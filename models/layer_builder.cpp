@@ -8,16 +8,10 @@ namespace {
 Scope weight_scope(const ShardingRow& row) { return row.shards_parameters ? Scope::unit : Scope::state; }
 Scope gradient_scope(const BlockContext& c) { return unit_gradients(c.spec, c.sharding) ? Scope::unit : Scope::state; }
 
-Gemm product(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
-  return {.m = rows, .n = out, .k = in, .result_bytes = width};
-}
-
-// Transformer Engine's user buffers cut a product into this many pieces by default.
-constexpr std::int64_t kOverlapPieces = 4;
-
-std::int64_t pieces(const BlockContext& c) {
-  return c.spec.strategy.overlap.tensor && c.sequence_parallel && c.local_rows % kOverlapPieces == 0 ? kOverlapPieces
-                                                                                                     : 1;
+// Transformer Engine computes the layers' products in 8 bits; embedding and output stay in bf16 (Megatron-Core).
+Precision precision_of(const BlockContext& c, BlockRole role) {
+  const Precision p = c.spec.strategy.precision;
+  return is_eight_bit(p) && role != BlockRole::layer ? Precision::bf16 : p;
 }
 
 }  // namespace
@@ -27,14 +21,15 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row) {
 }
 
 LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)
-    : tape(name, role, context.spec.strategy.precision, weight_scope(context.sharding),
+    : tape(name, role, precision_of(context, role), weight_scope(context.sharding),
            context.sharding.shards_parameters ? static_cast<Id>(kGathered) : static_cast<Id>(kParameters),
            gradient_scope(context),
            gradient_scope(context) == Scope::unit ? static_cast<Id>(kUnitGradient) : static_cast<Id>(kGradients)),
       c_(context),
       m_(context.spec.model),
       heads_(m_.heads / context.tensor),
-      kv_heads_(std::max<std::int64_t>(1, m_.kv_heads / context.tensor)) {
+      kv_heads_(std::max<std::int64_t>(1, m_.kv_heads / context.tensor)),
+      eight_bit_(is_eight_bit(precision_of(context, role))) {
   tape.releases_weights_after_forward = context.sharding.reshards_after_forward;
 }
 
@@ -42,128 +37,15 @@ LayerBuilder::Id LayerBuilder::activation(const std::string& name, std::int64_t 
   return tape.slot(name, row_count * columns * c_.width);
 }
 
-void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to,
-                                     std::int64_t columns) {
-  const Bytes bytes = c_.rows * columns * c_.width / pieces(c_);
-  tape.emit(name, Collective{kind, Dimension::tensor, bytes, c_.width}, {.reads = {from}, .writes = {to}},
-            LaneKind::tensor);
-}
-
-void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, Reduction reduction) {
-  const Collective work = {.kind = CollectiveKind::all_reduce,
-                           .group = Dimension::tensor,
-                           .bytes = bytes,
-                           .width = width,
-                           .reduction = reduction};
-  tape.emit(name, work, {.updates = {x}}, LaneKind::tensor);
+void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum) {
+  tape.emit(name, Collective{.group = Dimension::tensor, .bytes = bytes, .width = width, .maximum = maximum},
+            {.updates = {x}}, LaneKind::tensor);
 }
 
 void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                                  std::int32_t parameter) {
   tape.emit(name + " bias gradient", BiasGradient{row_count, columns},
             {.reads = {dy}, .weight_gradients = {parameter}});
-}
-
-void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
-  const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
-  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
-  const bool fresh_unit = gradient_scope(c_) == Scope::unit;
-  const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion || main == c_.width;
-  Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
-  gemm.accumulate = fused && !fresh_unit;
-  gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
-  if (fused) {
-    tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .weight_gradients = {weight}});
-    return;
-  }
-  const std::int64_t elements = forward.n * forward.k;
-  const Id fresh = tape.slot(name + " fresh gradient", elements * c_.width, Category::gradients);
-  tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
-  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main},
-            {.reads = {fresh}, .weight_gradients = {weight}});
-}
-
-// Input gradient of y = x W^T in as many pieces as its reduction wants.
-static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
-  return {.m = forward.m / parts,
-          .n = forward.k,
-          .k = forward.n,
-          .role = Gemm::Role::input_gradient,
-          .result_bytes = forward.result_bytes};
-}
-
-LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                               const ColumnWeight& weight) {
-  const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight.name + ".weight", out, in, weight.cut);
-  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, weight.cut) : -1;
-  const Gemm forward = product(c_.rows, in, out, c_.width);
-  const Id y = activation(name + " output", c_.rows, out);
-  const Id gathered = sp ? activation(name + " gathered input", c_.rows, in) : x;
-  Gemm piece = forward;
-  piece.m /= pieces(c_);
-  for (std::int64_t i = 0; i < pieces(c_); ++i) {
-    if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, x, gathered, in);
-    tape.emit(name, piece,
-              {.reads = {gathered}, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
-  }
-  tape.on_backward([=, this] {
-    const Id dy = tape.gradient(y);
-    Id input = gathered;
-    if (sp && c_.spec.software.regather_input) {
-      input = activation(name + " regathered input", c_.rows, in);
-      const Bytes bytes = c_.rows * in * c_.width;
-      tape.emit(name + " regather", Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, c_.width},
-                {.reads = {x}, .writes = {input}}, LaneKind::tensor);
-    }
-    const Id dx = activation(name + " input gradient", c_.rows, in);
-    const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
-    const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
-    for (std::int64_t i = 0; i < pieces(c_); ++i) {
-      tape.emit(name + " input gradient", input_gradient(forward, pieces(c_)),
-                {.reads = {dy}, .writes = {dx}, .weights = {w}});
-      if (overlaps && sp) tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in);
-    }
-    const Bytes bytes = c_.rows * in * c_.width;
-    const bool reduces = c_.tensor > 1 && !sp;
-    if (overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
-    if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
-    weight_gradient(name, forward, input, dy, w);
-    if (!overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
-    if (!overlaps && sp) tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in);
-    tape.contribute(x, local);
-  });
-  return y;
-}
-
-LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                            const std::string& weight, bool reduce) {
-  const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight, out, in, Cut::columns);
-  const Gemm forward = product(c_.rows, in, out, c_.width);
-  const Id y = activation(name + " output", c_.rows, out);
-  const Id local = sp && reduce ? activation(name + " scattered output", c_.local_rows, out) : y;
-  Gemm piece = forward;
-  piece.m /= reduce ? pieces(c_) : 1;
-  for (std::int64_t i = 0; i < (reduce ? pieces(c_) : 1); ++i) {
-    tape.emit(name, piece, {.reads = {x}, .writes = {y}, .weights = {w}});
-    if (sp && reduce) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out);
-  }
-  if (c_.tensor > 1 && !sp && reduce) tensor_all_reduce(name + " reduce", y, c_.rows * out * c_.width, c_.width);
-  tape.on_backward([=, this] {
-    Id dy = tape.gradient(local);
-    const Id dx = activation(name + " input gradient", c_.rows, in);
-    const Id whole = sp && reduce ? activation(name + " gathered gradient", c_.rows, out) : dy;
-    const std::int64_t parts = reduce ? pieces(c_) : 1;
-    for (std::int64_t i = 0; i < parts; ++i) {
-      if (sp && reduce) tensor_collective(name + " gradient gather", CollectiveKind::all_gather, dy, whole, out);
-      tape.emit(name + " input gradient", input_gradient(forward, parts),
-                {.reads = {whole}, .writes = {dx}, .weights = {w}});
-    }
-    weight_gradient(name, forward, x, whole, w);
-    tape.contribute(x, dx);
-  });
-  return local;
 }
 
 LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count,
@@ -271,21 +153,60 @@ LayerBuilder::Id LayerBuilder::dropout(const std::string& name, Id x) {
   return y;
 }
 
-LayerBuilder::Id LayerBuilder::add_positions(Id x, std::int32_t parameter) {
-  if (parameter < 0) return x;
-  const Id y = activation("positioned embeddings", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows, m_.hidden, true, false, false, true, Direction::forward};
-  tape.emit("positions", work, {.reads = {x}, .writes = {y}, .weights = {parameter}});
+void LayerBuilder::scale(const std::string& name, Id x, double factor) {
+  const Multiply work = {.elements = c_.local_rows * m_.hidden, .width = c_.width, .factor = factor};
+  tape.emit(name, work, {.updates = {x}});
+  tape.on_backward([=, this] { tape.emit(name + " gradient", work, {.updates = {tape.gradient(x)}}); });
+}
+
+void LayerBuilder::soft_cap(const std::string& name, Id x, std::int64_t elements, double cap, bool fused) {
+  if (cap == 0) return;
+  const SoftCap work = {elements, cap, fused, Direction::forward};
+  tape.emit(name, work, {.updates = {x}});
   tape.on_backward([=, this] {
-    bias_gradient("positions", tape.gradient(y), c_.local_rows, m_.hidden, parameter);
+    SoftCap back = work;
+    back.direction = Direction::backward;
+    tape.emit(name + " gradient", back, {.reads = {x}, .updates = {tape.gradient(x)}});
+  });
+}
+
+LayerBuilder::Id LayerBuilder::add_positions(Id x) {
+  if (m_.positions != Positions::learned) return x;
+  const std::int64_t length = m_.max_positions > 0 ? m_.max_positions : c_.spec.sequence;
+  const auto table = tape.parameter("embedding.position.weight", length, m_.hidden, Cut::none, c_.sequence_parallel);
+  const Id y = activation("positioned embeddings", c_.local_rows, m_.hidden);
+  const Embedding work = {c_.local_rows, m_.hidden, length, true, Direction::forward};
+  tape.emit("positions", work, {.reads = {x}, .writes = {y}, .weights = {table}});
+  tape.on_backward([=, this] {
+    Embedding back = work;
+    back.direction = Direction::backward;
+    table_gradient("positions", back, {tape.gradient(y)}, table, true);
     tape.contribute(x, tape.gradient(y));
   });
   return y;
 }
 
+void LayerBuilder::table_gradient(const std::string& name, const Embedding& work, const std::vector<Id>& reads,
+                                  std::int32_t table, bool first) {
+  const bool unit = unit_gradients(c_.spec, c_.sharding);
+  const std::int64_t elements = work.vocab * work.columns;
+  const Fill zero = {elements * c_.width};
+  if (!c_.spec.software.dense_embedding_gradient || (unit && first)) {
+    if (unit && first) tape.emit(name + " gradient zero", zero, {.weight_gradients = {table}});
+    tape.emit(name + " gradient", work, {.reads = reads, .weight_gradients = {table}});
+    return;
+  }
+  const Id fresh = tape.slot(name + " fresh gradient", zero.bytes, Category::gradients);
+  tape.emit(name + " gradient zero", zero, {.writes = {fresh}});
+  tape.emit(name + " gradient", work, {.reads = reads, .updates = {fresh}});
+  const Bytes main = unit ? c_.width : storage_bytes(c_.spec.strategy.gradient_precision);
+  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main},
+            {.reads = {fresh}, .weight_gradients = {table}});
+}
+
 LayerBuilder::Id LayerBuilder::activate(Id x) {
   const std::int64_t width = m_.feed_forward / c_.tensor;
-  const Activation work = {c_.rows, width, m_.gated, m_.bias, c_.spec.software.fused_activation, Direction::forward};
+  const Activation work = {c_.rows, width, m_.gated, c_.spec.software.fused_activation, Direction::forward};
   const bool again = recompute.activation && !recompute.layer && !recompute.mlp;
   const Id y = activation("activation output", c_.rows, width);
   if (again) tape.begin_region(true);
@@ -322,15 +243,16 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   tape.emit("labels", Load{c_.rows, true}, {.writes = {labels}});
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, Reduction::maximum);
+  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, true);
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent),
             {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);
   const Id loss = tape.slot("loss", c_.rows * 4);
   tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});
   tape.on_backward([=, this] {
-    tape.emit("loss gradient", CrossEntropy{c_.rows, columns, CrossEntropy::Part::gradient, fused},
-              {.reads = {labels, sums}, .updates = {wide}});
+    BlockBuilder::Uses uses = {.reads = {labels, sums}, .updates = {wide}};
+    if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    tape.emit("loss gradient", CrossEntropy{c_.rows, columns, CrossEntropy::Part::gradient, fused}, uses);
     const Id gradient = activation("logits gradient", c_.rows, columns);
     tape.emit("logits gradient", Cast{c_.rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
     tape.contribute(logits, gradient);

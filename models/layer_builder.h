@@ -22,11 +22,12 @@ class LayerBuilder {
   Id activation(const std::string& name, std::int64_t row_count, std::int64_t columns);
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
-  // first; backward reduces dx over the tensor group while the weight gradient runs.
+  // first; backward reduces dx over the tensor group while the weight gradient runs. kv_rows: as LocalParameter's.
   struct ColumnWeight {
     std::string name;
     Cut cut = Cut::rows;
     bool bias = false;
+    std::int64_t kv_rows = 0;
   };
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
@@ -43,7 +44,13 @@ class LayerBuilder {
   // branch: what the row-parallel products before it left; each adds its bias here, once and not per tensor rank.
   Id residual(const std::string& name, Id x, Id branch, const std::vector<std::string>& products);
   Id dropout(const std::string& name, Id x);
-  Id add_positions(Id x, std::int32_t parameter);
+  void scale(const std::string& name, Id x, double factor);                                     // in place
+  void soft_cap(const std::string& name, Id x, std::int64_t elements, double cap, bool fused);  // in place
+  // Backward of a lookup: rows are added to the table's gradient; where the stack's autograd makes a dense gradient,
+  // into a fresh one that is added then. first: no other op has written the table's gradient in this micro-batch.
+  void table_gradient(const std::string& name, const Embedding& work, const std::vector<Id>& reads, std::int32_t table,
+                      bool first);
+  Id add_positions(Id x);  // learned ones, else x itself
   void cross_entropy(Id logits, std::int64_t columns);
 
   BlockBuilder tape;
@@ -51,20 +58,40 @@ class LayerBuilder {
 
  private:
   void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
+  Id gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
-  void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns);
-  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, Reduction reduction = Reduction::sum);
+  // fp8: what a product reads is cast with its scale, and transposed where the product wants the other side innermost
+  // (Hopper's fp8 products take both operands with k innermost: Transformer Engine). Else x itself, twice.
+  struct Operands {
+    Id rows, columns;
+  };
+  Operands to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose);
+  Id transposed(const std::string& name, Id x, std::int64_t elements);
+  std::vector<Id> with_weight(const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
+  Bytes operand_width() const { return eight_bit_ ? 1 : c_.width; }
+  void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
+                         Bytes width);
+  void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
-  Id rotate(Id qkv);
-  Id head_norms(Id qkv);
-  Id flash_attention(Id qkv, bool windowed);
-  Id unfused_attention(Id qkv);
+  // What attention reads: queries and keys, normed and rotated, and the projection whose last columns are the values.
+  struct Heads {
+    Id queries_keys, qkv;
+  };
+  Heads head_norms(Id qkv);
+  void rotate(Id queries_keys);
+  struct HeadGradients {
+    Id queries_keys, qkv;  // one and the same where nothing stands between the projection and attention
+  };
+  HeadGradients head_gradients(const Heads& heads);
+  Id flash_attention(const Heads& heads, bool windowed);
+  Id unfused_attention(const Heads& heads);
   Id activate(Id x);
 
   const BlockContext& c_;
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // of this rank
+  bool eight_bit_;                 // products of layers; the output stays in 16 bits
 };
 
 }  // namespace orrery

@@ -62,6 +62,37 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
   return static_cast<std::uint32_t>(plan_.frames.size() - 1);
 }
 
+// A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
+// else its block has (learned positions) is another region.
+bool PlanBuilder::cut_alike(const Block& block) const {
+  return shards_ > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
+         (block.role == BlockRole::embedding || block.role == BlockRole::output);
+}
+
+std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
+  const std::int64_t all = block.parameter_elements;
+  if (all == 0) return {};
+  if (!cut_alike(block) || block.parameters.size() == 1) return {{0, all}};
+  const std::int64_t table = block.parameters.front().out * block.parameters.front().in;
+  return {{0, table}, {table, all - table}};
+}
+
+std::int64_t PlanBuilder::shard(const std::vector<Region>& regions) const {
+  std::int64_t sum = 0;
+  for (const Region& r : regions) sum += shard(r.elements);
+  return sum;
+}
+
+// Cut by units where those are reduced or gathered one by one, else by buckets.
+std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
+  if (shards_ == 1) return chunk.elements;
+  std::int64_t sum = 0;
+  for (const Bucket& b : chunk.buckets) sum += shard(b.elements);
+  if (!row_.shards_parameters) return sum;
+  for (const Entry& e : chunk.entries) sum += e.owns ? shard(regions_.at(e.unit)) : 0;
+  return sum;
+}
+
 // Where each block's weights begin in the chunk's flat buffers, and a unit frame for each.
 void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
@@ -76,11 +107,15 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     }
     entry.base = chunk.elements;
     chunk.elements += elements;
-    for (const LocalParameter& p : block.parameters) chunk.partial_elements += p.partial ? p.out * p.in : 0;
-    const std::string key = fmt::format("unit {}", elements);
+    for (const LocalParameter& p : block.parameters) {
+      chunk.partial_elements += p.partial ? p.out * p.in : 0;
+      chunk.kv_elements += p.kv_rows * p.in;
+    }
+    const std::vector<Region> regions = regions_of(block);
+    const std::string key = fmt::format("unit {} {}", elements, regions.size());
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {
-      const Bytes shard_bytes = row_.fp32_shards ? shard(elements) * context_.width : 0;
+      const Bytes shard_bytes = row_.fp32_shards ? shard(regions) * context_.width : 0;
       const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
       plan_.blocks.push_back({.name = "unit",
                               .role = BlockRole::unit,
@@ -91,6 +126,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
                                         {"cast gradients", cast, Category::buffers}}});
     }
     entry.unit = add_frame(it->second);
+    regions_[entry.unit] = regions;
     plan_.frames[entry.unit].layer = entry.layer;
     plan_.frames[entry.unit].base = entry.base;
   }
@@ -101,7 +137,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
 Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Optimizer& o = spec_.strategy.optimizer;
   const std::int64_t whole = chunk.elements;
-  const std::int64_t own = chunk.owned_elements;
+  const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
   const bool master = width < o.master_bytes && !row_.fp32_shards;
   Block block;
@@ -118,8 +154,12 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Bytes moment = o.kind == OptimizerKind::sgd ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
-  const bool first = &chunk == &chunks_.front();
-  block.slots[kNorm] = {"gradient norm", first && spec_.strategy.clip > 0 ? 4 : 0, Category::buffers};
+  const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
+                      group_size(Dimension::data) > 1;
+  std::int64_t eight_bit = 0;
+  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
+  block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
+  block.slots[kBuckets] = {"gradient buckets", copies ? whole * gradient_width_ : 0, Category::buffers};
   return block;
 }
 
@@ -161,7 +201,7 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     chunk.entries = entries_of(static_cast<std::int64_t>(k));
     place_weights(chunk);
     make_buckets(chunk);
-    chunk.owned_elements = owned_elements(chunk);
+    chunk.own = own_elements(chunk);
     make_frames(chunk, stage);
   }
   RankSlot slot;
@@ -171,26 +211,35 @@ void PlanBuilder::lay_out(std::int64_t stage) {
   const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
   slot.representative = first - at.begin();
   slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
-  slot.state = chunks_.front().state;
+  slot.frame = add_rank_frame();
   plan_.slots.push_back(slot);
 }
 
-// Each rank owns an equal piece of every unit or bucket, the last ones less where it does not divide.
-std::int64_t PlanBuilder::owned_elements(const Chunk& chunk) const {
-  std::int64_t sum = 0;
-  if (row_.shards_parameters) {
-    for (const Entry& entry : chunk.entries)
-      sum += entry.owns ? shard(plan_.blocks[entry.block].parameter_elements) : 0;
-    return sum;
+std::uint32_t PlanBuilder::add_rank_frame() {
+  const auto [it, fresh] = blocks_.try_emplace("rank", static_cast<std::uint32_t>(plan_.blocks.size()));
+  if (fresh) {
+    const Bytes norm = spec_.strategy.clip > 0 ? 4 : 0, scale = spec_.strategy.precision == Precision::fp16 ? 4 : 0;
+    plan_.blocks.push_back({.name = "rank",
+                            .role = BlockRole::rank,
+                            .slots = {{"squared norm", norm, Category::workspace},
+                                      {"found infinity", scale, Category::workspace},
+                                      {"loss scale", scale, Category::workspace}}});
   }
-  for (const Bucket& bucket : chunk.buckets) sum += shard(bucket.elements);
-  return chunk.buckets.empty() ? chunk.elements : sum;
+  return add_frame(it->second);
+}
+
+// Whether buckets must end `at` so many elements from a unit's base.
+bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
+  const std::vector<Region>& regions = regions_.at(entry.unit);
+  if (!unit_gradients_) return cut_alike(plan_.blocks[entry.block]) && (at == 0 || at == regions.front().elements);
+  return std::any_of(regions.begin(), regions.end(),
+                     [&](const Region& r) { return at == r.first || at == r.first + r.elements; });
 }
 
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
-// from its last weight to its first. Where each rank owns a piece of every bucket, a matrix tied over two stages has
-// one of its own, so that both cut it alike (Megatron-Core does the same). Gradients reduced unit by unit make a bucket
-// of each unit.
+// from its last weight to its first. Where each rank owns a piece of every bucket, regions bound them: all of a unit's
+// where units are reduced one by one, so that a rank gathers what it has updated, and a tied matrix (Megatron-Core
+// gives it a bucket of its own too).
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
   if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
@@ -207,18 +256,17 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
     chunk.bucket_of[e].assign(block.parameters.size(), -1);
     if (!entry.owns) continue;
     for (std::size_t p = block.parameters.size(); p-- > 0;) {
-      const bool tied = row_.shards_optimizer && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 && p == 0 &&
-                        (block.role == BlockRole::embedding || block.role == BlockRole::output);
-      if (tied) close();
       const LocalParameter& parameter = block.parameters[p];
+      const auto bounds = [&](std::int64_t at) { return is_bound(entry, at); };
+      if (bounds(parameter.offset + parameter.out * parameter.in)) close();
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
       ++open.missing;
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
-      if (tied || (limit > 0 && open.elements >= limit && !unit_gradients_)) close();
+      const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;
+      if (full || bounds(parameter.offset)) close();
     }
-    if (unit_gradients_) close();
   }
   close();
 }

@@ -80,7 +80,7 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.ranks = spec.strategy.gpus();
   plan_.micro_batches = spec.strategy.micro_batches();
   plan_.element_bytes = context_.width;
-  plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid);
+  plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies);
   if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
 }
 

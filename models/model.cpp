@@ -67,6 +67,9 @@ std::string broken_rule(const Model& m) {
   if (broken.empty()) broken = broken_attention(m);
   if (broken.empty() && m.moe) broken = broken_experts(m);
   if (!broken.empty()) return broken;
+  for (const double cap : {m.attention_softcap, m.logit_softcap}) {
+    if (!(cap >= 0 && cap < 1e6)) return fmt::format("softcap: {} is not in [0, 1e6)", cap);
+  }
   if (!(m.dropout >= 0 && m.dropout < 1)) return fmt::format("dropout: {} is not in [0, 1)", m.dropout);
   if (!m.sliding_window) return "";
   return out_of_bounds({{"sliding_window.window", m.sliding_window->window, 1, 1'000'000'000},

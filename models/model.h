@@ -62,6 +62,9 @@ struct Model {
   bool qk_norm = false;     // a norm of head_dim on q and on k (Qwen3, Gemma 3)
   bool post_norms = false;  // further norms after attention and MLP (Gemma 2 and 3)
   bool parallel_block = false;
+  bool scaled_embedding = false;  // times sqrt(hidden) (Gemma)
+  double attention_softcap = 0;   // of scores and of logits: x -> cap tanh(x / cap) (Gemma 2), 0 = none
+  double logit_softcap = 0;
   Positions positions = Positions::rope;
   Norm norm = Norm::rmsnorm;
   double dropout = 0;

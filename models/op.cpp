@@ -5,7 +5,10 @@ namespace {
 
 double d(std::int64_t x) { return static_cast<double>(x); }
 
-// Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once.
+// Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once. They
+// are counted from the operations that PyTorch's and Megatron's sources call, named beside each; published steps check
+// their sums (cross-entropy: 46 bytes a logit with Megatron's ops, 52-60 with nanotron's; element-wise passes of a
+// layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
 struct Costs {
   Bytes width;
 
@@ -23,23 +26,29 @@ struct Costs {
     const bool back = a.direction == Direction::backward;
     return {back ? forward * 2.5 : forward, back ? values * 2 : values};
   }
+  // Unfused: scale, mask, softmax, cast, a read and a write each; backward softmax (two reads), mask, scale.
   Cost operator()(const Softmax& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
+  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: square, mean,
+  // multiply by the deviation, cast, multiply by the weight; backward the same operations' gradients.
   Cost operator()(const Normalize& n) const {
     const double passes = n.direction == Direction::forward ? (n.fused ? 2 : 8) : (n.fused ? 4 : 12);
     return {8 * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
+  // Unfused: times cosine, halves swapped, times sine, added.
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 8) * d(r.rows) * d(r.columns) * d(width)};
   }
+  // Unfused SwiGLU: silu and its product are two kernels (2 passes more), their gradients three (4 more); 3 on average.
   Cost operator()(const Activation& a) const {
     const double in = a.gated ? 2 : 1;
     const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
-    const double passes = a.fused ? fused : fused + (a.gated ? 3 : 0) + (a.bias ? 2 : 0);
+    const double passes = a.fused || !a.gated ? fused : fused + 3;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width)};
   }
+  // Unfused: adding the bias and dropout are a read and a write each.
   Cost operator()(const Residual& r) const {
     const double elements = d(r.rows) * d(r.columns);
     const double mask = r.dropout ? 1 : 0;
@@ -54,7 +63,7 @@ struct Costs {
   // Backward reads the gradient and adds to as many rows of the table, in fp32.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
-    return {0, elements * (e.direction == Direction::forward ? 2 * d(width) : d(width) + 8)};
+    return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width) : d(width) + 8)};
   }
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch takes three passes
   // more for the exponent (subtract, exponentiate, gather) and two for the gradient.
@@ -72,12 +81,20 @@ struct Costs {
     }
     return {};
   }
-  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to)}; }
+  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
+  // Backward reads what forward left and updates the gradient.
+  Cost operator()(const SoftCap& s) const {
+    const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
+    return {4 * d(s.elements), passes * d(s.elements) * d(width)};
+  }
   Cost operator()(const Accumulate& a) const { return {d(a.elements), d(a.elements) * d(a.from + 2 * a.to)}; }
   Cost operator()(const Load& l) const { return {0, 8 * d(l.rows)}; }
   Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
+  Cost operator()(const Multiply& s) const { return {d(s.elements), 2 * d(s.elements) * d(s.width)}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
-  // Reads gradient, master and moments; writes master, moments and the forward copy. Without fusion about 12 passes.
+  // Reads gradient, master and moments; writes master, moments and the forward copy. Unfused as torch's foreach AdamW:
+  // decay (2 passes), first moment (3), second (2 + 3), root (2), correction (2), epsilon (2), update (4), where fused
+  // passes are 7: about 12 more.
   Cost operator()(const Update& u) const {
     const Bytes weight = u.master > 0 ? u.master : u.forward;
     const double fused = d(u.gradient + 2 * weight + 2 * u.moments * u.moment + (u.master > 0 ? u.forward : 0));
@@ -93,16 +110,18 @@ struct Kernels {
   int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
   int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
   int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
-  int operator()(const Activation& a) const { return a.fused ? 1 : 2 + (a.bias ? 1 : 0); }
+  int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }
   int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
   int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
   int operator()(const Cast&) const { return 1; }
+  int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }
   int operator()(const Accumulate&) const { return 1; }
   int operator()(const Load&) const { return 1; }
   int operator()(const Fill&) const { return 1; }
+  int operator()(const Multiply&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Collective&) const { return 1; }

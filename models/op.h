@@ -17,9 +17,9 @@ namespace orrery {
 
 enum class Direction : std::uint8_t { forward, backward };
 
-// C(m, n) [+]= A(m, k) B(k, n), batch times. role says which of a linear layer's three products it is:
-// output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T x.
-// Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
+// C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias where the op reads one. role says which of a linear layer's
+// three products it is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T
+// x. Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
 // dP = dY V^T, dV = P^T dY, dQ = dS K, dK = dS^T Q; then q, k and v lie in one packed buffer of heads and kv_heads.
 struct Gemm {
   enum class Role : std::uint8_t {
@@ -46,6 +46,7 @@ struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // 0 = causal over everything
   Direction direction = Direction::forward;
+  double softcap = 0;  // of the scores, as SoftCap; 0 = none. Its tanh is not counted
 };
 
 // Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels.
@@ -71,11 +72,11 @@ struct Rotary {
   Direction direction = Direction::forward;
 };
 
-// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns), with its bias.
+// gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns). The bias before it is the
+// product's: an epilogue (cuBLASLt), or added where the activation reads (Megatron's bias-GeLU), at no pass of its own.
 struct Activation {
   std::int64_t rows = 0, columns = 0;
   bool gated = true;
-  bool bias = false;
   bool fused = true;
   Direction direction = Direction::forward;
 };
@@ -100,10 +101,11 @@ struct BiasGradient {
   std::int64_t rows = 0, columns = 0;
 };
 
-// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient.
+// Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient. positions: adds to each row
+// that of its place in the sequence; vocab is the length of that table.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
-  bool positions = false;  // a learned position table is added
+  bool positions = false;
   Direction direction = Direction::forward;
 };
 
@@ -116,10 +118,20 @@ struct CrossEntropy {
   bool fused = true;
 };
 
-// Element-wise change of width: `from` and `to` are bytes per element.
+// Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
 struct Cast {
   std::int64_t elements = 0;
   Bytes from = 2, to = 4;
+  bool transpose = false;
+};
+
+// y = cap tanh(x / cap), in place; backward multiplies the gradient by 1 - (y / cap)^2 (Gemma 2). Unfused: divided,
+// tanh, multiplied, a kernel each.
+struct SoftCap {
+  std::int64_t elements = 0;
+  double cap = 0;
+  bool fused = true;
+  Direction direction = Direction::forward;
 };
 
 // Adds a gradient of width `from` into an accumulator of width `to`.
@@ -138,11 +150,23 @@ struct Fill {
   Bytes bytes = 0;
 };
 
-// Sum of squares of the gradients this rank owns; weights that several ranks of a replica hold count on the first.
+// Multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that the op
+// writes: by `factor`, or where that is 0 by what follows from the number that the op reads (the clip coefficient from
+// the squared norm, 1 / loss scale). check: also notes whether any is not finite.
+struct Multiply {
+  std::int64_t elements = 0;
+  Bytes width = 4;
+  double factor = 0;
+  bool check = false;
+  std::int64_t first = 0;
+};
+
+// Sum of squares of the gradients this rank owns, added to those of the chunks before. A weight that several ranks hold
+// counts on one of them: replicated ones on the first of the tensor group, key/value heads on the first of `kv`, a tied
+// table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
-  bool accumulate = false;  // adds to what the rank's other chunks left
 };
 
 // The update of `elements` parameters: reads gradient, master and moments, writes them and the forward copy.
@@ -154,15 +178,20 @@ struct Update {
 };
 
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
-enum class Dimension : std::uint8_t { tensor, context, expert, data, replicate, pipeline, embedding, model, world };
+enum class Dimension : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  data,
+  replicate,
+  pipeline,
+  embedding,
+  kv,  // ranks of a tensor group that hold the same key/value heads
+  model,
+  world
+};
 
-inline constexpr std::size_t kDimensions = 9;
-
-enum class Reduction : std::uint8_t { sum, maximum };
-
-// Which elements of a flat buffer a collective moves: all of the operand, `first` and those that follow, or the weights
-// of which each rank of the tensor group has only a part of the gradient.
-enum class Extent : std::uint8_t { operand, range, partial };
+inline constexpr std::size_t kDimensions = 10;
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
@@ -171,10 +200,9 @@ struct Collective {
   Dimension group = Dimension::data;
   Bytes bytes = 0;
   Bytes width = 2;         // of an element
-  std::int64_t first = 0;  // element of the chunk's flat buffer where a range begins
-  Extent extent = Extent::operand;
-  Reduction reduction = Reduction::sum;
+  std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
+  bool maximum = false;  // an all-reduce that takes the largest value instead of the sum
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.
@@ -184,9 +212,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work =
-    std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient, Embedding,
-                 CrossEntropy, Cast, Accumulate, Load, Fill, SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
+                          Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
+                          Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

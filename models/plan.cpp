@@ -28,8 +28,8 @@ std::string_view phase_letter(Phase p) {
 }  // namespace
 
 std::string_view name_of(Dimension d) {
-  static constexpr std::array<std::string_view, 9> names = {"tensor",   "context",   "expert", "data", "replicate",
-                                                            "pipeline", "embedding", "model",  "world"};
+  static constexpr std::array<std::string_view, kDimensions> names = {
+      "tensor", "context", "expert", "data", "replicate", "pipeline", "embedding", "kv", "model", "world"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -90,7 +90,7 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
     case Scope::state:
       return f.state == kNone ? frame : f.state;
     case Scope::rank:
-      return plan.slots[f.slot].state;
+      return plan.slots[f.slot].frame;
   }
   return kNone;
 }

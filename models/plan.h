@@ -65,18 +65,29 @@ enum class Scope : std::uint8_t {
   previous,  // the preceding block: where backward leaves the gradient of its input
   unit,      // this block's weights while gathered, and their gradients before reduction
   state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // the state of the rank's first chunk: what there is once, the gradient norm
+  rank       // what a rank has once: norm, found infinity, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
 
+// Which weights of a chunk's flat buffer an operand without a parameter stands for, in the buffer's order. A shard
+// holds its rank's piece of each.
+enum class Part : std::uint8_t {
+  all,
+  partial,  // LocalParameter::partial
+  kv,       // the last LocalParameter::kv_rows rows of every weight
+  tied      // the word table that the first and the last stage hold
+};
+
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
-// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot.
+// the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot, or `part` of it;
+// where the op's work is a collective with `first`, only what that spans.
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
+  Part part = Part::all;
 };
 
 // A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
@@ -106,11 +117,16 @@ struct LocalParameter {
   std::int64_t out = 0, in = 0;  // after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
   Cut cut = Cut::none;
-  bool partial = false;  // not cut, and each rank of the tensor group has only a part of its gradient
+  bool partial = false;      // not cut, and each rank of the tensor group has only a part of its gradient
+  std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
+                             // a part of the gradient
 };
 
 // What a block stands for.
-enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit };
+enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit, rank };
+
+// Whether its buffers live from before the first step on.
+inline bool outlives_steps(BlockRole role) { return role == BlockRole::state || role == BlockRole::rank; }
 
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
 // the buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
@@ -157,8 +173,8 @@ struct RankSlot {
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;
-  std::uint32_t state = kNone;  // frame of its first chunk's flat buffers
   TaskId begin = 0, end = 0;    // its tasks, in issue order
+  std::uint32_t frame = kNone;  // of Scope::rank
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.

@@ -34,13 +34,19 @@ struct Bucket {
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
 
+// A contiguous piece of a unit's weights that is cut over the ranks by itself: each owns an n-th of it.
+struct Region {
+  std::int64_t first = 0, elements = 0;  // from the unit's base
+};
+
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t virtual_stage = 0;
   std::vector<Entry> entries;         // in forward order
   std::int64_t elements = 0;          // weights it owns
-  std::int64_t owned_elements = 0;    // of those, what this rank updates: its piece of every bucket or unit
+  std::int64_t own = 0;               // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
+  std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
   std::vector<Bucket> buckets;                       // in the order in which backward finishes them
@@ -61,9 +67,14 @@ class PlanBuilder {
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk, std::int64_t stage);
   std::uint32_t add_frame(std::uint32_t block);
+  std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;
+  bool cut_alike(const Block& block) const;
+  std::vector<Region> regions_of(const Block& block) const;
+  std::int64_t shard(const std::vector<Region>& regions) const;
   void make_buckets(Chunk& chunk);
-  std::int64_t owned_elements(const Chunk& chunk) const;
+  bool is_bound(const Entry& entry, std::int64_t at) const;
+  std::int64_t own_elements(const Chunk& chunk) const;
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
@@ -71,6 +82,7 @@ class PlanBuilder {
   void emit_stage(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
   void emit_action(const Action& action);
+  void cast_weights(const Chunk& chunk, const Entry& entry);
   void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
@@ -81,6 +93,7 @@ class PlanBuilder {
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
   void gather_unit(std::uint32_t unit, std::uint32_t state);
+  Op gather_op(const Region& region, const std::vector<Region>& all) const;
   void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
   void reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch);
@@ -88,8 +101,16 @@ class PlanBuilder {
   void begin_step();
   void end_step();
   void reduce_what_is_shared();
+  void reduce_replicas(std::uint32_t unit, std::int64_t elements);
+  void average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements);
+  void copy_buckets_back();
   void clip_and_update();
-  std::uint32_t op_id(const Op& op);  // one op for equal keys (name and bytes)
+  std::vector<TaskId> sum_over_model(const char* name, std::uint16_t number, bool maximum);
+  void unscale(const std::vector<TaskId>& after);
+  std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
+  void update(const Chunk& chunk, const std::vector<TaskId>& after);
+  Operand optimizer_gradients(Access access) const;
+  std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
   std::int64_t group_size(Dimension d) const;
   std::int64_t shard(std::int64_t elements) const { return ceil_div(elements, shards_); }
@@ -107,6 +128,7 @@ class PlanBuilder {
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;
   std::map<std::string, std::uint32_t> step_ops_;
+  std::map<std::uint32_t, std::vector<Region>> regions_;  // by unit frame
 
   // Of the slot being emitted.
   std::uint32_t slot_ = 0;
@@ -118,8 +140,7 @@ class PlanBuilder {
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
-  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up
-  std::int64_t gathers_ = 0;
+  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
 };
 

@@ -1,5 +1,6 @@
 #include "models/plan_hash.h"
 
+#include <bit>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -41,12 +42,13 @@ struct Shapes {
     all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads);
   }
   void operator()(const FlashAttention& a) const {
-    all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction);
+    all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
+        std::bit_cast<std::uint64_t>(a.softcap));
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
-  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.bias, a.fused, a.direction); }
+  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
   }
@@ -54,16 +56,22 @@ struct Shapes {
   void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
   void operator()(const Embedding& e) const { all(e.rows, e.columns, e.vocab, e.positions, e.direction); }
   void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused); }
-  void operator()(const Cast& c) const { all(c.elements, c.from, c.to); }
+  void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const SoftCap& s) const {
+    all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
+  }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
   void operator()(const Load& l) const { all(l.rows, l.labels); }
   void operator()(const Fill& f) const { all(f.bytes); }
-  void operator()(const SquaredNorm& n) const { all(n.elements, n.width, n.accumulate); }
+  void operator()(const Multiply& s) const {
+    all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
+  }
+  void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
   void operator()(const Update& u) const {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
   }
   void operator()(const Collective& c) const {
-    all(c.kind, c.group, c.bytes, c.width, c.first, c.extent, c.reduction, c.algorithm);
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
@@ -74,6 +82,7 @@ void add_operands(Hash& h, const std::vector<Operand>& operands) {
     h.add(o.access);
     h.add(o.slot);
     h.add(o.parameter);
+    h.add(o.part);
   }
   h.add(operands.size());
 }
@@ -94,12 +103,12 @@ void add_block(Hash& h, const Block& block) {
   for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
-  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial);
+  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows);
 }
 
 void add_tasks(Hash& h, const Plan& plan) {
   for (const RankSlot& s : plan.slots)
-    h.all(s.name, s.stage, s.representative, s.multiplicity, s.state, s.begin, s.end);
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame);
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
           f.base);

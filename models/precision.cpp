@@ -15,6 +15,8 @@ Precision find_precision(std::string_view name) { return find_named(kPrecisions,
 std::string_view name_of(Precision p) { return name_in(kPrecisions, p); }
 std::vector<std::string_view> precision_names() { return names_of(kPrecisions); }
 
+bool is_eight_bit(Precision p) { return p == Precision::fp8 || p == Precision::mxfp8 || p == Precision::nvfp4; }
+
 Bytes storage_bytes(Precision p) { return p == Precision::fp32 || p == Precision::tf32 ? 4 : 2; }
 
 }  // namespace orrery

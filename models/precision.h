@@ -16,6 +16,7 @@ std::vector<std::string_view> precision_names();
 
 // Bytes of one element as it is stored in parameters and activations: 4 for fp32 and tf32, else 2
 // (fp8 and fp4 training keeps 16-bit parameters and activations; products cast their inputs).
+bool is_eight_bit(Precision p);  // or narrower: products whose operands are cast first
 Bytes storage_bytes(Precision p);
 
 }  // namespace orrery

@@ -101,7 +101,7 @@ std::string_view architecture_file(Architecture a) {
     case Architecture::other:
       break;
   }
-  return "profiles/other.json";
+  return "";  // none is built in
 }
 
 }  // namespace
@@ -128,11 +128,11 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim) {
 Profile find_profile(const Gpu& gpu) {
   const auto names = data_names("profiles");
   const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
-  if (!own && gpu.architecture == Architecture::other) {
+  const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
+  if (file.empty()) {
     throw Error(fmt::format("cluster.gpu: no kernel times are built in for {}{}; give measured ones with --profile",
                             gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
   }
-  const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
   return parse(data_file(file), file);
 }
 

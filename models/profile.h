@@ -56,6 +56,7 @@ struct Profile {
   double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
 };
 
+// The kernel of that name, else the profile's first; reports say where another stands in.
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name);
 
 // Between the widths that a kernel was measured for, in proportion; beyond them, as the nearest.

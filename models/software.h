@@ -32,8 +32,10 @@ struct Software {
   bool fused_residual = true;            // bias + dropout + residual add in one kernel
   bool fused_norm = true;                // a norm is one kernel, else about six
   bool fused_rotary = true;
-  bool fused_cross_entropy = true;           // logits are read twice, else about seven fp32 passes
-  bool fused_optimizer = true;               // one pass over the states, else a kernel per operation and tensor
+  bool fused_cross_entropy = true;       // logits are read twice, else about seven fp32 passes
+  bool fused_optimizer = true;           // one pass over the states, else a kernel per operation and tensor
+  bool fused_clip = false;               // the update multiplies gradients by clip coefficient and loss scale itself
+  bool dense_embedding_gradient = true;  // backward of a lookup: a zeroed table of gradients, then added
   bool gradient_accumulation_fusion = true;  // weight gradients add into the fp32 buffer inside the product
   bool compile = false;                      // element-wise chains fuse, fewer launches
   bool cuda_graphs = false;                  // no host cost per kernel inside a step
@@ -47,7 +49,10 @@ struct Software {
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
-  bool keep_gradients_whole = false;  // ZeRO-2: gradients stay whole until the last micro-batch
+  bool keep_gradients_whole = false;      // ZeRO-2: gradients stay whole until the last micro-batch
+  std::string gradient_average = "none";  // over data ranks: none (in the loss or the reduction) | scale (a pass over
+                                          // the gradients before it) | copy (into a bucket, divided, and back)
+  std::string kept_units = "none";        // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
   double launch_us = 4;              // per kernel

@@ -118,11 +118,20 @@ Broken trouble_rules(const Spec& spec) {
 
 // Of models/data/profiles.
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
+constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
 
 Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
   if (std::find(std::begin(kStageRules), std::end(kStageRules), w.stage_rule) == std::end(kStageRules)) {
     return broken("software.stage_rule", "software.stage_rule: {}", unknown_name("rule", w.stage_rule, kStageRules));
+  }
+  if (std::find(std::begin(kAverages), std::end(kAverages), w.gradient_average) == std::end(kAverages)) {
+    return broken("software.gradient_average", "software.gradient_average: {}",
+                  unknown_name("way", w.gradient_average, kAverages));
+  }
+  if (std::find(std::begin(kKeptUnits), std::end(kKeptUnits), w.kept_units) == std::end(kKeptUnits)) {
+    return broken("software.kept_units", "software.kept_units: {}", unknown_name("choice", w.kept_units, kKeptUnits));
   }
   if (std::find(std::begin(kAttentionKernels), std::end(kAttentionKernels), w.attention_kernel) ==
       std::end(kAttentionKernels)) {

@@ -11,11 +11,33 @@ constexpr Named<Positions> kPositions[] = {
     {"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}, {"none", Positions::none}};
 constexpr Named<Norm> kNorms[] = {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}};
 
-constexpr std::string_view kModelKeys[] = {
-    "base",         "name",     "layers",    "hidden",          "heads",     "kv_heads",       "head_dim",
-    "feed_forward", "gated",    "vocab",     "tied_embeddings", "positions", "max_positions",  "norm",
-    "bias",         "qkv_bias", "qk_norm",   "post_norms",      "dropout",   "parallel_block", "sliding_window",
-    "moe",          "mla",      "mtp_layers"};
+constexpr std::string_view kModelKeys[] = {"base",
+                                           "name",
+                                           "layers",
+                                           "hidden",
+                                           "heads",
+                                           "kv_heads",
+                                           "head_dim",
+                                           "feed_forward",
+                                           "gated",
+                                           "vocab",
+                                           "tied_embeddings",
+                                           "positions",
+                                           "max_positions",
+                                           "norm",
+                                           "bias",
+                                           "qkv_bias",
+                                           "qk_norm",
+                                           "post_norms",
+                                           "dropout",
+                                           "parallel_block",
+                                           "sliding_window",
+                                           "moe",
+                                           "mla",
+                                           "mtp_layers",
+                                           "scaled_embedding",
+                                           "attention_softcap",
+                                           "logit_softcap"};
 constexpr std::string_view kMoeKeys[] = {"experts",     "top_k",          "feed_forward",    "shared_feed_forward",
                                          "first_layer", "every",          "capacity_factor", "pad_to_capacity",
                                          "imbalance",   "score",          "aux_loss",        "dispatch",
@@ -149,6 +171,9 @@ void read_switches(const SpecSection& section, Model& m, std::string_view from) 
   section.take("post_norms", m.post_norms, from);
   section.take("dropout", m.dropout, from);
   section.take("parallel_block", m.parallel_block, from);
+  section.take("scaled_embedding", m.scaled_embedding, from);
+  section.take("attention_softcap", m.attention_softcap, from);
+  section.take("logit_softcap", m.logit_softcap, from);
   section.take("mtp_layers", m.mtp_layers, from);
 }
 

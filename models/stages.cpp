@@ -1,7 +1,5 @@
 #include "models/stages.h"
 
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "models/error.h"
@@ -9,20 +7,25 @@
 namespace orrery {
 namespace {
 
-// Cuts blocks (embedding first, head last) so that a stage closes once the running cost passes its share of the total.
-// The first and the last stage have embedding and head; the others get a layer each, however heavy those are.
-std::vector<std::int64_t> cut_by_cost(const std::vector<double>& cost, std::int64_t stages) {
-  const double total = std::accumulate(cost.begin(), cost.end(), 0.0);
+// What blocks cost: embedding, each layer, head.
+struct Costs {
+  double embedding = 0, layer = 0, head = 0;
+};
+
+// nanotron's own rule: a stage closes once the running cost passes its share of the total. The first and the last stage
+// have embedding and head; the others get a layer each, however heavy those are.
+std::vector<std::int64_t> cut_by_share(const Costs& cost, std::int64_t count, std::int64_t stages) {
+  const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
   std::vector<std::int64_t> layers(stages, 0);
   double done = 0;
   std::int64_t stage = 0;
   const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
-  for (std::size_t i = 0; i < cost.size(); ++i) {
-    const bool layer = i > 0 && i + 1 < cost.size();
-    const auto left = static_cast<std::int64_t>(cost.size() - 1 - i);  // layers, this one included
+  for (std::int64_t i = 0; i < count + 2; ++i) {  // the embedding, layers, the head
+    const bool layer = i > 0 && i <= count;
+    const std::int64_t left = count + 1 - i;  // layers, this one included
     if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
     if (layer) ++layers[stage];
-    done += cost[i];
+    done += layer ? cost.layer : i == 0 ? cost.embedding : cost.head;
     while (stage + 1 < stages && filled() &&
            done >= total * static_cast<double>(stage + 1) / static_cast<double>(stages)) {
       ++stage;
@@ -31,7 +34,27 @@ std::vector<std::int64_t> cut_by_cost(const std::vector<double>& cost, std::int6
   return layers;
 }
 
-std::vector<double> block_costs(const Spec& spec) {
+// The dearest stage as cheap as can be: layers are alike, so each goes to the stage that is cheapest with it. Stages
+// without embedding and head get one at least.
+std::vector<std::int64_t> cut_evenly_by_cost(const Costs& cost, std::int64_t count, std::int64_t stages) {
+  std::vector<std::int64_t> layers(stages, 0);
+  const auto with_one_more = [&](std::int64_t s) {
+    return (s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
+           static_cast<double>(layers[s] + 1) * cost.layer;
+  };
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t best = 0;
+    if (i < stages - 2) {
+      best = i + 1;
+    } else {
+      for (std::int64_t s = 1; s < stages; ++s) best = with_one_more(s) < with_one_more(best) ? s : best;
+    }
+    ++layers[best];
+  }
+  return layers;
+}
+
+Costs block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);
@@ -49,10 +72,7 @@ std::vector<double> block_costs(const Spec& spec) {
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
-  std::vector<double> cost(m.layers + 2, layer);
-  cost.front() = embedding;
-  cost.back() = head;
-  return cost;
+  return {embedding, layer, head};
 }
 
 // total slots of equal weight over the stages; the first `extra` stages take one more.
@@ -78,7 +98,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
     --cut.front();
     --cut.back();
   } else {
-    cut = cut_by_cost(block_costs(spec), stages);
+    cut = (rule == "by_cost_nanotron" ? cut_by_share : cut_evenly_by_cost)(block_costs(spec), layers, stages);
   }
   for (const std::int64_t n : cut) {
     if (n < 0) throw Error(fmt::format("strategy.pipeline: {} stages leave one without a layer; use fewer", stages));

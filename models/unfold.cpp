@@ -48,8 +48,9 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
-    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, new_frame_[slot.state], begin,
-                           static_cast<TaskId>(plan_.tasks.size())});
+    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin,
+                           static_cast<TaskId>(plan_.tasks.size()),
+                           slot.frame == kNone ? kNone : new_frame_[slot.frame]});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {

@@ -1,7 +1,8 @@
 #include "sim/contention.h"
 
-#include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -9,7 +10,9 @@ namespace {
 constexpr std::int64_t kCapacity = 1 << 20;  // of every port, in units of flow weight
 
 // A port's weight when the flow's rate counts its busiest port: that one has the whole capacity, another its ratio.
-std::int64_t weight(Rate share, Rate busiest) { return std::max<std::int64_t>(1, kCapacity * share / busiest); }
+std::int64_t weight(Rate share, Rate busiest) {
+  return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
+}
 
 Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
   return static_cast<Contention::Stretch>(std::min<std::uint64_t>(a * b / Contention::kAlone, 0xffffffffU));
@@ -18,64 +21,52 @@ Contention::Stretch product(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 Contention::Contention(const Plan& plan, const Timing& timing)
-    : plan_(plan),
-      timing_(timing),
-      ranks_(plan.slots.size()),
-      end_in_lane_(plan.slots.size() * kLanes, kNone),
-      stretch_in_lane_(plan.slots.size() * kLanes, kAlone),
-      seen_in_lane_(plan.slots.size() * kLanes, 0) {
+    : plan_(plan), timing_(timing), ranks_(plan.slots.size()), ends_(plan.slots.size() * kLanes) {
   for (const std::uint32_t row : timing.row_of_slot) rows_.push_back(timing.rows[row].data());
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
-  if (timing.links.empty()) return;
-  flow_in_lane_.resize(plan.slots.size() * kLanes);
-  limit_in_lane_.resize(plan.slots.size() * kLanes);
 }
 
-Contention::Stretch Contention::crowd_in(std::uint32_t slot) {
-  touch(slot);
-  return product(kAlone + ranks_[slot].pressure, crowding(ranks_[slot]));
+// Transfers take more of the rank's multiprocessors, or less.
+void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
+  Rank& rank = ranks_[slot];
+  rank.pressure += pressure;
+  if (pressure != 0 && rank.compute != kNone) touch(slot);
 }
 
 Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) {
-  bool flows = false;
+  Stretch slowest = kAlone;
+  bool settled = true;
   for (const TaskId m : members) {
     const OpTiming& t = timing_of(m);
     const std::uint32_t lane = plan_.tasks[m].lane;
-    Rank& rank = ranks_[lane / kLanes];
-    rank.pressure += t.pressure;
-    rank.transfer_memory += t.memory;
-    end_in_lane_[lane] = m;
-    if (rank.lanes != 0 || rank.compute != kNone) touch(lane / kLanes);
+    const std::uint32_t slot = lane / kLanes;
+    Rank& rank = ranks_[slot];
+    press(slot, t.pressure);
+    load(slot, t.memory);
     rank.lanes |= 1U << lane % kLanes;
-    if (on_contested_link(m)) {
-      start_flow(m);
-      stretch_in_lane_[lane] = kUnsettled;
-      flows = true;
-    } else {
-      stretch_in_lane_[lane] = end_stretch(m);
-    }
+    End& end = ends_[lane];
+    end.task = m;
+    if (on_contested_link(m)) start_flow(m, end);
+    end.stretch = end.flow != kNone && share_.rate(end.flow) == 0 ? kUnsettled : end_stretch(end, rank);
+    settled &= end.stretch != kUnsettled;
+    slowest = std::max(slowest, end.stretch);
   }
-  return flows ? kUnsettled : transfer_stretch(members.front());
+  return settled ? slowest : kUnsettled;
 }
 
 void Contention::stop_transfer(std::span<const TaskId> members) {
   for (const TaskId m : members) {
     const OpTiming& t = timing_of(m);
     const std::uint32_t lane = plan_.tasks[m].lane;
-    Rank& rank = ranks_[lane / kLanes];
-    rank.pressure -= t.pressure;
-    rank.transfer_memory -= t.memory;
-    end_in_lane_[lane] = kNone;
-    rank.lanes &= ~(1U << lane % kLanes);
-    if (rank.lanes != 0 || rank.compute != kNone) touch(lane / kLanes);
-    if (!on_contested_link(m)) continue;
-    share_.remove_flow(flow_in_lane_[lane]);
-    unsettled_ = true;
+    const std::uint32_t slot = lane / kLanes;
+    ranks_[slot].lanes &= ~(1U << lane % kLanes);
+    press(slot, -t.pressure);
+    load(slot, -t.memory);
+    if (ends_[lane].flow != kNone) share_.remove_flow(std::exchange(ends_[lane].flow, kNone));
   }
 }
 
 void Contention::touch(std::uint32_t slot) {
-  unsettled_ = true;
   if (ranks_[slot].dirty) return;
   ranks_[slot].dirty = true;
   dirty_.push_back(slot);
@@ -89,10 +80,10 @@ bool Contention::on_contested_link(TaskId end) const {
          (t.nvlink > 0 && links.nvlink_out != kNone);
 }
 
-void Contention::start_flow(TaskId end) {
-  const std::uint32_t lane = plan_.tasks[end].lane;
+void Contention::start_flow(TaskId task, End& end) {
+  const std::uint32_t lane = plan_.tasks[task].lane;
   const SlotLinks& links = timing_.links[lane / kLanes];
-  const OpTiming& t = timing_of(end);
+  const OpTiming& t = timing_of(task);
   const std::int64_t flows = links.flows[static_cast<std::size_t>(t.group)];
   const Rate nic = links.nic_out != kNone && flows > 0 ? t.nic : 0;
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
@@ -103,31 +94,28 @@ void Contention::start_flow(TaskId end) {
   if (nic > 0 && t.in) uses[count++] = {links.nic_in, weight(nic, busiest)};
   if (nvlink > 0 && t.out) uses[count++] = {links.nvlink_out, weight(nvlink, busiest)};
   if (nvlink > 0 && t.in) uses[count++] = {links.nvlink_in, weight(nvlink, busiest)};
-  const FlowId flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? flows : 1);
-  if (flow >= end_of_flow_.size()) end_of_flow_.resize(flow + 1, kNone);
-  end_of_flow_[flow] = end;
-  flow_in_lane_[lane] = flow;
-  limit_in_lane_[lane] = busiest;
-  unsettled_ = true;
+  end.flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? flows : 1);
+  end.limit = busiest;
+  if (end.flow >= lane_of_flow_.size()) lane_of_flow_.resize(end.flow + 1);
+  lane_of_flow_[end.flow] = lane;
 }
 
-Contention::Stretch Contention::crowding(const Rank& rank) const {
-  return std::max(kAlone, rank.transfer_memory + (rank.compute == kNone ? 0 : timing_of(rank.compute).memory));
+Contention::Stretch Contention::compute_stretch(const Rank& rank) const {
+  return product(kAlone + rank.pressure, rank.crowding());
 }
 
-Contention::Stretch Contention::end_stretch(TaskId end) const {
-  const std::uint32_t lane = plan_.tasks[end].lane;
-  const Stretch crowded = crowding(ranks_[lane / kLanes]);
-  if (!on_contested_link(end)) return crowded;
-  const Rate rate = std::max<Rate>(share_.rate(flow_in_lane_[lane]), 1);
-  return product(crowded, static_cast<std::uint64_t>(kAlone * limit_in_lane_[lane] / rate));
+Contention::Stretch Contention::end_stretch(const End& end, const Rank& rank) const {
+  if (end.flow == kNone) return rank.crowding();
+  const Rate rate = std::max<Rate>(share_.rate(end.flow), 1);
+  if (rate == end.limit) return rank.crowding();
+  return product(rank.crowding(), static_cast<std::uint64_t>(kAlone * end.limit / rate));
 }
 
 Contention::Stretch Contention::transfer_stretch(TaskId lead) const {
   const std::uint32_t match = plan_.tasks[lead].match;
-  if (match == kNone) return stretch_in_lane_[plan_.tasks[lead].lane];
+  if (match == kNone) return ends_[plan_.tasks[lead].lane].stretch;
   Stretch slowest = kAlone;
-  for (const TaskId m : plan_.members_of(match)) slowest = std::max(slowest, stretch_in_lane_[plan_.tasks[m].lane]);
+  for (const TaskId m : plan_.members_of(match)) slowest = std::max(slowest, ends_[plan_.tasks[m].lane].stretch);
   return slowest;
 }
 
@@ -137,35 +125,34 @@ TaskId Contention::lead_of(TaskId end) const {
 }
 
 // An end that is held up as before changes nothing for its transfer; several ends of one transfer change it once.
-void Contention::look_at(TaskId end) {
-  const Stretch now = end_stretch(end);
-  Stretch& before = stretch_in_lane_[plan_.tasks[end].lane];
-  if (now == before) return;
-  before = now;
-  const TaskId lead = lead_of(end);
-  std::uint64_t& seen = seen_in_lane_[plan_.tasks[lead].lane];
-  if (seen == settles_) return;
-  seen = settles_;
-  changes_.push_back({lead, kUnsettled});
+void Contention::look_at(std::uint32_t lane) {
+  End& end = ends_[lane];
+  const Stretch now = end_stretch(end, ranks_[lane / kLanes]);
+  if (now == end.stretch) return;
+  end.stretch = now;
+  const TaskId lead = lead_of(end.task);
+  bool& listed = ends_[plan_.tasks[lead].lane].listed;
+  if (!listed) changes_.push_back({lead, kUnsettled});
+  listed = true;
 }
 
 const std::vector<Contention::Change>& Contention::settle() {
   changes_.clear();
-  ++settles_;
-  for (const FlowId flow : share_.update()) look_at(end_of_flow_[flow]);
+  for (const FlowId flow : share_.update()) look_at(lane_of_flow_[flow]);
   for (const std::uint32_t slot : dirty_) {
     Rank& rank = ranks_[slot];
     rank.dirty = false;
-    if (rank.compute != kNone) changes_.push_back({rank.compute, product(kAlone + rank.pressure, crowding(rank))});
-    for (std::uint32_t lanes = rank.lanes; lanes != 0; lanes &= lanes - 1) {
-      look_at(end_in_lane_[slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes))]);
-    }
+    for (std::uint32_t lanes = rank.lanes; lanes != 0; lanes &= lanes - 1)
+      look_at(slot * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes)));
+  }
+  for (Change& c : changes_) {
+    c.stretch = transfer_stretch(c.task);
+    ends_[plan_.tasks[c.task].lane].listed = false;
+  }
+  for (const std::uint32_t slot : dirty_) {
+    if (ranks_[slot].compute != kNone) changes_.push_back({ranks_[slot].compute, compute_stretch(ranks_[slot])});
   }
   dirty_.clear();
-  unsettled_ = false;
-  for (Change& c : changes_) {
-    if (c.stretch == kUnsettled) c.stretch = transfer_stretch(c.task);
-  }
   return changes_;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -31,13 +31,15 @@ class Contention {
   // A compute task starts. Returns its stretch until the next settle().
   Stretch start_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
-    ranks_[slot].compute = task;
-    return ranks_[slot].lanes == 0 ? kAlone : crowd_in(slot);
+    Rank& rank = ranks_[slot];
+    load(slot, timing_of(task).memory);
+    rank.compute = task;
+    return rank.lanes == 0 ? kAlone : compute_stretch(rank);
   }
   void stop_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     ranks_[slot].compute = kNone;
-    if (ranks_[slot].lanes != 0) touch(slot);
+    load(slot, -timing_of(task).memory);
   }
 
   // A transfer starts at all its ends, `members` of one match or one task; the first one stands for it.
@@ -46,44 +48,56 @@ class Contention {
 
   // Whether starts and stops since the last settle() may have changed what others run at. What starts or stops at one
   // time is settled once.
-  bool unsettled() const { return unsettled_; }
+  bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;         // of the transfers on it
-    std::uint32_t transfer_memory = 0;  // bandwidth they want, 1/65536
-    std::uint32_t lanes = 0;            // with a running transfer, as bits
+    std::uint32_t pressure = 0;  // of the transfers on it
+    std::uint32_t memory = 0;    // bandwidth that all on it want, 1/65536
+    std::uint32_t lanes = 0;     // with a running transfer, as bits
     TaskId compute = kNone;
     bool dirty = false;
+
+    bool busy() const { return lanes != 0 || compute != kNone; }
+    Stretch crowding() const { return std::max(kAlone, memory); }
+  };
+
+  // Where a transfer runs, or ran last.
+  struct End {
+    TaskId task = kNone;
+    Stretch stretch = kAlone;  // how far it is held up here
+    FlowId flow = kNone;
+    bool listed = false;  // as changed; of the first member
+    Rate limit = 0;       // of the flow
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
-  void start_flow(TaskId end);
+  void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  Stretch crowd_in(std::uint32_t slot);  // compute that starts beside transfers
-  Stretch crowding(const Rank& rank) const;
+  // More of the rank's memory bandwidth is wanted, or less. Beyond all of it, that matters to what else runs there.
+  void load(std::uint32_t slot, std::uint32_t memory) {
+    Rank& rank = ranks_[slot];
+    const Stretch before = rank.crowding();
+    rank.memory += memory;
+    if (rank.crowding() != before && rank.busy()) touch(slot);
+  }
+  void press(std::uint32_t slot, std::uint32_t pressure);
+  Stretch compute_stretch(const Rank& rank) const;
   Stretch transfer_stretch(TaskId lead) const;
-  Stretch end_stretch(TaskId end) const;
-  void look_at(TaskId end);
+  Stretch end_stretch(const End& end, const Rank& rank) const;
+  void look_at(std::uint32_t lane);
   TaskId lead_of(TaskId end) const;
 
   const Plan& plan_;
   const Timing& timing_;
   std::vector<const OpTiming*> rows_;  // by slot
   std::vector<Rank> ranks_;
-  // By lane, of running transfers: the end there, how far it is held up, and the settle() that looked at its lead last.
-  std::vector<TaskId> end_in_lane_;
-  std::vector<Stretch> stretch_in_lane_;
-  std::vector<std::uint64_t> seen_in_lane_;
-  std::uint64_t settles_ = 0;
+  std::vector<End> ends_;  // by lane
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
-  std::vector<TaskId> end_of_flow_;
-  std::vector<FlowId> flow_in_lane_;
-  std::vector<Rate> limit_in_lane_;
-  bool unsettled_ = false;
+  std::vector<std::uint32_t> lane_of_flow_;
   std::vector<Change> changes_;
 };
 

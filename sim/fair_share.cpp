@@ -25,7 +25,7 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
   flow.count = static_cast<std::uint32_t>(uses.size());
   flow.live = true;
   flow.limit = limit;
-  flow.rate = 0;
+  bool tight = false;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     Link& link = links_[uses[i].link];
     const std::int64_t weight = uses[i].weight * multiplicity;
@@ -34,8 +34,10 @@ FlowId FairShare::add_flow(std::span<const LinkUse> uses, Rate limit, std::int64
     link.flows.push_back(id);
     link.weight += weight;
     link.demand += weight * limit;
+    tight |= link.tight();
   }
-  new_flows_.push_back(id);
+  flow.rate = tight ? 0 : limit;
+  if (tight) new_flows_.push_back(id);
   return id;
 }
 
@@ -57,8 +59,9 @@ void FairShare::remove_flow(FlowId id) {
 void FairShare::detach(const Use& use) {
   auto& list = links_[use.link].flows;
   const FlowId moved = list.back();
-  list[use.place] = moved;
   list.pop_back();
+  if (use.place == list.size()) return;
+  list[use.place] = moved;
   for (Use& u : std::span(flows_[moved].uses).first(flows_[moved].count)) {
     if (u.link == use.link) u.place = use.place;
   }

@@ -37,10 +37,14 @@ class FairShare {
   // 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity, sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
-  // At most kMaxUses different links, 0 < limit <= kFullRate. The flow has rate 0 until update(). Ids are used again.
+  // At most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. Where no link of it is
+  // short of capacity the flow has its limit at once and slows nobody; otherwise its rate is 0 until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate, std::int64_t multiplicity = 1);
 
   void remove_flow(FlowId id);
+
+  // Whether calls since the last update can have changed rates.
+  bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
 
   // Recomputes what the calls since the last update can have changed. Returns the flows whose rates are not what they
   // were; the span lasts until the next update.

@@ -75,14 +75,16 @@ Volume data_volume(const Spec& spec, const Plan& plan) {
 
 // Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
 // twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
-// inputs again; forward's once more under full recomputation, which needs not reduce a layer's output again.
+// inputs again; forward's once more under full recomputation, which needs not reduce a layer's output again. In fp8
+// what is gathered takes half.
 Volume tensor_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double t = as_double(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
-  const double again = s.sequence_parallel && spec.software.regather_input ? blocks : 0;
-  const double full = s.recompute.layer && !s.recompute.layers ? 2 * blocks : 0;
+  const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
+  const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
+  const double full = s.recompute.layer && !s.recompute.layers ? (1 + gather) * blocks : 0;
   const double layers = as_double(spec.model.layers) / as_double(s.pipeline), m = as_double(s.micro_batches());
-  const double per_layer = 4 * blocks + again + full;
+  const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{}·S·m·(L/p)·(t-1)/t", per_layer),
           .numbers =
@@ -142,7 +144,7 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot) {
   std::map<std::uint32_t, std::int64_t> by_unit;  // a tied output shares the embedding's unit, which comes first
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
-    const bool weights = block.role != BlockRole::unit && block.role != BlockRole::state && f.unit != kNone;
+    const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
     if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, block.parameter_elements);
   }
   std::int64_t sum = 0;
@@ -154,7 +156,8 @@ Bytes states_in_plan(const Plan& plan, std::size_t slot) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     if (f.slot != slot || plan.blocks[f.block].role != BlockRole::state) continue;
-    for (const Slot& buffer : plan.blocks[f.block].slots) sum += buffer.bytes;
+    for (const Slot& buffer : plan.blocks[f.block].slots)
+      sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
   }
   return sum;
 }

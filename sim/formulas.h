@@ -28,7 +28,8 @@ std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 
 // Weights that the ranks of a slot hold before sharding.
 std::int64_t elements_of(const Plan& plan, std::size_t slot);
-Bytes states_in_plan(const Plan& plan, std::size_t slot);  // what the plan's flat buffers take
+Bytes states_in_plan(const Plan& plan,
+                     std::size_t slot);  // what the plan's flat buffers take, copies beside the states left out
 
 // Bytes that leave one GPU per step, averaged over ranks.
 struct Volume {

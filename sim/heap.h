@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,12 @@ class Heap {
   bool empty() const { return keys_.empty(); }
   std::size_t size() const { return keys_.size(); }
   const TimedId& top() const { return keys_.front(); }
+  // Whether another key has the first one's time. The second least is a child of the root.
+  bool tied() const {
+    bool found = false;
+    for (std::size_t i = 1; i < std::min(keys_.size(), kChildren + 1); ++i) found |= keys_[i].time == keys_[0].time;
+    return found;
+  }
   void reserve(std::size_t n) { keys_.reserve(n); }
   void clear() { keys_.clear(); }
 

@@ -38,7 +38,7 @@ std::vector<MemorySample> state_of_slots(const Plan& plan) {
   std::vector<MemorySample> state(plan.slots.size());
   for (std::uint32_t s = 0; s < state.size(); ++s) state[s].slot = s;
   for (const Frame& f : plan.frames) {
-    if (plan.blocks[f.block].role != BlockRole::state) continue;
+    if (!outlives_steps(plan.blocks[f.block].role)) continue;
     for (const Slot& s : plan.blocks[f.block].slots)
       state[f.slot].bytes[static_cast<std::size_t>(s.category)] += s.bytes;
   }

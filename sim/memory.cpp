@@ -14,7 +14,7 @@ constexpr TaskId kLaunchQueue = 1024;
 constexpr std::size_t kLargest = 6;
 
 // Streams with an allocator pool of their own: FSDP gathers and reduces on its own streams. Other transfers use buffers
-// of the compute stream, which waits for them.
+// of the compute stream, which waits for collectives; what is sent comes back when it has arrived.
 int stream_of(LaneKind lane) {
   switch (lane) {
     case LaneKind::data_gather:
@@ -52,7 +52,7 @@ class Replay {
     }
     for (const std::uint32_t f : frames) {
       const Frame& frame = plan_.frames[f];
-      if (plan_.blocks[frame.block].role != BlockRole::state) continue;
+      if (!outlives_steps(plan_.blocks[frame.block].role)) continue;
       const auto& slots = plan_.blocks[frame.block].slots;
       for (std::size_t s = 0; s < slots.size(); ++s) {
         if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);
@@ -79,7 +79,8 @@ class Replay {
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
     for (const Operand& o : op.frees) {
-      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, offset + trace_.spans[t].ended);
+      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, std::holds_alternative<Transfer>(op.work),
+           offset + trace_.spans[t].ended);
     }
   }
 
@@ -100,13 +101,13 @@ class Replay {
     return *allocator_.malloc(bytes, stream, now);
   }
 
-  void give(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds ended) {
+  void give(std::uint32_t frame, std::uint16_t slot, int stream, bool sent, Picoseconds ended) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
     if (held.stream == kNotHeld) return;
     count(what.category, -allocator_.size(held.block));
-    if (held.stream == stream && stream == 0)
+    if (held.stream == stream && stream == 0 && !sent)
       allocator_.free(held.block);
     else
       allocator_.free_after(held.block, ended);

@@ -125,6 +125,16 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   }
 }
 
+std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  const std::string& asked = spec.software.attention_kernel;
+  const AttentionKernel& taken = find_attention(profile, asked);
+  const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                 [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
+  if (!flash || taken.name == asked) return {};
+  return {
+      fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name)};
+}
+
 // The largest parts of the step, in words.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
@@ -179,6 +189,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
                    const Profile& profile) {
   Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace));
   r.profile_hash = profile.hash;
+  r.remarks = remarks(spec, plan, profile);
   return r;
 }
 

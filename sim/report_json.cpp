@@ -69,6 +69,7 @@ std::string to_json(const Report& r) {
                {"time_s", time},
                {"memory", memory_json(r)},
                {"communication", communication},
+               {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation",
                 {{"tasks", r.simulation.tasks},

@@ -176,6 +176,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   text += memory_table(report) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_table(report) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
+  for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }
 

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <memory>
+#include <utility>
 
 #include "sim/contention.h"
-#include "sim/heap.h"
+#include "sim/event_queue.h"
+#include "sim/huge_pages.h"
 
 namespace orrery {
 namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr TaskId kFetchAhead = 8;  // tasks; best of 4 to 32 on 1.3 M tasks of 64 ranks
+constexpr std::uint32_t kIssued = 0;  // serial of the event that a task's host has issued it
+constexpr TaskId kFetchAhead = 8;     // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -21,262 +25,290 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
   return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
 }
 
-// Engine state of a task: 12 bytes beside its span.
-struct TaskState {
-  std::uint32_t pending = 0;  // dependencies, place in the lane and issue that are still to come
-  std::uint32_t next_in_lane = kNone;
-  std::uint32_t first_successor = 0;
+// A lane, or the host of a slot, that waits for a task to end. One dependency is awaited at a time, the last one first.
+struct Waiter {
+  TaskId awaited = kNone;
+  std::uint32_t dependency = 0;  // its place in Plan::dependencies
+  std::uint32_t next = kNone;    // the waiter for a task of the same lane that comes as late or later
 };
 
-// What a lane is running: nominal time left since `since`, stretched.
-struct Run {
-  Picoseconds left = 0, since = 0;
+// An in-order queue. Its head runs, or waits to.
+struct Lane {
+  Picoseconds left = 0, since = 0;  // of the running task: nominal time left then
   Stretch stretch = kUnit;
-  std::uint32_t serial = 0;
-  TaskId task = kNone;
+  std::uint32_t serial = 0;  // of its latest event
+  TaskId head = kNone;
+  std::uint32_t waiters = kNone;  // for tasks of this lane, in its order
+  bool unissued = false;          // the head waits for its host alone
 };
 
-// A point where a slot's host waits for events before it issues further tasks.
-struct Gate {
-  TaskId first = 0, end = 0;  // the tasks it then issues
-  std::uint32_t pending = 0;
-  std::uint32_t slot = 0;
-  Picoseconds clock = 0;  // the host came here at
-  TaskId cause = kNone;
+// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When nothing else
+// can come between, it issues late, as tasks are needed: their memory is at hand then.
+struct Host {
+  const OpTiming* row = nullptr;  // of the slot
+  TaskId next = 0;                // to be issued
+  TaskId wait = 0;                // the host waits before it issues this one; or the slot's end
+  Picoseconds clock = 0;
+  std::vector<TaskId> waits;  // later ones, the next at the back
 };
 
 class Engine {
  public:
-  Engine(const Plan& plan, const Timing& timing) : plan_(plan), count_(plan.task_count()), contention_(plan, timing) {
+  Engine(const Plan& plan, const Timing& timing)
+      : plan_(plan),
+        count_(plan.task_count()),
+        lane_count_(static_cast<std::uint32_t>(plan.slots.size()) * kLanes),
+        contention_(plan, timing),
+        lanes_(lane_count_),
+        waiters_(lane_count_ + plan.slots.size()),
+        next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
+        ended_(count_),
+        entered_(plan.matches.size()) {
+    assert(plan.carried.empty());
+    trace_.spans.reserve(count_);
+    prefer_huge_pages(trace_.spans.data(), count_ * sizeof(Span));
+    prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
-    states_.resize(count_ + 1);
-    runs_.resize(plan.slots.size() * kLanes);
-    entered_.resize(plan.matches.size(), 0);
-    for (const std::uint32_t row : timing.row_of_slot) row_of_slot_.push_back(timing.rows[row].data());
-    assert(plan.carried.empty());
-    find_gates();
-    link();
+    for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
+      hosts_.push_back({timing.rows[timing.row_of_slot[s]].data(), plan.slots[s].begin, plan.slots[s].begin, 0, {}});
+    line_up();
   }
 
   Trace run() {
-    for (std::size_t g = 0; g < gates_.size(); ++g) {
-      if (gates_[g].pending == 0) open(static_cast<std::uint32_t>(g), 0);
+    for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
+      if (lanes_[lane].head != kNone) come_up(lane, kNone);
     }
-    while (next() || contention_.unsettled()) {
-      if (contention_.unsettled() && (queue_.empty() || queue_.top().time > now_)) {
+    for (std::uint32_t s = 0; s < hosts_.size(); ++s) resume(s, kNone);
+    for (;;) {
+      while (queue_.due()) handle(queue_.take());
+      if (contention_.unsettled()) {
         for (const Contention::Change& c : contention_.settle()) restretch(c);
-        continue;
+      } else if (!queue_.advance()) {
+        break;
       }
-      const TimedId e = queue_.top();
-      spent_ = true;
-      now_ = e.time;
-      const Run& run = runs_[plan_.tasks[e.id].lane];
-      if (e.serial == 0)
-        enter(e.id, e.time);  // it was waiting for its issue
-      else if (run.task == e.id && run.serial == e.serial)
-        finish(e.id, e.time);
     }
     assert(done_ == count_);
     return std::move(trace_);
   }
 
  private:
-  // Brings the next event to the top. The one before stays there until something is pushed in its place, since most
-  // events bring exactly one new one.
-  bool next() {
-    if (spent_) queue_.pop();
-    spent_ = false;
-    return !queue_.empty();
-  }
+  std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
+  Picoseconds now() const { return queue_.now(); }
 
-  void push(const TimedId& e) {
-    if (!spent_) {
-      queue_.push(e);
-      return;
-    }
-    spent_ = false;
-    queue_.replace_top(e);
-  }
-
-  // Every slot's tasks in runs between two host waits.
-  void find_gates() {
-    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      const RankSlot& slot = plan_.slots[s];
-      gates_.push_back({slot.begin, slot.end, 0, s});
-      for (TaskId t = slot.begin; t < slot.end; ++t) {
-        if (t == slot.begin || !plan_.op_of(t).host_waits || plan_.dependencies_of(t).empty()) continue;
-        gates_.back().end = t;
-        gates_.push_back({t, slot.end, 1, s});  // 1: the host must come here
+  // Every lane's tasks in issue order, and where hosts wait.
+  void line_up() {
+    for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
+    for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
+      for (TaskId t = plan_.slots[s].end; t-- > plan_.slots[s].begin;) {
+        TaskId& head = lanes_[lane_of(t)].head;
+        next_in_lane_[t] = head;
+        head = t;
+        if (held_by_host(t)) hosts_[s].waits.push_back(t);
       }
     }
   }
 
-  // Successor lists (dependencies turned round) and lane order. A host wait's dependencies lead to its gate.
-  void link() {
-    std::vector<std::uint32_t> gate_at(count_, kNone);
-    for (std::uint32_t g = 0; g < gates_.size(); ++g) {
-      if (gates_[g].pending > 0) gate_at[gates_[g].first] = g;
-    }
-    for (TaskId t = 0; t < count_; ++t) {
-      for (const TaskId before : plan_.dependencies_of(t)) ++states_[before + 1].first_successor;
-    }
-    for (TaskId t = 0; t < count_; ++t) states_[t + 1].first_successor += states_[t].first_successor;
-    successors_.resize(plan_.dependencies.size());
-    std::vector<std::uint32_t> fill(count_);
-    for (TaskId t = 0; t < count_; ++t) fill[t] = states_[t].first_successor;
-    std::vector<TaskId> last(runs_.size(), kNone);
-    for (TaskId t = 0; t < count_; ++t) {
-      const auto before = plan_.dependencies_of(t);
-      states_[t].pending += 1;  // its issue
-      if (gate_at[t] == kNone)
-        states_[t].pending += static_cast<std::uint32_t>(before.size());
-      else
-        gates_[gate_at[t]].pending += static_cast<std::uint32_t>(before.size());
-      for (const TaskId b : before) successors_[fill[b]++] = gate_at[t] == kNone ? t : count_ + gate_at[t];
-      TaskId& previous = last[plan_.tasks[t].lane];
-      if (previous != kNone) {
-        states_[previous].next_in_lane = t;
-        ++states_[t].pending;
+  void handle(EventQueue::Event e) {
+    const Lane& lane = lanes_[lane_of(e.id)];
+    if (e.serial == kIssued)
+      enter(e.id);
+    else if (lane.head == e.id && lane.serial == e.serial)
+      finish(e.id);
+  }
+
+  // A task's dependencies are its host's when that waits for them.
+  bool held_by_host(TaskId t) const {
+    return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
+           t != plan_.slots[plan_.slot_of(t)].begin;
+  }
+
+  // The host goes on until its next wait, and over those where it has nothing to wait for.
+  void resume(std::uint32_t slot, TaskId cause) {
+    Host& host = hosts_[slot];
+    const TaskId end = plan_.slots[slot].end;
+    for (;;) {
+      issue(host, host.wait);
+      host.clock = std::max(host.clock, now());
+      trace_.host[slot].push_back({host.next, host.clock, cause});
+      host.wait = end;
+      if (!host.waits.empty()) {
+        host.wait = host.waits.back();
+        host.waits.pop_back();
       }
-      previous = t;
+      launch_heads(slot);
+      if (host.wait == end || !await(lane_count_ + slot, host.wait, dependencies_end(host.wait))) return;
+      cause = last_ended(plan_.dependencies_of(host.wait));
     }
   }
 
-  // The host goes on: it issues tasks one after another until its next wait.
-  void open(std::uint32_t g, Picoseconds now) {
-    const Gate gate = gates_[g];
-    Picoseconds clock = std::max(now, gate.clock);
-    trace_.host[gate.slot].push_back({gate.first, clock, gate.cause});
-    const OpTiming* row = row_of_slot_[gate.slot];
-    for (TaskId t = gate.first; t < gate.end; ++t) {
-      clock += row[plan_.tasks[t].op].issue;
-      trace_.spans[t].issued = clock;
-      if (--states_[t].pending == 0) ready(t, now);
-    }
-    if (g + 1 < gates_.size() && gates_[g + 1].slot == gate.slot) {
-      gates_[g + 1].clock = clock;
-      release_gate(g + 1, now, kNone);
+  void issue(Host& host, TaskId end) {
+    for (; host.next < end; ++host.next) {
+      host.clock += host.row[plan_.tasks[host.next].op].issue;
+      trace_.spans[host.next].issued = host.clock;
     }
   }
 
-  void release_gate(std::uint32_t g, Picoseconds now, TaskId cause) {
-    if (cause != kNone) gates_[g].cause = cause;
-    if (--gates_[g].pending == 0) open(g, now);
+  void launch_heads(std::uint32_t slot) {
+    for (std::uint32_t lane = slot * kLanes; lane < (slot + 1) * kLanes; ++lane) {
+      if (!lanes_[lane].unissued || lanes_[lane].head >= hosts_[slot].wait) continue;
+      lanes_[lane].unissued = false;
+      launch(lanes_[lane].head);
+    }
   }
 
-  void ready(TaskId t, Picoseconds now) {
-    if (trace_.spans[t].issued > now)
-      push({trace_.spans[t].issued, t, 0});
+  TaskId last_ended(std::span<const TaskId> tasks) const {
+    return *std::max_element(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
+      return std::pair(trace_.spans[a].ended, a) < std::pair(trace_.spans[b].ended, b);
+    });
+  }
+
+  // A task has come to the head of its lane.
+  void come_up(std::uint32_t lane, TaskId cause) {
+    const TaskId t = lanes_[lane].head;
+    if (held_by_host(t) || await(lane, t, dependencies_end(t))) ready(lane, cause);
+  }
+
+  std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
+
+  // Whether t's dependencies before place `end` have ended; if not, the waiter is woken when the last of them has.
+  bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
+    for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
+      const TaskId before = plan_.dependencies[i - 1];
+      if (ended_[before]) continue;
+      std::uint32_t* place = &lanes_[lane_of(before)].waiters;
+      while (*place != kNone && waiters_[*place].awaited < before) place = &waiters_[*place].next;
+      waiters_[waiter] = {before, i - 1, *place};
+      *place = waiter;
+      return false;
+    }
+    return true;
+  }
+
+  void wake(Lane& lane, TaskId ended) {
+    while (lane.waiters != kNone && waiters_[lane.waiters].awaited == ended) {
+      const std::uint32_t waiter = lane.waiters;
+      lane.waiters = waiters_[waiter].next;
+      go_on(waiter, ended);
+    }
+  }
+
+  void go_on(std::uint32_t waiter, TaskId cause) {
+    const bool host = waiter >= lane_count_;
+    const TaskId t = host ? hosts_[waiter - lane_count_].wait : lanes_[waiter].head;
+    if (!await(waiter, t, waiters_[waiter].dependency)) return;
+    if (host)
+      resume(waiter - lane_count_, cause);
     else
-      enter(t, now);
+      ready(waiter, cause);
   }
 
-  void enter(TaskId t, Picoseconds now) {
-    trace_.spans[t].entered = now;
-    const std::uint32_t match = plan_.tasks[t].match;
-    if (match == kNone) {
-      trace_.spans[t].matched = now;
-      begin(t, now);
+  void ready(std::uint32_t lane, TaskId cause) {
+    const TaskId t = lanes_[lane].head;
+    trace_.spans[t].cause = cause;
+    if (t < hosts_[lane / kLanes].wait)
+      launch(t);
+    else
+      lanes_[lane].unissued = true;
+  }
+
+  void launch(TaskId t) {
+    issue(hosts_[plan_.slot_of(t)], t + 1);
+    if (trace_.spans[t].issued > now())
+      queue_.push(trace_.spans[t].issued, {t, kIssued});
+    else
+      enter(t);
+  }
+
+  void enter(TaskId t) {
+    trace_.spans[t].entered = now();
+    const Task& task = plan_.tasks[t];
+    if (task.match == kNone) {
+      trace_.spans[t].matched = now();
+      const bool compute = task.lane % kLanes == kCompute;
+      start_run(t, compute ? contention_.start_compute(t) : contention_.start_transfer({&t, 1}));
       return;
     }
-    const auto members = plan_.members_of(match);
-    if (++entered_[match] < members.size()) return;
-    for (const TaskId m : members) trace_.spans[m].matched = now;
-    start_run(members.front(), now, contention_.start_transfer(members));
+    const auto members = plan_.members_of(task.match);
+    if (++entered_[task.match] < members.size()) return;
+    for (const TaskId m : members) trace_.spans[m].matched = now();
+    start_run(members.front(), contention_.start_transfer(members));
   }
 
-  void begin(TaskId t, Picoseconds now) {
-    const bool compute = plan_.tasks[t].lane % kLanes == kCompute;
-    start_run(t, now, compute ? contention_.start_compute(t) : contention_.start_transfer({&t, 1}));
-  }
-
-  void start_run(TaskId t, Picoseconds now, Stretch stretch) {
+  void start_run(TaskId t, Stretch stretch) {
     const Task& task = plan_.tasks[t];
-    Run& run = runs_[task.lane];
-    run.task = t;
-    run.left = row_of_slot_[task.lane / kLanes][task.op].duration;
-    run.since = now;
-    run.stretch = stretch;
-    if (stretch != Contention::kUnsettled) schedule(run);
+    Lane& lane = lanes_[task.lane];
+    lane.left = hosts_[task.lane / kLanes].row[task.op].duration;
+    lane.since = now();
+    lane.stretch = stretch;
+    if (stretch != Contention::kUnsettled) schedule(lane);
   }
 
-  void schedule(Run& run) {
-    const Picoseconds length = run.stretch == kUnit ? run.left : scale(run.left, run.stretch, kUnit);
-    push({run.since + length, run.task, ++run.serial});
+  void schedule(Lane& lane) {
+    const Picoseconds length = lane.stretch == kUnit ? lane.left : scale(lane.left, lane.stretch, kUnit);
+    queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
   // Goes on at another speed from now on.
   void restretch(const Contention::Change& change) {
-    Run& run = runs_[plan_.tasks[change.task].lane];
-    if (run.stretch == change.stretch) return;
-    if (run.stretch != Contention::kUnsettled)
-      run.left -= std::min(run.left, scale(now_ - run.since, kUnit, run.stretch));
-    run.since = now_;
-    run.stretch = change.stretch;
-    schedule(run);
+    Lane& lane = lanes_[lane_of(change.task)];
+    if (lane.stretch == change.stretch) return;
+    if (lane.stretch != Contention::kUnsettled)
+      lane.left -= std::min(lane.left, scale(now() - lane.since, kUnit, lane.stretch));
+    lane.since = now();
+    lane.stretch = change.stretch;
+    schedule(lane);
   }
 
-  void finish(TaskId t, Picoseconds now) {
+  void finish(TaskId t) {
     const Task& task = plan_.tasks[t];
-    runs_[task.lane].task = kNone;
     if (task.match != kNone) {
       const auto members = plan_.members_of(task.match);
       contention_.stop_transfer(members);
-      for (const TaskId m : members) complete(m, now);
+      for (const TaskId m : members) complete(m);
       return;
     }
     if (task.lane % kLanes == kCompute)
       contention_.stop_compute(t);
     else
       contention_.stop_transfer({&t, 1});
-    complete(t, now);
+    complete(t);
   }
 
   // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
     __builtin_prefetch(&plan_.tasks[ahead]);
-    __builtin_prefetch(&states_[ahead], 1);
     __builtin_prefetch(&trace_.spans[ahead], 1);
+    __builtin_prefetch(&next_in_lane_[ahead]);
   }
 
-  void complete(TaskId t, Picoseconds now) {
-    ++done_;
-    trace_.spans[t].ended = now;
-    trace_.step_time = now;  // events come in order
+  void complete(TaskId t) {
     fetch_ahead(t);
-    const TaskState& state = states_[t];
-    const std::uint32_t end = states_[t + 1].first_successor;
-    for (std::uint32_t i = state.first_successor; i < end; ++i) {
-      const TaskId s = successors_[i];
-      if (s >= count_)
-        release_gate(s - count_, now, t);
-      else
-        release(s, now, t);
-    }
-    if (state.next_in_lane != kNone) release(state.next_in_lane, now, t);
-  }
-
-  void release(TaskId t, Picoseconds now, TaskId cause) {
-    trace_.spans[t].cause = cause;
-    if (--states_[t].pending == 0) ready(t, now);
+    ++done_;
+    trace_.spans[t].ended = now();
+    trace_.step_time = now();  // events come in order
+    ended_[t] = true;
+    const std::uint32_t lane = lane_of(t);
+    lanes_[lane].head = next_in_lane_[t];
+    wake(lanes_[lane], t);
+    if (lanes_[lane].head != kNone) come_up(lane, t);
   }
 
   const Plan& plan_;
   TaskId count_;
+  std::uint32_t lane_count_;
   Contention contention_;
-  std::vector<const OpTiming*> row_of_slot_;
-  Picoseconds now_ = 0;
+  EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<TaskState> states_;
-  std::vector<TaskId> successors_;
-  std::vector<Gate> gates_;
-  std::vector<Run> runs_;
-  std::vector<std::uint32_t> entered_;
-  Heap queue_;
-  bool spent_ = false;  // the top event has been dealt with
+  std::vector<char> op_waits_;  // by op
+  std::vector<Host> hosts_;     // by slot
+  std::vector<Lane> lanes_;
+  std::vector<Waiter> waiters_;  // lanes, then hosts
+  std::unique_ptr<TaskId[]> next_in_lane_;
+  std::vector<bool> ended_;
+  std::vector<std::uint32_t> entered_;  // members, by match
 };
 
 }  // namespace

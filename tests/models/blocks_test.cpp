@@ -1,6 +1,8 @@
 // Embedding, output and loss of one rank.
 #include "models/blocks.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
@@ -54,6 +56,70 @@ TEST(Blocks, EmbeddingSumsLookups) {
       EXPECT_EQ(made.block.parameter_elements, 256 * 64 / t + 32 * 64);
     }
   }
+}
+
+// A rank's weights in a list of (scope, slot) operands, by index.
+std::set<std::int32_t> named(const std::vector<Op>& ops, const std::vector<std::uint32_t>& pass, bool gradients,
+                             bool written) {
+  std::set<std::int32_t> result;
+  for (const std::uint32_t op : pass) {
+    for (const Operand& o : ops[op].operands) {
+      const bool gradient =
+          (o.scope == Scope::unit && o.slot == kUnitGradient) || (o.scope == Scope::state && o.slot == kGradients);
+      const bool weight =
+          (o.scope == Scope::unit && o.slot == kGathered) || (o.scope == Scope::state && o.slot == kParameters);
+      if (!(gradients ? gradient : weight)) continue;
+      EXPECT_GE(o.parameter, 0) << ops[op].name;
+      EXPECT_EQ(o.access != Access::read, written) << ops[op].name;
+      result.insert(o.parameter);
+    }
+  }
+  return result;
+}
+
+// Forward names every weight, bias, norm weight and position table that it reads, and backward every one whose gradient
+// it writes.
+TEST(Blocks, OpsNameTheirWeights) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Plan plan = make_plan(test::random_spec(seed));
+    for (const Block& block : plan.blocks) {
+      std::set<std::int32_t> all;
+      for (std::size_t p = 0; p < block.parameters.size(); ++p) all.insert(static_cast<std::int32_t>(p));
+      EXPECT_EQ(named(plan.ops, block.forward, false, false), all) << seed << " " << block.name;
+      EXPECT_EQ(named(plan.ops, block.backward, true, true), all) << seed << " " << block.name;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// Gemma multiplies embeddings, and Gemma 2 caps logits and scores; with flash attention inside its kernel.
+TEST(Blocks, Gemma) {
+  const auto elements = [](const Spec& spec, Direction direction) {
+    std::int64_t sum = 0;
+    const Plan plan = make_plan(spec);
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      const auto* cap = std::get_if<SoftCap>(&plan.op_of(t).work);
+      if (cap != nullptr && cap->direction == direction) sum += cap->elements;
+    }
+    return sum;
+  };
+  const std::string capped = std::string(test::kSmall) + ", logit_softcap: 30, attention_softcap: 50";
+  for (const Direction d : {Direction::forward, Direction::backward}) {
+    EXPECT_EQ(elements(test::spec_of(test::kSmall, "attention: unfused"), d), 0);
+    EXPECT_EQ(elements(test::spec_of(capped, "attention: flash"), d), 32 * 256);
+    EXPECT_EQ(elements(test::spec_of(capped, "attention: unfused, tensor: 2"), d), (32 * 256 + 8 * 8 * 32 * 32) / 2);
+  }
+  const Made made = make(embedding_block, test::spec_of(std::string(test::kSmall) + ", scaled_embedding: true",
+                                                        "tensor: 2, sequence_parallel: true"));
+  int scaled = 0;
+  for (const Op& op : made.ops) {
+    if (const auto* m = std::get_if<Multiply>(&op.work)) {
+      EXPECT_EQ(m->elements, 32 * 64 / 2);
+      EXPECT_EQ(m->factor, 8);
+      ++scaled;
+    }
+  }
+  EXPECT_EQ(scaled, 2);
 }
 
 // The vocabulary is padded to a multiple of what the profile asks times the tensor degree.

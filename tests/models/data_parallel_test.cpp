@@ -37,6 +37,25 @@ Volume expected(const Spec& spec) {
   }
 }
 
+// Weights of a slot whose units stay gathered from forward to backward.
+std::int64_t kept(const Spec& spec, const Plan& plan, std::uint32_t slot) {
+  if (!row_of(spec.strategy.sharding).reshards_after_forward || group_size(plan, Dimension::data) == 1) return 0;
+  std::map<std::uint32_t, std::int64_t> by_unit;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    const bool last = block.role == BlockRole::final_norm || block.role == BlockRole::output;
+    const bool first = block.role == BlockRole::embedding;
+    const bool tied = spec.model.tied_embeddings && spec.strategy.pipeline == 1;
+    const bool ends = spec.software.kept_units == "ends" || tied;
+    const bool kept = spec.software.kept_units != "none" && (last || (first && ends));
+    if (f.slot != slot || f.micro_batch != 0) continue;
+    if (kept && !(tied && block.role == BlockRole::output)) by_unit[f.unit] = block.parameter_elements;
+  }
+  std::int64_t sum = 0;
+  for (const auto& [unit, elements] : by_unit) sum += elements;
+  return sum;
+}
+
 TEST(DataParallel, Volumes) {
   for (std::uint64_t seed = 1000; seed < 1600; ++seed) {
     const Spec spec = test::random_spec(seed);
@@ -48,7 +67,9 @@ TEST(DataParallel, Volumes) {
       const std::string where = fmt::format("seed {} {} slot {}", seed, name_of(spec.strategy.sharding), slot);
       EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::all_reduce), v.all_reduce * psi) << where;
       EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::reduce_scatter), v.reduce_scatter * psi) << where;
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::all_gather), v.all_gather * psi) << where;
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::all_gather),
+                v.all_gather * psi - spec.strategy.micro_batches() * kept(spec, plan, slot))
+          << where;
       const std::int64_t shards = group_size(plan, Dimension::data), replicas = group_size(plan, Dimension::replicate);
       const std::int64_t copies = elements_moved(plan, slot, Dimension::replicate, K::all_reduce);
       if (spec.strategy.sharding == Sharding::hsdp && replicas > 1) {
@@ -96,6 +117,32 @@ TEST(DataParallel, ReducesPartialGradients) {
   EXPECT_EQ(reduced("bias: true", "sequence_parallel: true"), 7 * 64 + 3 * 2 * 64);
 }
 
+// Where there are fewer key/value heads than tensor ranks, each head's weights and biases lie on several of them, which
+// add up their gradients once a step: nothing else goes over their group.
+TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
+  for (const int heads : {1, 2, 4, 8}) {
+    for (const int tensor : {1, 2, 4, 8}) {
+      for (const char* sharding : {"none", "zero1", "zero3"}) {
+        for (const bool bias : {false, true}) {
+          const Spec spec = test::spec_of(
+              fmt::format("name: m, layers: 3, hidden: 64, heads: 8, kv_heads: {}, head_dim: 8, feed_forward: 128, "
+                          "vocab: 256, qkv_bias: {}",
+                          heads, bias),
+              fmt::format("tensor: {}, pipeline: 3, data: 2, global_batch: 6, sharding: {}", tensor, sharding));
+          const Plan plan = make_plan(spec);
+          const int copies = std::max(1, tensor / heads), shards = std::string(sharding) == "zero3" ? 2 : 1;
+          EXPECT_EQ(group_size(plan, Dimension::kv), copies);
+          for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+            EXPECT_EQ(elements_moved(plan, slot, Dimension::kv, K::all_reduce),
+                      copies > 1 ? 2 * 8 * (64 + bias) / shards : 0)
+                << heads << " " << tensor << " " << sharding;
+          }
+        }
+      }
+    }
+  }
+}
+
 // First and last stage add up the gradient of a tied matrix: once a step, whole, or the shard that both ranks own.
 TEST(DataParallel, ReducesTiedEmbedding) {
   for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
@@ -130,6 +177,59 @@ TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
   }
 }
 
+// What each data rank of a stage owns of the word table, as (first, elements) from the table's start: cut by whatever
+// collectives reduce it. The stage's flat buffer has the table at `base`.
+std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of_table(const Plan& plan, std::uint32_t slot, BlockRole role,
+                                                                   std::int64_t table, std::int64_t rank,
+                                                                   std::int64_t ranks) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
+  std::int64_t base = -1;
+  std::uint32_t unit = kNone;
+  for (const Frame& f : plan.frames) {
+    if (f.slot == slot && plan.blocks[f.block].role == role) {
+      base = f.base;
+      unit = f.unit;
+    }
+  }
+  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c == nullptr || c->kind != K::reduce_scatter) continue;
+    const bool flat = plan.op_of(t).phase == Phase::step;
+    if (!flat && plan.tasks[t].frame != unit) continue;
+    const std::int64_t part = (c->bytes / c->width + ranks - 1) / ranks;
+    const std::int64_t first = c->first - (flat ? base : 0) + rank * part;
+    const std::int64_t last = c->first - (flat ? base : 0) + c->bytes / c->width;
+    const std::int64_t begin = std::max<std::int64_t>(0, first), end = std::min({table, first + part, last});
+    if (begin < end) pieces.emplace_back(begin, end - begin);
+  }
+  std::sort(pieces.begin(), pieces.end());
+  return pieces;
+}
+
+// A rank of the first stage sums its shard of the tied table with that of the last stage: both must own the same part,
+// also where the first has a position table beside it.
+TEST(DataParallel, TiedShardsAreTheSameOnBothStages) {
+  for (const char* positions : {"rope", "learned"}) {
+    for (const char* sharding : {"zero1", "zero2", "zero3", "fsdp", "fsdp-grad-op"}) {
+      for (const int data : {2, 3}) {
+        for (const double bucket : {0.0, 0.01}) {
+          const Plan plan = make_plan(test::spec_of(
+              std::string(test::kSmall) + ", tied_embeddings: true, positions: " + positions,
+              fmt::format("pipeline: 2, data: {}, sharding: {}, bucket_MiB: {}", data, sharding, bucket)));
+          const std::int64_t table = 256 * 64;
+          std::int64_t owned = 0;
+          for (int rank = 0; rank < data; ++rank) {
+            const auto first = pieces_of_table(plan, 0, BlockRole::embedding, table, rank, data);
+            EXPECT_EQ(first, pieces_of_table(plan, 1, BlockRole::output, table, rank, data)) << sharding << positions;
+            for (const auto& [begin, elements] : first) owned += elements;
+          }
+          EXPECT_EQ(owned, table);
+        }
+      }
+    }
+  }
+}
+
 // The gradient norm is summed over every rank that holds another part of the model, when clipping is on.
 TEST(DataParallel, ClipsOverTheModel) {
   for (const int clip : {0, 1}) {
@@ -138,6 +238,94 @@ TEST(DataParallel, ClipsOverTheModel) {
           test::kSmall, fmt::format("tensor: 2, pipeline: 2, data: 2, sharding: {}, clip: {}", sharding, clip)));
       EXPECT_EQ(elements_moved(plan, 0, Dimension::model, K::all_reduce), clip);
       EXPECT_EQ(group_size(plan, Dimension::model), std::string(sharding) == "none" ? 4 : 8);
+    }
+  }
+}
+
+struct Passes {
+  int count = 0;
+  std::int64_t elements = 0;
+};
+
+Passes passes(const Plan& plan, const std::string& name) {
+  Passes result;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    if (plan.op_of(t).name != name) continue;
+    ++result.count;
+    if (const auto* s = std::get_if<Multiply>(&plan.op_of(t).work)) result.elements += s->elements;
+    if (const auto* s = std::get_if<SquaredNorm>(&plan.op_of(t).work)) result.elements += s->elements;
+    if (const auto* c = std::get_if<Collective>(&plan.op_of(t).work)) result.elements += c->bytes / c->width;
+  }
+  return result;
+}
+
+// fp16 unscales what the update reads and asks all ranks of the model whether one found an infinity; clipping
+// multiplies it once more, unless the update does both itself.
+TEST(DataParallel, ScalesGradients) {
+  for (const char* sharding : {"none", "zero1", "zero2", "fsdp"}) {
+    for (const bool fp16 : {false, true}) {
+      for (const bool clip : {false, true}) {
+        for (const bool fused : {false, true}) {
+          const Spec spec = test::spec_of(test::kSmall,
+                                          fmt::format("tensor: 2, data: 2, sharding: {}, precision: {}, clip: {}",
+                                                      sharding, fp16 ? "fp16" : "bf16", clip ? 1 : 0),
+                                          32, fmt::format("profile: orrery, fused_clip: {}", fused));
+          const Plan plan = make_plan(spec);
+          const std::int64_t own = test::local_parameters(spec, 0)[0] / (std::string(sharding) == "none" ? 1 : 2);
+          const bool unscales = fp16 && !(fused && clip), clips = clip && !fused;
+          EXPECT_EQ(passes(plan, "unscale gradients").elements, unscales ? own : 0);
+          EXPECT_EQ(passes(plan, "reduce found infinity").elements, unscales ? 1 : 0);
+          EXPECT_EQ(passes(plan, "gradient norm").elements, clip ? own : 0);
+          EXPECT_EQ(passes(plan, "reduce gradient norm").elements, clip ? 1 : 0);
+          EXPECT_EQ(passes(plan, "clip gradients").elements, clips ? own : 0);
+        }
+      }
+    }
+  }
+}
+
+// The mean over data ranks costs a pass over what is reduced, or none; a bucket of its own a second copy and the way
+// back.
+TEST(DataParallel, AveragesGradients) {
+  for (const char* sharding : {"none", "zero1", "zero3"}) {
+    for (const char* how : {"none", "scale", "copy"}) {
+      for (const int data : {1, 2}) {
+        const Spec spec =
+            test::spec_of(test::kSmall,
+                          fmt::format("data: {}, sharding: {}, bucket_MiB: 0.05, micro_batch: 1, global_batch: {}",
+                                      data, sharding, 3 * data),
+                          32, fmt::format("profile: orrery, gradient_average: {}", how));
+        const Plan plan = make_plan(spec);
+        const std::int64_t psi = test::local_parameters(spec, 0)[0];
+        const bool whole = std::string(sharding) != "zero3", copy = std::string(how) == "copy" && whole && data > 1;
+        const bool scale = std::string(how) == "scale" && data > 1;
+        EXPECT_EQ(passes(plan, "average gradients").elements, scale ? (whole ? 1 : 3) * psi : copy ? psi : 0);
+        EXPECT_EQ(passes(plan, "copy gradients back").count, copy);
+        for (const Block& block : plan.blocks) {
+          if (block.role != BlockRole::state) continue;
+          EXPECT_EQ(block.slots[kBuckets].bytes, copy ? psi * 4 : 0);
+        }
+      }
+    }
+  }
+}
+
+// A table's dense gradient: zeroed, filled and added, a micro-batch each; a unit's own buffer needs no adding, unless
+// the output has written there.
+TEST(DataParallel, DenseEmbeddingGradients) {
+  const auto count = [](const char* sharding, bool dense, bool tied, const char* name) {
+    return passes(make_plan(test::spec_of(std::string(test::kSmall) + (tied ? ", tied_embeddings: true" : ""),
+                                          fmt::format("data: 2, sharding: {}, global_batch: 4", sharding), 32,
+                                          fmt::format("profile: orrery, dense_embedding_gradient: {}", dense))),
+                  name)
+        .count;
+  };
+  for (const bool dense : {false, true}) {
+    for (const bool tied : {false, true}) {
+      EXPECT_EQ(count("none", dense, tied, "embedding gradient zero"), dense ? 2 : 0);
+      EXPECT_EQ(count("none", dense, tied, "embedding accumulate"), dense ? 2 : 0);
+      EXPECT_EQ(count("zero3", dense, tied, "embedding gradient zero"), dense || !tied ? 2 : 0);
+      EXPECT_EQ(count("zero3", dense, tied, "embedding accumulate"), dense && tied ? 2 : 0);
     }
   }
 }

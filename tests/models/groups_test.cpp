@@ -99,6 +99,26 @@ TEST(Groups, FollowTheCoordinates) {
   }
 }
 
+// Copies of a key/value head lie side by side in a tensor group, and with one copy everybody is alone.
+TEST(Groups, CopiesOfHeadsAreNeighbours) {
+  for (const Strategy& s : strategies()) {
+    for (std::int64_t copies = 1; copies <= s.tensor; copies *= 2) {
+      const auto at = coordinates(s);
+      const auto tables = make_groups(s, false, false, copies);
+      const GroupTable& tensor = tables[static_cast<std::size_t>(Dimension::tensor)];
+      const GroupTable& kv = tables[static_cast<std::size_t>(Dimension::kv)];
+      EXPECT_EQ(static_cast<std::int64_t>(kv.groups.size()) * copies, s.gpus());
+      for (const auto& group : kv.groups) {
+        ASSERT_EQ(static_cast<std::int64_t>(group.size()), copies);
+        for (const std::int32_t r : group) {
+          EXPECT_EQ(tensor.member_of[r], tensor.member_of[group.front()]);
+          EXPECT_EQ(at[r].tensor / copies, at[group.front()].tensor / copies);
+        }
+      }
+    }
+  }
+}
+
 // Megatron-Core puts the pipeline outermost, Llama 3 data.
 TEST(Groups, RankOrderDecidesTheStride) {
   const auto second = [](const std::string& order, Dimension d) {

@@ -39,6 +39,11 @@ TEST(HuggingFace, ReadsFamilyHabitsThatFilesLeaveOut) {
   EXPECT_TRUE(find_model("qwen2.5-7b").qkv_bias);
   EXPECT_TRUE(find_model("qwen3-8b").qk_norm);
   EXPECT_TRUE(find_model("gemma-2-9b").post_norms);
+  EXPECT_EQ(find_model("gemma-2-9b").logit_softcap, 30);
+  EXPECT_EQ(find_model("gemma-2-9b").attention_softcap, 50);
+  EXPECT_EQ(with(built_in("gemma-2-9b"), {{"final_logit_softcapping", nullptr}}).logit_softcap, 30);
+  EXPECT_EQ(find_model("gemma-3-1b").logit_softcap, 0);
+  EXPECT_TRUE(find_model("gemma-3-1b").scaled_embedding);
   EXPECT_EQ(find_model("deepseek-v3").head_dim, 192);
   EXPECT_EQ(find_model("deepseek-v3").mtp_layers, 1);
   EXPECT_EQ(find_model("deepseek-v2-lite").mla->q_lora_rank, 0);

@@ -45,7 +45,7 @@ TEST(Layer, KeepsWhatThePapersSay) {
         "name: gpt, layers: 2, hidden: {}, heads: {}, feed_forward: {}, vocab: 512, gated: false, norm: layernorm, "
         "positions: learned, bias: true, dropout: 0.1",
         h, a, 4 * h);
-    const auto bytes = [&, s = s](const std::string& how) {
+    const auto bytes = [&, b = b, s = s, t = t](const std::string& how) {
       return kept(spec_of(model, fmt::format("tensor: {}, micro_batch: {}, precision: fp16, {}", t, b, how), s)).bytes;
     };
     const std::int64_t sbh = s * b * h, scores = 5 * a * s * s * b;
@@ -78,6 +78,19 @@ TEST(Layer, KeepsWhatLlamaNeeds) {
   }
 }
 
+// Norms of heads keep the projection and the normed queries and keys: values are not copied.
+TEST(Layer, KeepsValuesOnce) {
+  const std::string model =
+      "name: m, layers: 2, hidden: 64, heads: 8, kv_heads: 2, head_dim: 16, feed_forward: 128, "
+      "vocab: 64, qk_norm: ";
+  for (const char* attention : {"flash", "unfused"}) {
+    const auto bytes = [&](bool norm) {
+      return kept(spec_of(model + (norm ? "true" : "false"), std::string("attention: ") + attention)).bytes;
+    };
+    EXPECT_EQ(bytes(true) - bytes(false), 32 * (8 + 2) * 16 * 2) << attention;
+  }
+}
+
 // 16-bit dropout masks, one byte each, are gone with dropout: 34 - 2 sbh.
 TEST(Layer, KeepsNoMasksWithoutDropout) {
   const Spec spec = spec_of(std::string(test::kSmall) + ", gated: false", "micro_batch: 2");
@@ -102,6 +115,54 @@ Moved moved(const Spec& spec) {
   }
   EXPECT_EQ(block.forward.size() + block.backward.size(), ops.size());
   return result;
+}
+
+// Bytes that casts of one layer move, and that its collectives do.
+struct Eight {
+  double casts = 0;
+  Bytes moved = 0;
+};
+
+Eight eight_bit(const Spec& spec) {
+  std::vector<Op> ops;
+  layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+  Eight result;
+  for (const Op& op : ops) {
+    if (std::holds_alternative<Cast>(op.work)) result.casts += cost_of(op.work, 2).bytes;
+    if (const auto* c = std::get_if<Collective>(&op.work)) result.moved += c->bytes;
+  }
+  return result;
+}
+
+// Transformer Engine: what a product reads is cast and transposed in one pass, 2 bytes in and 1 + 1 out, four inputs
+// and four output gradients; under sequence parallelism what is gathered travels in 8 bits and is transposed after.
+// Gathered weights are cast before each use, others outside the layer.
+TEST(Layer, CastsToEightBits) {
+  const std::string model = "name: m, layers: 1, hidden: 64, heads: 8, feed_forward: 128, vocab: 64";
+  const double rows = 32, inputs = 64 + 64 + 64 + 128, outputs = 192 + 64 + 256 + 64,
+               weights = 64 * (192 + 64 + 256 + 128);
+  const auto of = [&](const std::string& strategy) { return eight_bit(spec_of(model, strategy)); };
+  EXPECT_EQ(of("precision: bf16").casts, 0);
+  EXPECT_EQ(of("precision: fp8").casts, rows * 4 * (inputs + outputs));
+  EXPECT_EQ(of("precision: fp8, data: 2, sharding: zero3").casts, rows * 4 * (inputs + outputs) + 2 * 3 * weights);
+  EXPECT_EQ(of("precision: bf16, tensor: 2, sequence_parallel: true").moved, 10 * 32 * 64 * 2);
+  EXPECT_EQ(of("precision: fp8, tensor: 2, sequence_parallel: true").moved, (4 * 2 + 6) * 32 * 64);
+}
+
+// Weights that stay are cast once a step, whatever the micro-batches; embedding and output stay in 16 bits.
+TEST(Layer, WeightsAreCastOnceAStep) {
+  for (const int micro_batches : {1, 3}) {
+    const Plan plan = make_plan(
+        spec_of(test::kSmall, fmt::format("precision: fp8, global_batch: {}, sharding: zero1", micro_batches)));
+    int casts = 0;
+    for (TaskId t = 0; t < plan.task_count(); ++t) casts += plan.op_of(t).name == "weights to fp8";
+    EXPECT_EQ(casts, 8);
+    for (const Op& op : plan.ops) {
+      const auto* g = std::get_if<Gemm>(&op.work);
+      if (g == nullptr) continue;
+      EXPECT_EQ(op.precision, op.name.starts_with("logits") ? Precision::bf16 : Precision::fp8) << op.name;
+    }
+  }
 }
 
 // Shoeybi et al. 2019: two all-reduces forward and two backward. Korthikanti et al. 2022: each becomes a reduce-scatter

@@ -27,7 +27,7 @@ class Lifetimes {
       const Block& block = plan.blocks[plan.frames[f].block];
       for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
         owner_.push_back({f, s});
-        if (block.role == BlockRole::state && !block.slots[s].lazy) alive_[id(f, s)] = true;
+        if (outlives_steps(block.role) && !block.slots[s].lazy) alive_[id(f, s)] = true;
       }
     }
   }
@@ -37,7 +37,7 @@ class Lifetimes {
     for (std::uint32_t b = 0; b < plan_.buffers; ++b) {
       const auto& [frame, slot] = owner_[b];
       const Block& block = plan_.blocks[plan_.frames[frame].block];
-      if (alive_[b] && block.role != BlockRole::state)
+      if (alive_[b] && !outlives_steps(block.role))
         faults_.push_back(fmt::format("{}: {} is alive at the end", block.name, block.slots[slot].name));
     }
   }

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -29,16 +30,10 @@ std::string text_of(const fs::path& path) {
 
 class OutputFiles : public testing::Test {
  protected:
-  OutputFiles() {
-    std::string name = (fs::temp_directory_path() / "output_file_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~OutputFiles() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::ptrdiff_t files() const { return folder_.files(); }
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
-
-  fs::path folder_;
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(OutputFiles, AppearWhole) {
@@ -115,7 +110,7 @@ TEST_F(OutputFiles, SayWhyTheyCannotBeWritten) {
     return "no error";
   };
   EXPECT_EQ(message(path("none/a.txt")), path("none/a.txt") + ": cannot write: No such file or directory");
-  EXPECT_EQ(message(folder_.string()), folder_.string() + ": cannot write: Is a directory");
+  EXPECT_EQ(message(folder_.path()), folder_.path() + ": cannot write: Is a directory");
   EXPECT_EQ(message("/dev/full"), "/dev/full: cannot write: No space left on device");
   EXPECT_EQ(message("/dev/null"), "no error");
 }

@@ -17,6 +17,7 @@
 #include "models/plan.h"
 #include "models/spec.h"
 #include "models/stages.h"
+#include "tests/random_bits.h"
 
 namespace orrery::test {
 
@@ -37,13 +38,8 @@ inline Spec spec_of(const std::string& model, const std::string& strategy, std::
 
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL) {}
-  std::uint64_t next() {  // splitmix64 of a counter
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  explicit Random(std::uint64_t seed) : counter_(random_bits(seed + 1)) {}
+  std::uint64_t next() { return random_bits(++counter_); }
   bool chance(int percent) { return static_cast<int>(next() % 100) < percent; }
   template <typename T>
   T pick(const std::vector<T>& from) {
@@ -52,78 +48,135 @@ class Random {
   bool flag() { return chance(50); }
 
  private:
-  std::uint64_t state_;
+  std::uint64_t counter_;
+};
+
+// Keys with values drawn one after another: arguments of one call would be drawn in an order that compilers choose.
+class Keys {
+ public:
+  template <typename T>
+  Keys& add(const char* key, const T& value) {
+    text_ += fmt::format("{}{}: {}", text_.empty() ? "" : ", ", key, value);
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
 };
 
 inline std::string random_model(Random& r, std::int64_t layers) {
-  const bool layernorm = r.flag(), parallel = r.chance(20);
-  std::string m = fmt::format(
-      "name: small, layers: {}, hidden: 64, heads: 8, kv_heads: {}, head_dim: {}, feed_forward: {}, vocab: {}, "
-      "gated: {}, tied_embeddings: {}, positions: {}, norm: {}, bias: {}, dropout: {}, parallel_block: {}",
-      layers, r.pick<int>({1, 2, 4, 8}), r.pick<int>({8, 16}), r.pick<int>({128, 256}), r.pick<int>({256, 264}),
-      r.flag(), r.flag(), r.pick<std::string>({"rope", "learned", "none"}), layernorm ? "layernorm" : "rmsnorm",
-      r.flag(), r.flag() ? 0.1 : 0.0, parallel);
-  if (r.chance(30)) m += ", qk_norm: true";
-  if (!parallel && r.chance(30)) m += ", post_norms: true";
-  if (layers > 1 && r.chance(30)) m += ", sliding_window: {window: 16, every: 2}";
-  return m;
+  const bool parallel = r.chance(20);
+  Keys m;
+  m.add("name", "small").add("layers", layers).add("hidden", 64).add("heads", 8);
+  m.add("kv_heads", r.pick<int>({1, 2, 4, 8}));
+  m.add("head_dim", r.pick<int>({8, 16}));
+  m.add("feed_forward", r.pick<int>({128, 256}));
+  m.add("vocab", r.pick<int>({256, 264}));
+  m.add("gated", r.flag());
+  m.add("tied_embeddings", r.flag());
+  m.add("positions", r.pick<std::string>({"rope", "learned", "none"}));
+  m.add("norm", r.flag() ? "layernorm" : "rmsnorm");
+  m.add("bias", r.flag());
+  m.add("dropout", r.flag() ? 0.1 : 0.0);
+  m.add("parallel_block", parallel);
+  m.add("qk_norm", r.chance(30));
+  m.add("post_norms", !parallel && r.chance(30));
+  m.add("scaled_embedding", r.chance(30));
+  m.add("attention_softcap", r.chance(30) ? 50 : 0);
+  m.add("logit_softcap", r.chance(30) ? 30 : 0);
+  if (layers > 1 && r.chance(30)) m.add("sliding_window", "{window: 16, every: 2}");
+  return m.text();
 }
 
 inline std::string random_software(Random& r) {
   std::string s = "profile: orrery";
-  for (const char* key : {"fused_softmax", "fused_activation", "fused_norm", "gradient_accumulation_fusion",
-                          "regather_input", "tensor_reduce_overlaps_wgrad", "keep_gradients_whole", "batched_p2p"})
+  for (const char* key : {"fused_softmax", "fused_activation", "fused_norm", "fused_clip", "dense_embedding_gradient",
+                          "gradient_accumulation_fusion", "regather_input", "tensor_reduce_overlaps_wgrad",
+                          "keep_gradients_whole", "batched_p2p"})
     s += fmt::format(", {}: {}", key, r.flag());
+  s += ", gradient_average: " + r.pick<std::string>({"none", "scale", "copy"});
+  s += ", kept_units: " + r.pick<std::string>({"none", "last", "ends"});
   return s;
+}
+
+// Stages, schedule and batches; the first virtual stage has a layer.
+struct RandomPipeline {
+  int pipeline, chunks, micro_batches, layers = 0;
+  std::string schedule;
+  std::vector<int> cut;
+};
+
+inline RandomPipeline random_pipeline(Random& r) {
+  std::vector<std::string> schedules = {"naive", "gpipe", "1f1b", "dapple"};
+  RandomPipeline p;
+  p.pipeline = r.pick<int>({1, 1, 2, 3, 4});
+  if (p.pipeline > 1) schedules.emplace_back("interleaved");
+  p.schedule = r.pick(schedules);
+  const bool interleaved = p.schedule == "interleaved";
+  p.chunks = interleaved ? r.pick<int>({2, 3}) : 1;
+  p.micro_batches = interleaved ? p.pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
+  for (int i = 0; i < p.pipeline * p.chunks; ++i) {
+    p.cut.push_back(i == 0 ? r.pick<int>({1, 1, 2, 3}) : r.pick<int>({0, 1, 2, 3}));
+    p.layers += p.cut.back();
+  }
+  return p;
+}
+
+inline void add_precision(Random& r, Keys& s) {
+  const auto precision = r.pick<std::string>({"bf16", "bf16", "fp16", "fp32", "fp8"});
+  const bool wide = r.flag() || precision == "fp32";
+  s.add("precision", precision);
+  s.add("gradient_precision", wide ? "fp32" : precision == "fp16" ? "fp16" : "bf16");
+}
+
+inline void add_overlap(Random& r, Keys& s, bool tensor_may) {
+  Keys o;
+  o.add("gradient_reduce", r.flag());
+  o.add("parameter_gather", r.flag());
+  o.add("tensor", tensor_may && r.chance(30));
+  o.add("pipeline", r.flag());
+  s.add("overlap", "{" + o.text() + "}");
+}
+
+inline void add_sharding(Random& r, Keys& s, int data, const std::vector<std::string>& shardings) {
+  const std::string sharding = r.pick(shardings);
+  s.add("sharding", sharding);
+  s.add("bucket_MiB", r.pick<double>({0, 0.01, 0.05, 25}));
+  s.add("prefetch_units", r.pick<int>({0, 1, 2}));
+  s.add("units_in_flight", r.pick<int>({1, 2, 3}));
+  if (sharding != "hsdp") return;
+  std::vector<int> divisors;
+  for (int d = 1; d <= data; ++d)
+    if (data % d == 0) divisors.push_back(d);
+  s.add("shard_group", r.pick(divisors));
 }
 
 // A valid spec. Sharding names may be given, to draw from those alone.
 inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shardings = {
                                                 "none", "zero1", "zero2", "zero3", "fsdp", "fsdp-grad-op", "hsdp"}) {
   Random r(seed);
-  const int tensor = r.pick<int>({1, 1, 2, 4, 8}), pipeline = r.pick<int>({1, 1, 2, 3, 4});
-  const int data = r.pick<int>({1, 2, 3, 4, 8});
-  const std::string schedule =
-      r.pick<std::string>(pipeline > 1 ? std::vector<std::string>{"naive", "gpipe", "1f1b", "dapple", "interleaved"}
-                                       : std::vector<std::string>{"naive", "gpipe", "1f1b", "dapple"});
-  const int chunks = schedule == "interleaved" ? r.pick<int>({2, 3}) : 1;
-  const int micro_batches = schedule == "interleaved" ? pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
+  const RandomPipeline p = random_pipeline(r);
+  const int tensor = r.pick<int>({1, 1, 2, 4, 8}), data = r.pick<int>({1, 2, 3, 4, 8});
   const int micro_batch = r.pick<int>({1, 2});
-  std::vector<int> cut;
-  int layers = 0;
-  for (int i = 0; i < pipeline * chunks; ++i) {
-    cut.push_back(r.pick<int>({0, 1, 2, 3}));
-    if (i == 0 && cut[0] == 0) cut[0] = 1;
-    layers += cut.back();
-  }
-  const std::string sharding = r.pick(shardings);
-  const std::string recompute =
-      r.pick<std::string>({"none", "none", "selective", "full", "[norm]", "[mlp]", "[activation, norm]",
-                           "[attention, mlp]", "[attention, norm, activation]"});
-  const std::string precision = r.pick<std::string>({"bf16", "bf16", "fp16", "fp32", "fp8"});
   const bool sequence_parallel = tensor > 1 && r.flag();
-  const bool tensor_overlap = (tensor == 1 || sequence_parallel) && r.chance(30);
-  std::string s = fmt::format(
-      "tensor: {}, pipeline: {}, data: {}, schedule: {}, virtual_stages: {}, micro_batch: {}, global_batch: {}, "
-      "stage_layers: [{}], sharding: {}, recompute: {}, precision: {}, gradient_precision: {}, attention: {}, "
-      "sequence_parallel: {}, clip: {}, optimizer: {}, bucket_MiB: {}, prefetch_units: {}, units_in_flight: {}, "
-      "overlap: {{gradient_reduce: {}, parameter_gather: {}, tensor: {}, pipeline: {}}}",
-      tensor, pipeline, data, schedule, chunks, micro_batch, micro_batch * data * micro_batches, fmt::join(cut, ", "),
-      sharding, recompute, precision,
-      precision == "fp32" || r.flag() ? "fp32"
-      : precision == "fp16"           ? "fp16"
-                                      : "bf16",
-      r.pick<std::string>({"flash", "unfused"}), sequence_parallel, r.pick<int>({0, 1}),
-      r.pick<std::string>({"adamw", "sgd"}), r.pick<double>({0, 0.01, 0.05, 25}), r.pick<int>({0, 1, 2}),
-      r.pick<int>({1, 2, 3}), r.flag(), r.flag(), tensor_overlap, r.flag());
-  if (r.chance(30)) s += ", recompute_layers: 1";
-  if (sharding == "hsdp") {
-    std::vector<int> divisors;
-    for (int d = 1; d <= data; ++d)
-      if (data % d == 0) divisors.push_back(d);
-    s += fmt::format(", shard_group: {}", r.pick(divisors));
-  }
-  return spec_of(random_model(r, layers), s, 32, random_software(r));
+  Keys s;
+  s.add("tensor", tensor).add("pipeline", p.pipeline).add("data", data);
+  s.add("schedule", p.schedule).add("virtual_stages", p.chunks);
+  s.add("micro_batch", micro_batch).add("global_batch", micro_batch * data * p.micro_batches);
+  s.add("stage_layers", fmt::format("[{}]", fmt::join(p.cut, ", ")));
+  s.add("sequence_parallel", sequence_parallel);
+  s.add("recompute", r.pick<std::string>({"none", "none", "selective", "full", "[norm]", "[mlp]", "[activation, norm]",
+                                          "[attention, mlp]", "[attention, norm, activation]"}));
+  if (r.chance(30)) s.add("recompute_layers", 1);
+  s.add("attention", r.pick<std::string>({"flash", "unfused"}));
+  s.add("clip", r.pick<int>({0, 1}));
+  s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
+  add_precision(r, s);
+  add_sharding(r, s, data, shardings);
+  add_overlap(r, s, tensor == 1 || sequence_parallel);
+  const std::string model = random_model(r, p.layers);
+  return spec_of(model, s.text(), 32, random_software(r));
 }
 
 // Elements of a weight that one tensor rank holds; key/value heads are whole where there are fewer of them than ranks.
@@ -162,13 +215,13 @@ inline std::vector<std::int64_t> local_parameters(const Spec& spec, std::int64_t
   return result;
 }
 
-// Bytes of the state buffers of a slot.
+// Bytes of the state buffers of a slot, without copies of states (buckets, fp8 weights).
 inline Bytes state_bytes(const Plan& plan, std::uint32_t slot) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (f.slot != slot || block.role != BlockRole::state) continue;
-    for (const Slot& s : block.slots) sum += s.bytes;
+    for (const Slot& s : block.slots) sum += s.category == Category::buffers ? 0 : s.bytes;
   }
   return sum;
 }

@@ -11,6 +11,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "tests/random_bits.h"
 
 namespace orrery {
 namespace {
@@ -459,12 +460,7 @@ TEST(Spec, RefusesBadTextsInOneLine) {
 TEST(Spec, SurvivesDamagedTexts) {
   const std::string whole = kWhole;
   std::uint64_t counter = 0;
-  const auto random = [&counter] {  // splitmix64 of a counter
-    std::uint64_t z = (counter += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  };
+  const auto random = [&counter] { return test::random_bits(++counter); };
   const std::string signs = ":{}[],-#&*!|>'\"%@`\n \t09aE.~?";
   for (int i = 0; i < 300; ++i) {
     std::string text = whole;

@@ -1,6 +1,7 @@
 // How layers are cut into stages by each rule.
 #include "models/stages.h"
 
+#include <limits>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -26,6 +27,42 @@ TEST(Stages, Rules) {
   EXPECT_EQ(cut("even_with_embedding", 8, 2), (Cut{4, 4}));
   EXPECT_EQ(cut("even_with_embedding", 10, 4), (Cut{2, 3, 3, 2}));
   EXPECT_EQ(cut("even_with_embedding", 8, 4), (Cut{2, 3, 2, 1}));
+}
+
+// The cheapest dearest stage of all ways to hand out `layers`, at least one to each stage between the ends.
+double best_of_all(int layers, int stage, int stages, double embedding, double layer, double head) {
+  double best = std::numeric_limits<double>::max();
+  const bool first = stage == 0, last = stage + 1 == stages;
+  for (int n = first || last ? 0 : 1; n <= layers; ++n) {
+    if (last && n < layers) continue;
+    const double own = (first ? embedding : 0) + n * layer + (last ? head : 0);
+    const double rest = last ? 0 : best_of_all(layers - n, stage + 1, stages, embedding, layer, head);
+    best = std::min(best, std::max(own, rest));
+  }
+  return best;
+}
+
+// The rules that balance cost leave no better cut, whatever embedding and head weigh.
+TEST(Stages, NoCutIsBetter) {
+  for (const char* rule : {"by_cost", "by_parameters"}) {
+    const bool parameters = std::string(rule) == "by_parameters";
+    const double layer = 2.0 * 64 * 64 + 2.0 * 64 * 64 + 3.0 * 64 * 256 + (parameters ? 0 : 2.0 * 32 * 64);
+    for (int layers = 2; layers <= 9; ++layers) {
+      for (int stages = 1; stages <= std::min(layers, 5); ++stages) {
+        for (const int vocab : {64, 1024, 3000, 16384}) {
+          const double head = 64.0 * vocab, embedding = parameters ? head : 0;
+          const Cut made = cut(rule, layers, stages, 1, vocab);
+          double worst = 0;
+          for (int s = 0; s < stages; ++s) {
+            worst = std::max(
+                worst, (s == 0 ? embedding : 0) + (s + 1 == stages ? head : 0) + static_cast<double>(made[s]) * layer);
+          }
+          EXPECT_EQ(worst, best_of_all(layers, 0, stages, embedding, layer, head))
+              << rule << " " << layers << " " << stages << " " << vocab;
+        }
+      }
+    }
+  }
 }
 
 // Every rule hands out every layer, and no stage between the first and the last is empty.

@@ -17,6 +17,7 @@
 #include "models/error.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_plans.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -33,19 +34,13 @@ std::string text_of(const fs::path& path) {
 
 class ChromeTrace : public testing::Test {
  protected:
-  ChromeTrace() {
-    std::string name = (fs::temp_directory_path() / "chrome_trace_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~ChromeTrace() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   Json written(const Plan& plan, const Trace& trace, std::span<const MemorySample> samples = {}) const {
     write_chrome_trace(path("a.json"), plan, trace, samples);
     return Json::parse(text_of(path("a.json")));
   }
 
-  fs::path folder_;
+  test::TemporaryFolder folder_;
 };
 
 // Nanoseconds of a time printed in microseconds.
@@ -193,7 +188,7 @@ TEST_F(ChromeTrace, SuitsHolisticTraceAnalysis) {
     for (const Json& e : trace["traceEvents"]) steps += e["name"] == "ProfilerStep#0" && e["cat"] == "user_annotation";
     EXPECT_EQ(steps, 1);
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+  EXPECT_EQ(folder_.files(), 2);
 }
 
 TEST_F(ChromeTrace, CountsMemory) {
@@ -243,7 +238,7 @@ Plan two_stages() {
   Plan plan;
   plan.ranks = 4;
   plan.micro_batches = 1;
-  plan.dimensions.resize(9);
+  plan.dimensions.resize(kDimensions);
   plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)] = {{{0, 2}, {1, 3}}, {0, 1, 0, 1}};
   plan.slots = {{.name = "stage 0", .representative = 0, .multiplicity = 2, .begin = 0, .end = 2},
                 {.name = "stage 1", .stage = 1, .representative = 2, .multiplicity = 2, .begin = 2, .end = 4}};

@@ -40,6 +40,32 @@ TEST(Contention, ComputeAndTransfersOfARankSlowEachOther) {
   EXPECT_EQ(settled(c, a), kAlone);
 }
 
+// What does not change anybody's speed needs no settling: transfers without pressure, within the memory's bandwidth.
+TEST(Contention, IsSettledWhileNobodyIsSlowed) {
+  TinyPlan p;
+  const auto work = p.op("work", LaneKind::compute, {.duration = 100, .memory = kAlone / 2});
+  const auto move = p.op("move", LaneKind::data_reduce, {.duration = 100, .memory = kAlone / 2});
+  const auto more = p.op("more", LaneKind::tensor, {.duration = 100, .memory = kAlone / 2});
+  p.slot(0);
+  const TaskId a = p.task(work);
+  const TaskId b = p.task(move);
+  const TaskId d = p.task(more);
+  p.finish();
+  const Plan plan = p.plan();
+  const Timing timing = p.timing();
+  Contention c(plan, timing);
+  EXPECT_EQ(c.start_compute(a), kAlone);
+  EXPECT_EQ(c.start_transfer({&b, 1}), kAlone);
+  EXPECT_FALSE(c.unsettled());
+  EXPECT_EQ(c.start_transfer({&d, 1}), kAlone / 2 * 3);
+  ASSERT_TRUE(c.unsettled());
+  EXPECT_EQ(settled(c, b), kAlone / 2 * 3);
+  c.stop_compute(a);
+  EXPECT_EQ(settled(c, d), kAlone);
+  c.stop_transfer({&b, 1});
+  EXPECT_FALSE(c.unsettled());
+}
+
 // Two transfers that would each fill 3/4 of a port get half of it: each takes 1.5 times as long.
 TEST(Contention, TransfersShareAPort) {
   TinyPlan p;
@@ -55,9 +81,9 @@ TEST(Contention, TransfersShareAPort) {
   timing.links[0].flows.fill(1);
   timing.link_count = 2;
   Contention c(plan, timing);
-  EXPECT_EQ(c.start_transfer({&a, 1}), Contention::kUnsettled);
-  EXPECT_EQ(settled(c, a), kAlone);
-  c.start_transfer({&b, 1});
+  EXPECT_EQ(c.start_transfer({&a, 1}), kAlone);
+  EXPECT_FALSE(c.unsettled());
+  EXPECT_EQ(c.start_transfer({&b, 1}), Contention::kUnsettled);
   EXPECT_NEAR(settled(c, a), 1.5 * kAlone, 1);
   c.stop_transfer({&b, 1});
   EXPECT_EQ(settled(c, a), kAlone);

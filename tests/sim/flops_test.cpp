@@ -41,7 +41,7 @@ Products products(const Plan& plan, bool recomputed) {
     const double ranks = static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
     const double flops = cost_of(op.work, 2).flops * ranks;
     if (const auto* g = std::get_if<Gemm>(&op.work)) {
-      const bool pairs = g->role == Gemm::Role::scores || g->role == Gemm::Role::values;
+      const bool pairs = g->heads > 0;
       (pairs ? sum.attention : sum.linear) += flops;
     }
     if (std::holds_alternative<FlashAttention>(op.work)) sum.attention += flops;

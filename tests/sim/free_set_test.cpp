@@ -5,15 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/random_bits.h"
+
 namespace orrery {
 namespace {
 
-std::uint64_t random_bits(std::uint64_t counter) {  // splitmix64 (Steele, Lea, Flood, OOPSLA 2014)
-  std::uint64_t z = counter * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
+using test::random_bits;
 
 // Sizes of 512 bytes up to 128 GiB, many of them equal.
 Bytes random_size(std::uint64_t r) { return 512 * (1 + static_cast<Bytes>((r >> 20) & ((1U << (r % 29)) - 1))); }

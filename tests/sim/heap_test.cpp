@@ -24,6 +24,18 @@ TEST(Heap, TiesComeInTheOrderOfIds) {
   EXPECT_TRUE(heap.empty());
 }
 
+TEST(Heap, KnowsWhetherTheFirstTimeComesAgain) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Heap heap;
+    std::vector<Picoseconds> times;
+    for (std::uint64_t i = 0; i <= seed % 20; ++i) {
+      times.push_back(static_cast<Picoseconds>(random_bits(seed * 100 + i) % 12));
+      heap.push({times.back(), static_cast<std::uint32_t>(i)});
+    }
+    ASSERT_EQ(heap.tied(), std::count(times.begin(), times.end(), *std::min_element(times.begin(), times.end())) > 1);
+  }
+}
+
 TEST(Heap, SortsEverySize) {
   for (std::size_t size = 0; size < 200; ++size) {
     Heap heap;

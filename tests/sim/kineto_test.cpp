@@ -14,7 +14,7 @@ Plan one_group(std::int32_t n, std::int64_t representative) {
   plan.ranks = n;
   std::vector<std::int32_t> ranks(n);
   std::iota(ranks.begin(), ranks.end(), 0);
-  plan.dimensions.assign(9, {{ranks}, std::vector<std::int32_t>(n, 0)});
+  plan.dimensions.assign(kDimensions, {{ranks}, std::vector<std::int32_t>(n, 0)});
   plan.slots = {{.name = "only", .representative = representative}};
   return plan;
 }
@@ -33,7 +33,7 @@ TEST(Kineto, NamesKernelsAsNcclDoes) {
       {Collective{CollectiveKind::all_reduce, Dimension::data, 64, 2}, "ncclDevKernel_AllReduce_Sum_bf16"},
       {Collective{CollectiveKind::reduce_scatter, Dimension::data, 64, 1}, "ncclDevKernel_ReduceScatter_Sum_u8"},
       {Collective{CollectiveKind::all_gather, Dimension::data, 64, 2}, "ncclDevKernel_AllGather"},
-      {Collective{CollectiveKind::broadcast, Dimension::data, 64, 2, 0, Extent::operand, Reduction::sum, "ring"}, "ncclDevKernel_Broadcast_RING"},
+      {Collective{CollectiveKind::broadcast, Dimension::data, 64, 2, 0, "ring"}, "ncclDevKernel_Broadcast_RING"},
       {Collective{CollectiveKind::reduce, Dimension::data, 64, 4}, "ncclDevKernel_Reduce_Sum_f32"},
       {Collective{CollectiveKind::all_to_all, Dimension::expert, 64, 2}, "ncclDevKernel_SendRecv"},
       {Transfer{}, "ncclDevKernel_SendRecv"},

@@ -1,5 +1,6 @@
 #include "sim/report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/spec.h"
@@ -21,6 +22,24 @@ const CommunicationRow* row(const Report& r, std::string_view group, std::string
     if (c.group == group && c.op == op) return &c;
   }
   return nullptr;
+}
+
+// A GPU's profile need not have the kernel that a stack runs: which one it is priced with is said.
+TEST(Report, SaysWhichAttentionStandsIn) {
+  const auto remarks = [](const char* gpu, const char* kernel, const char* attention) {
+    return predict(parse_spec(fmt::format("model: {{name: t, layers: 2, hidden: 512, heads: 8, feed_forward: 512, "
+                                          "vocab: 512}}\nsequence: 256\ncluster: {{node: {}, nodes: 1}}\n"
+                                          "software: {{profile: orrery, attention_kernel: {}}}\n"
+                                          "strategy: {{attention: {}}}\n",
+                                          gpu, kernel, attention),
+                              "test.yaml"))
+        .report.remarks;
+  };
+  EXPECT_TRUE(remarks("dgx-h100", "fa2", "flash").empty());
+  EXPECT_TRUE(remarks("dgx-h100", "cudnn", "flash").empty());
+  EXPECT_TRUE(remarks("dgx-h100", "fa1", "unfused").empty());
+  EXPECT_EQ(remarks("dgx-h100", "fa1", "flash"),
+            std::vector<std::string>{"attention: profile hopper has no times of fa1; those of fa2 stand in"});
 }
 
 // A ring all-reduce of S bytes among n sends 2S(n-1)/n from each; sends of a pipeline count at the sender, averaged.

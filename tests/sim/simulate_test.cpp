@@ -1,11 +1,14 @@
 #include "sim/simulate.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
 #include "models/spec.h"
+#include "models/unfold.h"
+#include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"
 
 namespace orrery {
@@ -147,6 +150,36 @@ TEST(Simulate, HostComesLateToItsWait) {
   EXPECT_EQ(trace.step_time, 13);
 }
 
+// Far apart in their lane, awaited in any order, by lanes and a host at once.
+TEST(Simulate, ManyWaitForTasksOfOneLane) {
+  TinyPlan p;
+  const auto a = p.op("a", LaneKind::compute, {.duration = 10});
+  const auto first = p.op("first", LaneKind::data_reduce, {.duration = 1});
+  const auto second = p.op("second", LaneKind::data_gather, {.duration = 1});
+  const auto both = p.op("both", LaneKind::tensor, {.duration = 1});
+  const auto held = p.op("held", LaneKind::up, {.duration = 1});
+  p.change(held).host_waits = true;
+  p.slot(0);
+  const TaskId one = p.task(a);
+  const TaskId two = p.task(a);
+  const TaskId three = p.task(a);
+  p.task(second, {three});
+  p.task(first, {two});
+  p.task(both, {three, one});
+  p.task(held, {one, two});
+  p.task(first, {one});
+  p.finish();
+  const Trace trace = p.run();
+  const std::vector<TaskId> causes = {three, two, three, kNone, 4};
+  const std::vector<Picoseconds> entered = {30, 20, 30, 20, 21};
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    EXPECT_EQ(trace.spans[3 + i].cause, causes[i]) << i;
+    EXPECT_EQ(trace.spans[3 + i].entered, entered[i]) << i;
+  }
+  EXPECT_EQ(trace.host[0][1].time, 20);
+  EXPECT_EQ(trace.host[0][1].cause, two);
+}
+
 // While a transfer takes half of the multiprocessors, compute takes twice as long: 10 alone, 10 of 40 under the
 // transfer (20 ps of it), the rest alone.
 TEST(Simulate, PressureSlowsComputeOfTheSameRankAlone) {
@@ -180,6 +213,40 @@ TEST(Simulate, PressuresAddUpAndHoldForComputeThatStartsUnderThem) {
   // 40 ps at a third: 13.33 done; 20 ps at a half: 10 done; the rest 6.67 alone.
   const Trace trace = p.run();
   EXPECT_NEAR(static_cast<double>(trace.spans[2].ended), 40 + 20 + (30 - 40 / 3.0 - 10), 1.0);
+}
+
+// The rules of simulate.h, task by task, on plans folded and unfolded: a task enters at the latest of its issue, the
+// ends of what it depends on and that of the task before it in its lane, which is its cause if it was not the issue.
+void expect_rules(const Plan& plan, const Timing& timing) {
+  const Trace trace = simulate(plan, timing);
+  std::vector<TaskId> last(plan.slots.size() * kLanes, kNone);
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Span& span = trace.spans[t];
+    Picoseconds needs = 0;
+    const auto need = [&](TaskId before) { needs = std::max(needs, trace.spans[before].ended); };
+    if (!waits_on_host(plan, t)) std::ranges::for_each(plan.dependencies_of(t), need);
+    TaskId& previous = last[plan.tasks[t].lane];
+    if (previous != kNone) need(previous);
+    previous = t;
+    ASSERT_EQ(span.issued, launch_start(plan, trace, t) + timing.of(plan.slot_of(t), plan.tasks[t].op).issue) << t;
+    ASSERT_EQ(span.entered, std::max(span.issued, needs)) << t;
+    ASSERT_EQ(span.cause == kNone ? 0 : trace.spans[span.cause].ended, needs) << t;
+    const std::uint32_t match = plan.tasks[t].match;
+    const TaskId late = match == kNone ? t : last_to_enter(plan, trace, match);
+    const TaskId lead = match == kNone ? t : plan.members_of(match).front();
+    ASSERT_EQ(span.matched, trace.spans[late].entered) << t;
+    ASSERT_EQ(span.ended, span.matched + timing.of(plan.slot_of(lead), plan.tasks[lead].op).duration) << t;
+  }
+}
+
+TEST(Simulate, KeepsItsRulesForEveryTask) {
+  for (const std::string& strategy : small_strategies()) {
+    SCOPED_TRACE(strategy);
+    const Plan folded = small_plan(strategy);
+    for (const Plan& plan : {folded, unfold(folded)}) {
+      for (std::uint64_t seed = 0; seed < 4; ++seed) expect_rules(plan, random_timing(plan, seed, seed * 10'000'000));
+    }
+  }
 }
 
 // A GPT of equal virtual stages whose layers alone take time.

@@ -10,6 +10,7 @@
 #include "models/plan.h"
 #include "models/spec.h"
 #include "sim/timing.h"
+#include "tests/random_bits.h"
 
 namespace orrery {
 
@@ -34,12 +35,9 @@ inline Plan small_plan(const std::string& strategy) {
                  "small.yaml"));
 }
 
-// A number that depends on nothing but its two arguments (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+// A number that depends on nothing but its two arguments.
 inline std::uint64_t scrambled(std::uint64_t seed, std::uint64_t counter) {
-  std::uint64_t x = seed * 0xd1342543de82ef95ULL + (counter + 1) * 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
+  return test::random_bits(test::random_bits(seed + 1) + counter);
 }
 
 // Durations below 100 us, every eighth 0; launches below `issue`. No pressure.

@@ -1,0 +1,128 @@
+#include "exec/buffers.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "models/blocks.h"
+
+namespace orrery {
+namespace {
+
+// The pool of a lane: FSDP gathers and reduces on streams of their own; other transfers use the compute stream's.
+int pool_of(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::data_gather:
+      return 1;
+    case LaneKind::data_reduce:
+      return 2;
+    case LaneKind::replicate:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Buffers::Buffers(const Rank& rank, CachingMemory& memory)
+    : rank_(rank), memory_(memory), held_(rank.plan.buffers), now_(kCategories), at_peak_(kCategories) {
+  Launch none;
+  for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
+    const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
+    if (!outlives_steps(block.role)) continue;
+    for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
+      if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
+      take(f, {Scope::own, Access::write, s, -1}, kNone, none);
+      std::memset(held_[index(f, s)].data, 0, static_cast<std::size_t>(block.slots[s].bytes));
+    }
+  }
+  count_peak();
+}
+
+void Buffers::count(Category category, Bytes bytes) { now_[static_cast<std::size_t>(category)] += bytes; }
+
+void Buffers::count_peak() {
+  if (memory_.use().allocated <= peak_) return;
+  peak_ = memory_.use().allocated;
+  at_peak_ = now_;
+}
+
+// Memory that a task of another lane gave back was in use until that task has ended.
+void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const {
+  for (const Used& u : used_) {
+    const bool overlaps = u.begin < block + size && block < u.end;
+    if (overlaps && rank_.plan.tasks[u.task].lane != rank_.plan.tasks[task].lane) launch.after.push_back(u.task);
+  }
+}
+
+void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch) {
+  const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
+  const Slot& what = slot_of(target, operand.slot);
+  Held& held = held_[index(target, operand.slot)];
+  if (what.bytes == 0 || held.data != nullptr) return;
+  const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
+  held = {memory_.allocate(what.bytes, pool), pool};
+  const Bytes size = memory_.size_of(held.data);
+  count(what.category, size);
+  if (task == kNone) return;
+  wait_for_users(held.data, size, task, launch);
+  const bool sums = operand.scope == Scope::unit && operand.slot == kUnitGradient;
+  if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
+}
+
+void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
+  const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
+  Held& held = held_[index(target, operand.slot)];
+  if (held.data == nullptr) return;
+  const Bytes size = memory_.size_of(held.data);
+  count(slot_of(target, operand.slot).category, -size);
+  const Op& op = rank_.plan.op_of(task);
+  const bool sent = std::holds_alternative<Transfer>(op.work);  // may end long after what follows it
+  if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
+    used_.push_back({held.data, held.data + size, task});
+    memory_.free(held.data);
+  } else {
+    returned_.push_back({held.data, task});
+  }
+  held.data = nullptr;
+}
+
+Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
+  const Plan& plan = rank_.plan;
+  const Frame& own = plan.frames[frame];
+  const std::uint32_t target = frame_of(plan, frame, operand.scope);
+  const Slot& what = slot_of(target, operand.slot);
+  Argument a = {held_[index(target, operand.slot)].data, what.bytes, plan.element_bytes, operand};
+  Bytes offset = 0;
+  if (operand.scope == Scope::rank) a.width = sizeof(float);
+  if (operand.scope == Scope::state) a.width = rank_.state_width(operand.slot);
+  if (operand.scope == Scope::unit) a.width = rank_.unit_width(operand.slot);
+  if (operand.parameter >= 0) {
+    const LocalParameter& p = plan.blocks[own.block].parameters[operand.parameter];
+    offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
+    a.bytes = p.out * p.in * a.width;
+  } else if (const auto unit = rank_.unit_pieces.find(frame);
+             operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {
+    offset = unit->second.front().shard_first * a.width;  // an op of a unit sees its pieces of the shards
+  }
+  if (a.data != nullptr) a.data += offset;
+  return a;
+}
+
+Launch Buffers::issue(TaskId task) {
+  const Op& op = rank_.plan.op_of(task);
+  const std::uint32_t frame = rank_.plan.tasks[task].frame;
+  Launch launch;
+  launch.task = task;
+  for (const Operand& o : op.allocates) take(frame, o, task, launch);
+  count_peak();
+  for (const Operand& o : op.operands) launch.arguments.push_back(resolve(frame, o));
+  for (const Operand& o : op.frees) give(frame, o, task);
+  return launch;
+}
+
+void Buffers::end_step() {
+  collect([](TaskId) { return true; });
+}
+
+}  // namespace orrery

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exec/memory.h"
+#include "exec/rank.h"
+
+namespace orrery {
+
+// An operand with its address: what a kernel is launched on. bytes: to the end of what it names.
+struct Argument {
+  std::byte* data = nullptr;
+  Bytes bytes = 0;
+  Bytes width = 4;  // of an element of a flat buffer
+  Operand operand;
+};
+
+// A task as it is handed to a lane.
+struct Launch {
+  TaskId task = 0;
+  std::vector<Argument> arguments;           // in the order of the op's operands
+  std::vector<TaskId> after;                 // tasks that last used memory this one reuses on another lane
+  std::vector<std::span<std::byte>> zeroed;  // what must hold zeros before: sums of gradients, first moments
+};
+
+// The buffers of one rank: which memory each holds now. Taken and returned in issue order, as a caching allocator's
+// clients do: what the compute lane or a collective returns may be taken again at once, because lanes are in order;
+// another lane that takes it must wait for its last user (Launch::after). What has been sent comes back when it has
+// arrived. Streams of FSDP (gather, reduce, replicate) have pools of their own, whose blocks come back when their last
+// user has completed.
+class Buffers {
+ public:
+  Buffers(const Rank& rank, CachingMemory& memory);
+
+  // Takes what the task allocates, finds addresses, returns what it frees. completed(t): whether t has ended.
+  template <class Completed>
+  Launch issue(TaskId task, const Completed& completed) {
+    collect(completed);
+    return issue(task);
+  }
+
+  // Address of a state's buffer that stays; nullptr where it has no bytes or has not appeared yet.
+  std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
+
+  const std::vector<Bytes>& at_peak() const { return at_peak_; }  // by Category
+
+  // Nothing is pending between steps.
+  void end_step();
+
+ private:
+  struct Held {
+    std::byte* data = nullptr;
+    int pool = 0;
+  };
+  struct Returned {
+    std::byte* block;
+    TaskId after;
+  };
+  struct Used {
+    std::byte *begin, *end;
+    TaskId task;
+  };
+
+  std::size_t index(std::uint32_t frame, std::uint16_t slot) const {
+    return rank_.plan.frames[frame].first_buffer + slot;
+  }
+  const Slot& slot_of(std::uint32_t frame, std::uint16_t slot) const {
+    return rank_.plan.blocks[rank_.plan.frames[frame].block].slots[slot];
+  }
+  Launch issue(TaskId task);
+  template <class Completed>
+  void collect(const Completed& completed) {
+    std::size_t kept = 0;
+    for (const Returned& r : returned_) {
+      if (completed(r.after))
+        memory_.free(r.block);
+      else
+        returned_[kept++] = r;
+    }
+    returned_.resize(kept);
+    std::erase_if(used_, [&](const Used& u) { return completed(u.task); });
+  }
+  void take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch);
+  void give(std::uint32_t frame, const Operand& operand, TaskId task);
+  void count(Category category, Bytes bytes);
+  void count_peak();
+  Argument resolve(std::uint32_t frame, const Operand& operand) const;
+  void wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& launch) const;
+
+  const Rank& rank_;
+  CachingMemory& memory_;
+  std::vector<Held> held_;          // by buffer
+  std::vector<Returned> returned_;  // to other lanes' pools, not completed yet
+  std::vector<Used> used_;          // memory returned at once, whose last user may still run
+  std::vector<Bytes> now_, at_peak_;
+  Bytes peak_ = 0;
+};
+
+}  // namespace orrery

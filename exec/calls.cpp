@@ -1,0 +1,166 @@
+#include "exec/calls.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "models/blocks.h"
+
+namespace orrery {
+namespace {
+
+struct Sorted {
+  explicit Sorted(const Launch& launch) {
+    for (const Argument& a : launch.arguments) {
+      const Access access = a.operand.access;
+      (access == Access::read ? read : access == Access::write ? write : update) = &a;
+    }
+  }
+  const Argument *read = nullptr, *write = nullptr, *update = nullptr;
+};
+
+std::uint32_t frame_of(const Rank& rank, const Launch& launch) { return rank.plan.tasks[launch.task].frame; }
+
+bool shard(const Argument& a) { return a.operand.slot == kGradientShard || a.operand.slot == kParameterShard; }
+
+BlockRole role_of(const Rank& rank, const Launch& launch) {
+  return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
+}
+
+// What `part` names of the chunk's weights, as runs of whole weights: place in the chunk and length.
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (const PlacedParameter& p : parameters) {
+    const std::int64_t size = p.local.out * p.local.in, kv = p.local.kv_rows * p.local.in;
+    if (part == Part::partial && p.local.partial) runs.emplace_back(p.first, size);
+    if (part == Part::kv && kv > 0) runs.emplace_back(p.first + size - kv, kv);
+    if (part == Part::tied && p.name == kWordTable) runs.emplace_back(p.first, size);
+  }
+  return runs;
+}
+
+// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them.
+std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a) {
+  std::vector<Packed::Run> places;
+  const std::uint32_t state = frame_of(rank, launch);
+  const auto add = [&](std::int64_t element, std::int64_t n) {
+    places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
+  };
+  for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part)) {
+    if (!shard(a)) {
+      add(first, n);
+      continue;
+    }
+    for (const Piece& piece : rank.pieces.at(state)) {
+      const std::int64_t begin = std::max(first, piece.owned_first);
+      const std::int64_t end = std::min(first + n, piece.owned_first + piece.owned);
+      if (begin < end) add(piece.shard_first + begin - piece.owned_first, end - begin);
+    }
+  }
+  return places;
+}
+
+void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
+  const Argument& a = *Sorted(launch).update;
+  p.call.counts = {work.bytes / work.width};
+  p.call.out = a.data;
+  if (a.operand.part != Part::all) {
+    p.packed.runs = places_of(rank, launch, a);
+    p.packed.pack();
+    p.call.counts = {static_cast<std::int64_t>(p.packed.buffer.size()) / a.width};
+    p.call.out = p.packed.buffer.data();
+  } else if (a.operand.scope == Scope::state && role_of(rank, launch) == BlockRole::state) {
+    p.call.out = a.data + work.first * a.width;  // a bucket
+  }
+  p.call.in = p.call.out;
+}
+
+// A bucket in place: this rank's piece lies in the whole.
+void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
+  const Seat& seat = rank.seat(work.group);
+  const std::int64_t elements = work.bytes / work.width;
+  std::byte* whole = a.data + work.first * a.width;
+  std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  call.in = gathers ? own : whole;
+  call.out = gathers ? whole : own;
+}
+
+// A region of a unit, from or to this rank's pieces of it, which follow each other.
+void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  const std::uint32_t unit = frame_of(rank, launch);
+  const auto& pieces = rank.unit_pieces.at(unit);
+  const std::int64_t first = rank.plan.frames[unit].base + work.first;
+  const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& x) { return x.first == first; });
+  assert(piece != pieces.end());
+  const std::int64_t in_shard = piece->shard_first - pieces.front().shard_first;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  const Argument& from = *sorted.read;
+  const Argument& to = gathers ? *sorted.write : *sorted.update;
+  call.in = from.data + (gathers ? in_shard : work.first) * from.width;
+  call.out = to.data + (gathers ? work.first : in_shard) * to.width;
+  call.add = !gathers;
+}
+
+}  // namespace
+
+void Packed::pack() {
+  std::size_t bytes = 0;
+  for (const Run& r : runs) bytes += r.bytes;
+  buffer.resize(bytes);
+  std::byte* to = buffer.data();
+  for (const Run& r : runs) {
+    std::memcpy(to, r.at, r.bytes);
+    to += r.bytes;
+  }
+}
+
+void Packed::unpack() const {
+  const std::byte* from = buffer.data();
+  for (const Run& r : runs) {
+    std::memcpy(r.at, from, r.bytes);
+    from += r.bytes;
+  }
+}
+
+std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {
+  const std::int64_t size = ceil_div(elements, members);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t i = 0; i < members; ++i) counts.push_back(std::clamp<std::int64_t>(elements - i * size, 0, size));
+  return counts;
+}
+
+PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
+  PreparedCollective p;
+  p.call.kind = work.kind;
+  p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
+  p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
+  p.call.group = work.group;
+  p.call.algorithm = work.algorithm;
+  if (work.kind == CollectiveKind::all_reduce) {
+    prepare_all_reduce(rank, work, launch, p);
+    return p;
+  }
+  p.call.counts = cut(work.bytes / work.width, rank.seat(work.group).size);
+  const Sorted sorted(launch);
+  if (role_of(rank, launch) == BlockRole::unit) {
+    prepare_unit(rank, work, launch, p.call);
+  } else if (role_of(rank, launch) == BlockRole::state) {
+    prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
+  } else {
+    p.call.in = sorted.read->data;
+    p.call.out = sorted.write->data;
+  }
+  return p;
+}
+
+MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch) {
+  const auto& stages = rank.group(Dimension::pipeline);
+  const auto n = static_cast<std::int64_t>(stages.size());
+  const std::int64_t at = rank.seat(Dimension::pipeline).index;
+  return {work.send, stages[static_cast<std::size_t>((at + work.offset + n) % n)], launch.arguments.front().data,
+          work.bytes};
+}
+
+}  // namespace orrery

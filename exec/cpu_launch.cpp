@@ -1,0 +1,260 @@
+#include "exec/cpu_launch.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "exec/cpu_call.h"
+#include "kernels/activation.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/embedding.h"
+#include "kernels/norm.h"
+#include "kernels/residual.h"
+#include "kernels/softmax.h"
+
+namespace orrery {
+namespace {
+
+using kernels::matrix;
+
+// A dropout is told apart by its layer and name, so that running it again draws the same numbers.
+std::uint16_t stream_of(std::string name) {
+  if (name.ends_with(" again")) name.resize(name.size() - 6);
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return static_cast<std::uint16_t>(hash ^ hash >> 16);
+}
+
+struct CpuKernels {
+  const CpuCall& c;
+
+  void operator()(const Gemm& g) const { run_product(c, g); }
+  void operator()(const FlashAttention& a) const { run_attention(c, a); }
+
+  void operator()(const Softmax& s) const {
+    const std::int64_t n = s.rows * s.columns;
+    const Values in = c.read(c.reads[0], n);
+    if (s.direction == Direction::forward) {
+      const Values out = c.write(c.writes[0], n);
+      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), c.sequence(), {},
+                                     matrix(out.data(), s.rows, s.columns));
+    }
+    const Values gradient = c.update(c.updates[0], n);
+    kernels::softmax_gradient(matrix<const float>(in.data(), s.rows, s.columns),
+                              matrix(gradient.data(), s.rows, s.columns));
+  }
+
+  void operator()(const Normalize& n) const {
+    const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
+    const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
+    const bool forward = n.direction == Direction::forward;
+    float* statistics = CpuCall::floats(forward ? c.writes[1] : c.reads[1]);
+    const kernels::NormStatistics saved = {statistics, statistics + n.rows};
+    const Values y = c.write(c.writes[0], n.rows * n.columns);
+    if (forward && n.layernorm) {
+      const Values b = c.weight(c.weights[1]);
+      return kernels::layer_norm(rows(x), w.data(), b.data(), kNormEpsilon, rows(y), saved);
+    }
+    if (forward) return kernels::rms_norm(rows(x), w.data(), kNormEpsilon, rows(y), saved);
+    const Values dy = c.read(c.reads[2], n.rows * n.columns), dw = c.gradient(c.gradients[0]);
+    if (!n.layernorm) return kernels::rms_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data());
+    const Values db = c.gradient(c.gradients[1]);
+    kernels::layer_norm_gradient(rows(x), saved, rows(dy), w.data(), rows(y), dw.data(), db.data());
+  }
+
+  void operator()(const Rotary& r) const {
+    const std::int64_t columns = c.updates[0].bytes / (r.rows * c.rank.plan.element_bytes);
+    const Values x = c.update(c.updates[0], r.rows * columns);
+    const auto heads = columns_of(matrix(x.data(), r.rows, columns), 0, r.columns);
+    kernels::rotate(c.state.rotary, {c.sequence(), 0}, r.direction == Direction::backward, heads);
+  }
+
+  void operator()(const Activation& a) const {
+    const std::int64_t in = a.rows * a.columns * (a.gated ? 2 : 1), out = a.rows * a.columns;
+    const auto wide = [&](const Values& v) { return matrix(v.data(), a.rows, in / a.rows); };
+    const auto narrow = [&](const Values& v) { return matrix(v.data(), a.rows, a.columns); };
+    const Values x = c.read(c.reads[0], in);
+    if (a.direction == Direction::forward) {
+      const Values y = c.write(c.writes[0], out);
+      return a.gated ? kernels::swiglu(wide(x), narrow(y)) : kernels::gelu(wide(x), nullptr, narrow(y));
+    }
+    const Values dy = c.read(c.reads[1], out), dx = c.write(c.writes[0], in);
+    if (a.gated) return kernels::swiglu_gradient(wide(x), narrow(dy), wide(dx));
+    kernels::gelu_gradient(wide(x), nullptr, narrow(dy), wide(dx));
+  }
+
+  void operator()(const Residual& r) const {
+    const double p = r.dropout ? c.rank.spec.model.dropout : 0;
+    const std::int64_t n = r.rows * r.columns;
+    if (r.direction == Direction::backward) return dropout_backward(r, p);
+    const Values x = c.read(c.reads[0], n), branch = c.read(c.reads[r.residual ? 1 : 0], n);
+    const Values y = c.write(c.writes[0], n);
+    auto* mask = r.dropout ? reinterpret_cast<std::uint8_t*>(c.writes[1].data) : nullptr;
+    if (r.dropout) draw_mask(r, p, mask);
+    std::vector<float> bias;
+    for (const Argument& b : c.weights) {
+      const Values v = c.weight(b);
+      bias.resize(static_cast<std::size_t>(r.columns));
+      for (std::int64_t i = 0; i < r.columns; ++i) bias[i] += v.data()[i];
+    }
+    const kernels::Matrix<const float> base =
+        r.residual ? matrix<const float>(x.data(), r.rows, r.columns) : kernels::Matrix<const float>{};
+    kernels::residual(base, matrix<const float>(branch.data(), r.rows, r.columns), bias.empty() ? nullptr : bias.data(),
+                      p, mask, matrix(y.data(), r.rows, r.columns));
+  }
+
+  void dropout_backward(const Residual& r, double p) const {
+    const std::int64_t n = r.rows * r.columns;
+    const auto apply = [&](const Values& dy, const Argument& mask, const Values& dx) {
+      kernels::dropout_gradient(matrix<const float>(dy.data(), r.rows, r.columns), p,
+                                reinterpret_cast<const std::uint8_t*>(mask.data), matrix(dx.data(), r.rows, r.columns));
+    };
+    if (!c.updates.empty()) {
+      const Values both = c.update(c.updates[0], n);
+      return apply(both, c.reads[0], both);
+    }
+    const Values dy = c.read(c.reads[0], n), dx = c.write(c.writes[0], n);
+    apply(dy, c.reads[1], dx);
+  }
+
+  // Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
+  void draw_mask(const Residual& r, double p, std::uint8_t* mask) const {
+    kernels::Dropout d = {p,
+                          {c.state.training.seed, static_cast<std::uint32_t>(c.state.step),
+                           static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
+                          {}};
+    const Model& m = c.rank.spec.model;
+    const bool scores = r.columns == c.sequence() && r.rows > c.batch() * c.sequence();
+    const auto columns = static_cast<std::uint64_t>(r.columns);
+    d.index.row_stride = columns;
+    if (!scores) {
+      c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+        const std::int64_t before = c.sample(sample) % c.rank.spec.strategy.global_batch * c.sequence() + position;
+        d.index.first = static_cast<std::uint64_t>(before) * columns;
+        d.index.rows_per_sample = count;
+        kernels::dropout_mask(d, count, r.columns, mask + row * r.columns);
+      });
+      return;
+    }
+    const std::int64_t rows = r.rows / c.batch();  // heads of this rank times queries
+    const std::int64_t first_head = c.rank.seat(Dimension::tensor).index * (rows / c.sequence());
+    for (std::int64_t b = 0; b < c.batch(); ++b) {
+      const std::int64_t sample = c.sample(b) % c.rank.spec.strategy.global_batch;
+      d.index.first = static_cast<std::uint64_t>((sample * m.heads + first_head) * c.sequence()) * columns;
+      d.index.rows_per_sample = rows;
+      kernels::dropout_mask(d, rows, r.columns, mask + b * rows * r.columns);
+    }
+  }
+
+  void operator()(const Add& a) const {
+    const Values x = c.read(c.reads[0], a.elements), y = c.read(c.reads[1], a.elements);
+    const Values sum = c.write(c.writes[0], a.elements);
+    kernels::add(a.elements, x.data(), y.data(), sum.data());
+  }
+
+  void operator()(const BiasGradient& b) const {
+    const Values dy = c.read(c.reads[0], b.rows * b.columns), db = c.gradient(c.gradients[0]);
+    kernels::bias_gradient(matrix<const float>(dy.data(), b.rows, b.columns), db.data());
+  }
+
+  void operator()(const Embedding& e) const {
+    if (e.positions) return positions(e);
+    const std::int64_t first = c.rank.seat(Dimension::tensor).index * e.vocab;
+    if (e.direction == Direction::forward) {
+      const Values table = c.weight(c.weights[0]), y = c.write(c.writes[0], e.rows * e.columns);
+      return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
+                            matrix(y.data(), e.rows, e.columns));
+    }
+    const Values dy = c.read(c.reads[0], e.rows * e.columns), table = c.gradient(c.gradients[0]);
+    kernels::embed_gradient(CpuCall::integers(c.reads[1]), first, matrix<const float>(dy.data(), e.rows, e.columns),
+                            matrix(table.data(), e.vocab, e.columns));
+  }
+
+  void positions(const Embedding& e) const {
+    const Values in = c.read(c.reads[0], e.rows * e.columns);
+    const bool forward = e.direction == Direction::forward;
+    const Values table = forward ? c.weight(c.weights[0]) : c.gradient(c.gradients[0]);
+    const std::int64_t known =
+        (forward ? c.weights[0] : c.gradients[0]).bytes / (forward ? c.weights[0] : c.gradients[0]).width;
+    const auto rows = matrix(table.data(), known / e.columns, e.columns);
+    const auto of = [&](const Values& v, std::int64_t row, std::int64_t count) {
+      return rows_of(matrix(v.data(), e.rows, e.columns), row, count);
+    };
+    if (!forward) {
+      c.for_samples(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+        kernels::positions_gradient(of(in, row, count), {count, position}, rows);
+      });
+      return;
+    }
+    const Values y = c.write(c.writes[0], e.rows * e.columns);
+    c.for_samples(e.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      kernels::add_positions(of(in, row, count), rows, {count, position}, of(y, row, count));
+    });
+  }
+
+  void operator()(const CrossEntropy& e) const {
+    const kernels::VocabularyPart part = {c.rank.seat(Dimension::tensor).index * e.columns, c.rank.spec.model.vocab};
+    const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
+    switch (e.part) {
+      case CrossEntropy::Part::maximum:
+        return kernels::row_maxima(logits(c.reads[0]), part, CpuCall::floats(c.writes[0]));
+      case CrossEntropy::Part::exponent: {
+        float* sums = CpuCall::floats(c.writes[0]);
+        return kernels::row_exponents(logits(c.updates[0]), part, CpuCall::floats(c.reads[0]),
+                                      CpuCall::integers(c.reads[1]), sums, sums + e.rows);
+      }
+      case CrossEntropy::Part::loss: {
+        const float* sums = CpuCall::floats(c.reads[0]);
+        float* losses = CpuCall::floats(c.writes[0]);
+        kernels::row_losses(e.rows, sums, sums + e.rows, losses);
+        for (std::int64_t r = 0; r < e.rows; ++r) c.state.loss += losses[r];
+        return;
+      }
+      case CrossEntropy::Part::gradient: {
+        // The loss is the mean over the step's tokens; a stack that averages gradients takes its own ranks' mean.
+        const Strategy& s = c.rank.spec.strategy;
+        const bool averaged = c.rank.spec.software.gradient_average != "none" && s.data > 1;
+        const double tokens =
+            static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
+        return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),
+                                               CpuCall::integers(c.reads[0]), static_cast<float>(1 / tokens));
+      }
+    }
+  }
+
+  void operator()(const Load& l) const {
+    std::int64_t* to = CpuCall::integers(c.writes[0]);
+    for (std::int64_t b = 0; b < c.batch(); ++b)
+      c.state.text.copy(c.sample(b), c.sequence(), l.labels, to + b * c.sequence());
+  }
+
+  void operator()(const Cast& w) const { run_cast(c, w); }
+  void operator()(const Accumulate& w) const { run_accumulate(c, w); }
+  void operator()(const Fill& f) const {
+    const Argument& to = c.writes.empty() ? c.gradients[0] : c.writes[0];
+    std::memset(to.data, 0, static_cast<std::size_t>(f.bytes));
+  }
+  void operator()(const Multiply& w) const { run_multiply(c, w); }
+  void operator()(const SoftCap&) const { assert(false); }  // refused before
+  void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
+  void operator()(const Update& w) const { run_update(c, w); }
+  void operator()(const Collective&) const { assert(false); }
+  void operator()(const Transfer&) const { assert(false); }
+};
+
+}  // namespace
+
+RunState run_state(const Rank& rank, const Text& text, const Training& training) {
+  RunState state = {rank, text, training, 0, 0, {}};
+  const Model& m = rank.spec.model;
+  if (m.positions == Positions::rope)
+    state.rotary = kernels::rotary_table(rank.spec.sequence, m.head_dim, kRotaryTheta);
+  return state;
+}
+
+void launch_on_cpu(RunState& state, const Launch& launch) {
+  for (const auto& zeroed : launch.zeroed) std::memset(zeroed.data(), 0, zeroed.size());
+  const CpuCall call(state, launch);
+  std::visit(CpuKernels{call}, call.op.work);
+}
+
+}  // namespace orrery

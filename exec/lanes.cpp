@@ -1,0 +1,260 @@
+#include "exec/lanes.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace orrery {
+namespace {
+
+constexpr int kSpins = 200;                           // looks before a thread sleeps: some microseconds
+constexpr auto kNap = std::chrono::microseconds(30);  // of the transfer thread while nothing moves
+
+std::int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool moves(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+}
+
+}  // namespace
+
+Lanes::Lanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute, Watcher watcher)
+    : rank_(rank),
+      transport_(transport),
+      compute_(std::move(compute)),
+      watcher_(std::move(watcher)),
+      done_(rank.plan.task_count()),
+      entered_(rank.plan.task_count()),
+      spans_(rank.plan.task_count()) {
+  begin_step();
+  compute_thread_ = std::thread([this] { compute_loop(); });
+  transfer_thread_ = std::thread([this] { transfer_loop(); });
+}
+
+Lanes::~Lanes() {
+  stopping_ = true;
+  signal();
+  compute_thread_.join();
+  transfer_thread_.join();
+}
+
+Picoseconds Lanes::now() const { return (nanoseconds() - start_ns_) * 1000; }
+
+void Lanes::begin_step() {
+  for (auto& d : done_) d.store(0, std::memory_order_relaxed);
+  for (auto& e : entered_) e.store(0, std::memory_order_relaxed);
+  submitted_ = 0;
+  ended_ = 0;
+  start_ns_ = nanoseconds();
+}
+
+void Lanes::signal() {
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  epoch_.notify_all();
+}
+
+template <class Condition>
+void Lanes::wait_until(const Condition& condition) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (condition()) return;
+  }
+  while (true) {
+    const std::uint32_t seen = epoch_.load(std::memory_order_acquire);
+    if (condition()) return;
+    epoch_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+void Lanes::fail() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  failed_ = true;
+  signal();
+}
+
+void Lanes::wait(TaskId task) {
+  wait_until([&] { return completed(task) || failed_; });
+  if (failed_) std::rethrow_exception(error_);
+}
+
+void Lanes::wait_all() {
+  wait_until([&] { return ended_ == submitted_ || failed_; });
+  if (failed_) std::rethrow_exception(error_);
+}
+
+void Lanes::submit(Launch launch, Picoseconds issued) {
+  const TaskId t = launch.task;
+  spans_[t] = {.issued = issued, .cause = kNone};
+  ++submitted_;
+  const bool joins = (rank_.plan.tasks[t].flags & kJoinsPrevious) != 0;
+  if (!joins) flush();
+  if (lane_of(t) == static_cast<std::size_t>(LaneKind::compute)) {
+    const std::lock_guard lock(mutex_);
+    compute_queue_.push_back(std::move(launch));
+  } else {
+    if (open_ == nullptr) open_ = std::make_shared<Batch>();
+    open_->launches.push_back(std::move(launch));
+  }
+  if (open_ == nullptr) signal();
+}
+
+void Lanes::flush() {
+  if (open_ == nullptr) return;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> lanes;
+    for (const Launch& l : open_->launches) lanes.push_back(lane_of(l.task));
+    std::sort(lanes.begin(), lanes.end());
+    lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
+    for (const std::size_t lane : lanes) transfer_queues_[lane].push_back(open_);
+  }
+  open_ = nullptr;
+  signal();
+}
+
+bool Lanes::dependencies_done(const Launch& launch) const {
+  const auto done = [&](TaskId t) { return completed(t); };
+  const auto needs = rank_.plan.dependencies_of(launch.task);
+  return std::all_of(needs.begin(), needs.end(), done) && std::all_of(launch.after.begin(), launch.after.end(), done);
+}
+
+void Lanes::enter(TaskId task) {
+  spans_[task].entered = spans_[task].matched = now();
+  entered_[task].store(1, std::memory_order_release);
+  if (watcher_) watcher_(task, true);
+}
+
+void Lanes::end(TaskId task) {
+  spans_[task].ended = now();
+  if (watcher_) watcher_(task, false);
+  done_[task].store(1, std::memory_order_release);
+  ended_.fetch_add(1, std::memory_order_acq_rel);
+  signal();
+}
+
+void Lanes::run_inline(const Launch& launch) {
+  enter(launch.task);
+  compute_(launch);
+  end(launch.task);
+}
+
+void Lanes::compute_loop() try {
+  while (true) {
+    wait_until([&] {
+      if (stopping_ || failed_) return true;
+      const std::lock_guard lock(mutex_);
+      return !compute_queue_.empty();
+    });
+    if (stopping_ || failed_) return;
+    Launch launch;
+    {
+      const std::lock_guard lock(mutex_);
+      launch = std::move(compute_queue_.front());
+      compute_queue_.pop_front();
+    }
+    wait_until([&] { return dependencies_done(launch) || stopping_ || failed_; });
+    if (stopping_ || failed_) return;
+    run_inline(launch);
+  }
+} catch (...) {
+  fail();
+}
+
+bool Lanes::ready(const Batch& batch) const {
+  return std::all_of(batch.launches.begin(), batch.launches.end(), [&](const Launch& l) {
+    return transfer_queues_[lane_of(l.task)].front().get() == &batch && dependencies_done(l);
+  });
+}
+
+void Lanes::start(Batch& batch) {
+  batch.started = true;
+  batch.collectives.resize(batch.launches.size());
+  for (std::size_t i = 0; i < batch.launches.size(); ++i) {
+    const Launch& launch = batch.launches[i];
+    const Op& op = rank_.plan.op_of(launch.task);
+    if (!moves(op)) {
+      run_inline(launch);
+      continue;
+    }
+    enter(launch.task);
+    if (const auto* c = std::get_if<Collective>(&op.work)) {
+      batch.collectives[i] = prepare(rank_, *c, launch);
+      batch.pending.push_back(transport_.start(op.lane, batch.collectives[i].call));
+    } else {
+      batch.pending.push_back(transport_.start(op.lane, prepare(rank_, std::get<Transfer>(op.work), launch)));
+    }
+  }
+}
+
+// Whether all of the batch has ended.
+bool Lanes::finish(Batch& batch) {
+  bool all = true;
+  for (const auto& p : batch.pending) all = p->done() && all;
+  if (!all) return false;
+  for (std::size_t i = 0; i < batch.launches.size(); ++i) {
+    batch.collectives[i].packed.unpack();
+    if (moves(rank_.plan.op_of(batch.launches[i].task))) end(batch.launches[i].task);
+  }
+  return true;
+}
+
+// One round over all lanes; whether anything went on.
+bool Lanes::progress() {
+  std::array<std::shared_ptr<Batch>, kLanes> heads;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      auto& queue = transfer_queues_[lane];
+      if (queue.empty()) continue;
+      if (queue.front()->started || ready(*queue.front())) heads[lane] = queue.front();
+    }
+  }
+  bool moved = false;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const std::shared_ptr<Batch>& batch = heads[lane];
+    if (batch == nullptr || std::find(heads.begin(), heads.begin() + lane, batch) != heads.begin() + lane) continue;
+    if (!batch->started) {
+      start(*batch);
+      moved = true;
+    }
+    if (!finish(*batch)) continue;
+    moved = true;
+    const std::lock_guard lock(mutex_);
+    for (auto& queue : transfer_queues_) {
+      if (!queue.empty() && queue.front() == batch) queue.pop_front();
+    }
+  }
+  return moved;
+}
+
+void Lanes::transfer_loop() try {
+  int idle = 0;
+  while (!stopping_ && !failed_) {
+    const std::uint32_t seen = epoch_.load(std::memory_order_acquire);
+    if (progress()) {
+      idle = 0;
+      continue;
+    }
+    bool flying = false;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& queue : transfer_queues_) flying = flying || (!queue.empty() && queue.front()->started);
+    }
+    if (!flying) {
+      if (stopping_ || failed_) return;
+      epoch_.wait(seen, std::memory_order_acquire);
+    } else if (++idle < kSpins) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+} catch (...) {
+  fail();
+}
+
+}  // namespace orrery

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "models/units.h"
+
+namespace orrery {
+
+// Where segments come from: cudaMalloc, or pages of the host.
+struct SegmentSource {
+  std::function<std::byte*(Bytes)> take;  // nullptr when there is no more
+  std::function<void(std::byte*, Bytes)> give;
+};
+SegmentSource host_segments();
+
+// Bytes handed out, and held from the source.
+struct MemoryUse {
+  Bytes allocated = 0, peak_allocated = 0;
+  Bytes reserved = 0, peak_reserved = 0;
+};
+
+// A caching allocator of real memory, as frameworks have: segments are kept when blocks come back, blocks are split and
+// joined, every pool (stream) keeps to its own segments. Sizes are rounded to 512 bytes; small requests share segments
+// of 2 MiB, those below 10 MiB segments of 20 MiB, larger ones get their own, rounded to 2 MiB (the rules of PyTorch's
+// allocator, so that what it counts can be compared). Not thread safe. Throws Error when there is no memory left.
+class CachingMemory {
+ public:
+  explicit CachingMemory(SegmentSource source) : source_(std::move(source)) {}
+  ~CachingMemory();
+  CachingMemory(const CachingMemory&) = delete;
+  CachingMemory& operator=(const CachingMemory&) = delete;
+
+  std::byte* allocate(Bytes bytes, int pool);
+  void free(std::byte* block);
+  Bytes size_of(std::byte* block) const;  // as rounded
+  const MemoryUse& use() const { return use_; }
+
+ private:
+  struct Block {
+    Bytes size = 0;
+    int pool = 0;
+    bool small = false;
+    bool free = true;
+    std::byte* previous = nullptr;  // neighbours in the segment
+    std::byte* next = nullptr;
+    bool segment_start = false;
+  };
+  // Free blocks of a pool by size, then address.
+  using Free = std::map<std::pair<Bytes, std::byte*>, bool>;
+
+  std::byte* new_segment(Bytes bytes, int pool, bool small);
+  void split(std::byte* at, Bytes bytes);
+  std::byte* join(std::byte* at);
+  void release_unused();
+  Free& free_of(const Block& b) { return free_[{b.pool, b.small}]; }
+
+  SegmentSource source_;
+  std::map<std::byte*, Block> blocks_;
+  std::map<std::pair<int, bool>, Free> free_;
+  MemoryUse use_;
+};
+
+}  // namespace orrery

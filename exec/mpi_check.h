@@ -1,0 +1,24 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+
+namespace orrery {
+
+// Throws Error "MPI_Iallreduce(...): MPI_ERR_COMM: invalid communicator". MPI reports only where its communicator says
+// MPI_ERRORS_RETURN, as MpiSession sees to.
+inline void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw Error(fmt::format("{}: {}", call, std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+}  // namespace orrery
+
+// The one way to call MPI outside destructors; a macro, so that the call can be quoted.
+#define ORRERY_CHECK_MPI(call) ::orrery::check_mpi((call), #call)

@@ -1,0 +1,113 @@
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "exec/combine.h"
+#include "exec/mpi_check.h"
+#include "exec/mpi_transport_parts.h"
+#include "models/error.h"
+
+namespace orrery::mpi {
+namespace {
+
+int count(std::int64_t elements) {
+  if (elements > std::numeric_limits<int>::max()) {
+    throw Error(fmt::format(
+        "transport: a library collective of {} elements is more than an MPI count holds (2147483647); use smaller "
+        "buckets or a named algorithm",
+        elements));
+  }
+  return static_cast<int>(elements);
+}
+
+MPI_Datatype type_of(Element element) {
+  switch (element) {
+    case Element::f32:
+      return MPI_FLOAT;
+    case Element::bf16:
+      return MPI_UINT16_T;
+    case Element::bytes:
+      return MPI_BYTE;
+  }
+  return MPI_BYTE;
+}
+
+MPI_Op op_of(const CollectiveCall& call, const Operations& operations) {
+  const bool sum = call.reduction == Reduction::sum;
+  if (call.element == Element::bf16) return sum ? operations.bf16_sum : operations.bf16_maximum;
+  return sum ? MPI_SUM : MPI_MAX;
+}
+
+// The request and the lists that MPI reads until it is done.
+class LibraryPending final : public Pending {
+ public:
+  LibraryPending(const Channel& channel, const Operations& operations, const CollectiveCall& call) : requests_(1) {
+    const MPI_Datatype type = type_of(call.element);
+    const MPI_Op op = op_of(call, operations);
+    MPI_Request* request = requests_.data();
+    const int n = count(call.counts[0]);
+    switch (call.kind) {
+      case CollectiveKind::all_reduce:
+        ORRERY_CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, call.out, n, type, op, channel.comm, request));
+        break;
+      case CollectiveKind::broadcast:
+        ORRERY_CHECK_MPI(MPI_Ibcast(call.out, n, type, 0, channel.comm, request));
+        break;
+      case CollectiveKind::reduce: {
+        const void* in = channel.rank == 0 ? MPI_IN_PLACE : call.out;
+        ORRERY_CHECK_MPI(MPI_Ireduce(in, call.out, n, type, op, 0, channel.comm, request));
+        break;
+      }
+      case CollectiveKind::all_gather:
+        list(call.counts);
+        take_own_place(channel, call);
+        ORRERY_CHECK_MPI(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, call.out, counts_.data(), offsets_.data(), type,
+                                         channel.comm, request));
+        break;
+      case CollectiveKind::reduce_scatter:
+        list(call.counts);
+        ORRERY_CHECK_MPI(MPI_Ireduce_scatter(call.in, call.out, counts_.data(), type, op, channel.comm, request));
+        break;
+      case CollectiveKind::all_to_all:
+        count(call.counts[0] * channel.size);
+        ORRERY_CHECK_MPI(MPI_Ialltoall(call.in, n, type, call.out, n, type, channel.comm, request));
+        break;
+    }
+  }
+
+  bool done() override { return all_done(requests_); }
+
+ private:
+  void list(const std::vector<std::int64_t>& counts) {
+    std::int64_t offset = 0;
+    for (const std::int64_t c : counts) {
+      offsets_.push_back(count(offset));
+      counts_.push_back(count(c));
+      offset += c;
+    }
+    count(offset);
+  }
+
+  // MPI wants all members in place or none.
+  void take_own_place(const Channel& channel, const CollectiveCall& call) const {
+    const std::int64_t width = width_of(call.element);
+    const auto own = static_cast<std::size_t>(channel.rank);
+    if (counts_[own] == 0) return;
+    std::memmove(static_cast<std::byte*>(call.out) + offsets_[own] * width, call.in,
+                 static_cast<std::size_t>(counts_[own] * width));
+  }
+
+  std::vector<MPI_Request> requests_;
+  std::vector<int> counts_, offsets_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pending> start_library(const Channel& channel, const Operations& operations,
+                                       const CollectiveCall& call) {
+  return std::make_unique<LibraryPending>(channel, operations, call);
+}
+
+}  // namespace orrery::mpi

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "exec/transport.h"
+#include "models/collectives.h"
+
+// What the files mpi_transport*.cpp share; nobody else includes it.
+namespace orrery::mpi {
+
+// The members of one group on one lane, and this rank's place among them.
+struct Channel {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  std::vector<std::int32_t> members;  // global ranks
+  std::uint32_t calls = 0;            // collectives started so far: the same on all members
+};
+
+// Sums and maxima of bf16, which MPI does not know.
+struct Operations {
+  MPI_Op bf16_sum = MPI_OP_NULL;
+  MPI_Op bf16_maximum = MPI_OP_NULL;
+};
+
+inline constexpr int kMessageTag = 0;
+
+// Moves of two calls on one channel must not meet: each call has a tag of its own, 1 to 32767 (the largest that every
+// MPI allows, MPI 3.1, section 8.1.2), and so many are never on their way at once.
+inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % 32767); }
+
+// Elements of the members' pieces before the given one; before_piece(counts, size) is all of them.
+inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {
+  return std::accumulate(counts.begin(), counts.begin() + piece, std::int64_t{0});
+}
+
+// Starts what moves the bytes of one message, cut where it is longer than an MPI count.
+void send(const Channel& channel, int peer, int tag, const std::byte* data, Bytes bytes,
+          std::vector<MPI_Request>& requests);
+void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes bytes,
+             std::vector<MPI_Request>& requests);
+bool all_done(std::vector<MPI_Request>& requests);
+
+// The collective without call.add; in and out do not overlap beyond what transport.h allows for gathers.
+std::unique_ptr<Pending> start_library(const Channel& channel, const Operations& operations,
+                                       const CollectiveCall& call);
+std::unique_ptr<Pending> start_moves(Channel& channel, const CollectiveCall& call, const Moves& moves);
+
+}  // namespace orrery::mpi

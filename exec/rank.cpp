@@ -1,0 +1,56 @@
+#include "exec/rank.h"
+
+#include <algorithm>
+
+#include "models/blocks.h"
+#include "models/groups.h"
+#include "models/sharding.h"
+#include "models/unfold.h"
+
+namespace orrery {
+
+Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n)
+    : spec(s), number(n), plan(instantiate(folded, n)), replica(coordinates(s.strategy)[n].data) {
+  for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
+    const auto& members = group(static_cast<Dimension>(d));
+    const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(n));
+    seats.push_back({at - members.begin(), static_cast<std::int64_t>(members.size())});
+  }
+  states = states_of(plan, 0);
+  for (const std::uint32_t state : states) {
+    parameters[state] = parameters_of(plan, state);
+    const Seat& data = seat(Dimension::data);
+    pieces[state] = pieces_of(plan, state, data.index, data.size);
+    for (const Piece& piece : pieces[state]) {
+      if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
+    }
+  }
+}
+
+const std::vector<std::int32_t>& Rank::group(Dimension d) const {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  return table.groups[table.member_of[number]];
+}
+
+Bytes Rank::state_width(std::uint16_t slot) const {
+  const Optimizer& o = spec.strategy.optimizer;
+  switch (slot) {
+    case kParameters:
+      return plan.element_bytes;
+    case kParameterShard:
+      return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
+    case kGradients:
+    case kGradientShard:
+      return storage_bytes(spec.strategy.gradient_precision);
+    case kMaster:
+      return o.master_bytes;
+    default:
+      return o.moment_bytes;
+  }
+}
+
+Bytes Rank::unit_width(std::uint16_t slot) const {
+  return slot == kCastGradient ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;
+}
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "models/placement.h"
+#include "models/plan.h"
+#include "models/spec.h"
+
+namespace orrery {
+
+// Where a rank stands in one of its groups.
+struct Seat {
+  std::int64_t index = 0, size = 1;
+};
+
+// One rank of a job: the spec, its own plan and its seats. Nothing of it changes during a run.
+struct Rank {
+  Rank(const Spec& spec, const Plan& folded, std::int64_t number);
+
+  const Seat& seat(Dimension d) const { return seats[static_cast<std::size_t>(d)]; }
+  const std::vector<std::int32_t>& group(Dimension d) const;
+  // Bytes of an element of a state or unit buffer.
+  Bytes state_width(std::uint16_t slot) const;
+  Bytes unit_width(std::uint16_t slot) const;
+
+  const Spec& spec;
+  std::int64_t number = 0;
+  Plan plan;  // instantiate(folded, number): one slot
+  std::vector<Seat> seats;
+  std::int64_t replica = 0;           // which of the data-parallel copies, for its share of the batch
+  std::vector<std::uint32_t> states;  // state frames by chunk
+  std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // by state frame
+  std::map<std::uint32_t, std::vector<Piece>> pieces;                // by state frame
+  std::map<std::uint32_t, std::vector<Piece>> unit_pieces;           // by unit frame: a unit's regions
+};
+
+}  // namespace orrery

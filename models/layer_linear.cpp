@@ -1,0 +1,173 @@
+// The linear layers of LayerBuilder: products cut by columns or rows over the tensor group, with the collectives and
+// the casts to fp8 that stand around them.
+#include "models/layer_builder.h"
+
+namespace orrery {
+namespace {
+
+Gemm product(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
+  return {.m = rows, .n = out, .k = in, .result_bytes = width};
+}
+
+// Transformer Engine's user buffers cut a product into this many pieces by default.
+constexpr std::int64_t kOverlapPieces = 4;
+
+std::int64_t pieces(const BlockContext& c) {
+  return c.spec.strategy.overlap.tensor && c.sequence_parallel && c.local_rows % kOverlapPieces == 0 ? kOverlapPieces
+                                                                                                     : 1;
+}
+
+}  // namespace
+
+void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
+                                     Bytes width) {
+  const Bytes bytes = c_.rows * columns * width / pieces(c_);
+  tape.emit(name, Collective{kind, Dimension::tensor, bytes, width}, {.reads = {from}, .writes = {to}},
+            LaneKind::tensor);
+}
+
+LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose) {
+  if (!eight_bit_) return {x, x};
+  const Id rows = tape.slot(name + " in fp8", elements);
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {rows}};
+  if (transpose) uses.writes.push_back(tape.slot(name + " in fp8, transposed", elements));
+  tape.emit(name + " to fp8", Cast{elements, c_.width, 1, transpose}, uses);
+  return {rows, uses.writes.back()};
+}
+
+LayerBuilder::Id LayerBuilder::transposed(const std::string& name, Id x, std::int64_t elements) {
+  if (!eight_bit_) return x;
+  const Id y = tape.slot(name + " transposed", elements);
+  tape.emit(name + " transpose", Cast{elements, 1, 1}, {.reads = {x}, .writes = {y}});
+  return y;
+}
+
+// What a product reads besides its weight. Gathered weights are cast before each use, others once a step (emit.cpp).
+std::vector<LayerBuilder::Id> LayerBuilder::with_weight(const std::string& name, Id x, std::int32_t weight,
+                                                        const Gemm& forward) {
+  if (!eight_bit_ || !c_.sharding.shards_parameters) return {x};
+  const std::int64_t elements = forward.n * forward.k;
+  const Id cast = tape.slot(name + " weight in fp8", elements);
+  tape.emit(name + " weight to fp8", Cast{elements, c_.width, 1}, {.writes = {cast}, .weights = {weight}});
+  return {x, cast};
+}
+
+void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
+  const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
+  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
+  const bool fresh_unit = unit_gradients(c_.spec, c_.sharding);
+  const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion || main == c_.width;
+  Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
+  gemm.accumulate = fused && !fresh_unit;
+  gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
+  if (fused) {
+    tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .weight_gradients = {weight}});
+    return;
+  }
+  const std::int64_t elements = forward.n * forward.k;
+  const Id fresh = tape.slot(name + " fresh gradient", elements * c_.width, Category::gradients);
+  tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .writes = {fresh}});
+  tape.emit(name + " accumulate", Accumulate{elements, c_.width, main},
+            {.reads = {fresh}, .weight_gradients = {weight}});
+}
+
+// Input gradient of y = x W^T in as many pieces as its reduction wants.
+static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
+  return {.m = forward.m / parts,
+          .n = forward.k,
+          .k = forward.n,
+          .role = Gemm::Role::input_gradient,
+          .result_bytes = forward.result_bytes};
+}
+
+LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
+                                               const ColumnWeight& weight) {
+  const bool sp = c_.sequence_parallel;
+  const auto w = tape.parameter(weight.name + ".weight", out, in, weight.cut, false, weight.kv_rows);
+  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
+  const Gemm forward = product(c_.rows, in, out, c_.width);
+  const Id y = activation(name + " output", c_.rows, out);
+  const Operands given = to_fp8(name + " input", x, (sp ? c_.local_rows : c_.rows) * in, !sp);
+  const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
+  const std::vector<Id> reads = with_weight(name, gathered, w, forward);
+  Gemm piece = forward;
+  piece.m /= pieces(c_);
+  for (std::int64_t i = 0; i < pieces(c_); ++i) {
+    if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, given.rows, gathered, in, operand_width());
+    tape.emit(name, piece, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+  }
+  tape.on_backward([=, this] {
+    const Id dy = tape.gradient(y);
+    const Id input = sp ? gathered_again(name, given.rows, gathered, in) : given.columns;
+    const Operands of = to_fp8(name + " gradient", dy, c_.rows * out, true);
+    const std::vector<Id> back = with_weight(name + " gradient", of.rows, w, forward);
+    const Id dx = activation(name + " input gradient", c_.rows, in);
+    const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
+    const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
+    const auto scatter = [&] {
+      tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
+    };
+    for (std::int64_t i = 0; i < pieces(c_); ++i) {
+      tape.emit(name + " input gradient", input_gradient(forward, pieces(c_)),
+                {.reads = back, .writes = {dx}, .weights = {w}});
+      if (overlaps && sp) scatter();
+    }
+    const Bytes bytes = c_.rows * in * c_.width;
+    const bool reduces = c_.tensor > 1 && !sp;
+    if (overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
+    if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
+    weight_gradient(name, forward, input, of.columns, w);
+    if (!overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
+    if (!overlaps && sp) scatter();
+    tape.contribute(x, local);
+  });
+  return y;
+}
+
+// The input of a weight gradient under sequence parallelism: what forward gathered, or gathered anew.
+LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in) {
+  if (!c_.spec.software.regather_input) return transposed(name + " gathered input", gathered, c_.rows * in);
+  const Bytes bytes = c_.rows * in * operand_width();
+  const Id whole = tape.slot(name + " regathered input", bytes);
+  tape.emit(name + " regather", Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, operand_width()},
+            {.reads = {local}, .writes = {whole}}, LaneKind::tensor);
+  return transposed(name + " regathered input", whole, c_.rows * in);
+}
+
+LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
+                                            const std::string& weight, bool reduce) {
+  const bool sp = c_.sequence_parallel && reduce;
+  const auto w = tape.parameter(weight, out, in, Cut::columns);
+  const Gemm forward = product(c_.rows, in, out, c_.width);
+  const Id y = activation(name + " output", c_.rows, out);
+  const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
+  const Operands given = to_fp8(name + " input", x, c_.rows * in, true);
+  const std::vector<Id> reads = with_weight(name, given.rows, w, forward);
+  const std::int64_t parts = reduce ? pieces(c_) : 1;
+  Gemm piece = forward;
+  piece.m /= parts;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    tape.emit(name, piece, {.reads = reads, .writes = {y}, .weights = {w}});
+    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width);
+  }
+  if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
+    tensor_all_reduce(name + " reduce", y, c_.rows * out * c_.width, c_.width);
+  tape.on_backward([=, this] {
+    const Id dx = activation(name + " input gradient", c_.rows, in);
+    const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
+    const Id whole = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
+    const std::vector<Id> back = with_weight(name + " gradient", whole, w, forward);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      if (sp)
+        tensor_collective(name + " gradient gather", CollectiveKind::all_gather, of.rows, whole, out, operand_width());
+      tape.emit(name + " input gradient", input_gradient(forward, parts),
+                {.reads = back, .writes = {dx}, .weights = {w}});
+    }
+    const Id columns = sp ? transposed(name + " gathered gradient", whole, c_.rows * out) : of.columns;
+    weight_gradient(name, forward, given.columns, columns, w);
+    tape.contribute(x, dx);
+  });
+  return local;
+}
+
+}  // namespace orrery

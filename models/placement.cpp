@@ -1,0 +1,140 @@
+#include "models/placement.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/blocks.h"
+
+namespace orrery {
+namespace {
+
+std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
+  return block.role == BlockRole::layer ? fmt::format("layer {} {}", frame.layer, p.name) : p.name;
+}
+
+// Units of a chunk by their place, with their sizes in elements.
+std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state) {
+  std::map<std::int64_t, std::uint32_t> units;
+  for (const Frame& f : plan.frames) {
+    if (f.state != state || f.unit == kNone || plan.blocks[f.block].parameters.empty()) continue;
+    units[plan.frames[f.unit].base] = f.unit;
+  }
+  return units;
+}
+
+Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
+  return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
+}
+
+// Runs of a chunk that one collective of the data group gathers or reduces, on tasks of this frame: where each begins,
+// seen from the frame's base, and how long it is.
+std::map<std::int64_t, std::int64_t> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
+  std::map<std::int64_t, std::int64_t> runs;
+  const RankSlot& slot = plan.slots[plan.frames[frame].slot];
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c == nullptr || plan.tasks[t].frame != frame || c->group != Dimension::data || c->kind != kind) continue;
+    runs[c->first] = c->bytes / c->width;
+  }
+  return runs;
+}
+
+class Cutter {
+ public:
+  Cutter(std::int64_t member, std::int64_t members) : member_(member), members_(members) {}
+
+  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
+    const std::int64_t size = ceil_div(elements, members_);
+    const std::int64_t begin = std::min(member_ * size, elements), end = std::min(begin + size, elements);
+    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit});
+    shard_ += size;
+  }
+
+  std::vector<Piece> pieces;
+
+ private:
+  std::int64_t member_, members_, shard_ = 0;
+};
+
+// Rows of q, k, v (by heads) or of gates and ups (halves) that a rank holds, in the uncut weight.
+struct Section {
+  std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
+};
+
+std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
+  if (p.cut == Cut::halves)
+    return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
+  if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
+  const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
+  const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
+  const Section kv = {kv_heads * d, m.kv_heads * d, kv_first};
+  return {{q, m.heads * d, rank * q}, kv, kv};
+}
+
+}  // namespace
+
+std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state) {
+  std::map<std::int64_t, PlacedParameter> placed;
+  for (const Frame& f : plan.frames) {
+    if (f.state != state || f.micro_batch != 0) continue;
+    const Block& block = plan.blocks[f.block];
+    for (const LocalParameter& p : block.parameters) {
+      const bool copy = block.role == BlockRole::output && p.name.starts_with("embedding.");
+      placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
+    }
+  }
+  std::vector<PlacedParameter> result;
+  for (auto& [first, p] : placed) result.push_back(std::move(p));
+  return result;
+}
+
+std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t member, std::int64_t members) {
+  Cutter cutter(member, members);
+  if (bytes_of(plan, state, kGradientShard) > 0) {
+    for (const auto& [base, unit] : units_of(plan, state)) {
+      auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
+      if (regions.empty()) regions[0] = bytes_of(plan, unit, kUnitGradient) / plan.element_bytes;  // a group of one
+      for (const auto& [first, elements] : regions) cutter.add(base + first, elements, unit);
+    }
+    return cutter.pieces;
+  }
+  const auto buckets = moved_runs(plan, state, CollectiveKind::reduce_scatter);
+  for (const auto& [first, elements] : buckets) cutter.add(first, elements, kNone);
+  if (!buckets.empty()) return cutter.pieces;
+  const std::int64_t all = bytes_of(plan, state, kParameters) / plan.element_bytes;
+  return {{0, all, 0, all, 0, kNone}};
+}
+
+std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot) {
+  std::vector<std::uint32_t> states;
+  for (std::uint32_t f = 0; f < plan.frames.size(); ++f) {
+    if (plan.frames[f].slot == slot && plan.blocks[plan.frames[f].block].role == BlockRole::state) states.push_back(f);
+  }
+  return states;
+}
+
+std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
+                         std::int64_t ranks) {
+  if (p.cut == Cut::none) return index;
+  if (p.cut == Cut::columns) return rank * p.in + index;
+  std::int64_t before = 0, uncut_before = 0;
+  for (const Section& part : sections_of(model, p, rank, ranks)) {
+    if (index < before + part.rows) return uncut_before + part.uncut_first + index - before;
+    before += part.rows;
+    uncut_before += part.uncut_rows;
+  }
+  return -1;
+}
+
+UncutShape uncut_shape(const Model& model, const LocalParameter& p, std::int64_t ranks) {
+  if (p.cut == Cut::none) return {p.out, p.in};
+  if (p.cut == Cut::columns) return {p.out, p.in * ranks};
+  std::int64_t out = 0;
+  for (const Section& part : sections_of(model, p, 0, ranks)) out += part.uncut_rows;
+  return {out, p.in};
+}
+
+}  // namespace orrery

@@ -1,0 +1,488 @@
+#include "exec/mpi_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "exec/combine.h"
+#include "exec/mpi_check.h"
+#include "kernels/bf16.h"
+#include "models/error.h"
+
+// Run by mpirun on any number of ranks. Every rank works out alone what all ranks of its group put in, and from that
+// what it must get.
+namespace orrery {
+namespace {
+
+constexpr std::array kLanesUsed = {LaneKind::tensor, LaneKind::data_reduce, LaneKind::data_gather};
+constexpr std::array kGroupsUsed = {Dimension::world, Dimension::tensor, Dimension::data, Dimension::context};
+
+int rank_of_world() {
+  int rank = 0;
+  ORRERY_CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  return rank;
+}
+
+int size_of_world() {
+  int size = 0;
+  ORRERY_CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  return size;
+}
+
+template <class Group>
+GroupTable grouped(int ranks, const Group& group_of) {
+  GroupTable table;
+  for (int r = 0; r < ranks; ++r) {
+    const int group = group_of(r);
+    table.groups.resize(std::max<std::size_t>(table.groups.size(), static_cast<std::size_t>(group) + 1));
+    table.groups[static_cast<std::size_t>(group)].push_back(r);
+    table.member_of.push_back(group);
+  }
+  return table;
+}
+
+// Neighbours, strides, everybody, each alone; the pipeline goes down the ranks.
+Plan plan_of(int ranks) {
+  Plan plan;
+  plan.ranks = ranks;
+  plan.dimensions.resize(kDimensions, grouped(ranks, [](int r) { return r; }));
+  const auto at = [&](Dimension d) -> GroupTable& { return plan.dimensions[static_cast<std::size_t>(d)]; };
+  at(Dimension::tensor) = grouped(ranks, [](int r) { return r / 2; });
+  at(Dimension::data) = grouped(ranks, [](int r) { return r % 2; });
+  at(Dimension::world) = grouped(ranks, [](int) { return 0; });
+  at(Dimension::pipeline) = at(Dimension::world);
+  std::reverse(at(Dimension::pipeline).groups[0].begin(), at(Dimension::pipeline).groups[0].end());
+  for (const LaneKind lane : kLanesUsed) {
+    for (const Dimension group : kGroupsUsed) plan.ops.push_back({.work = Collective{.group = group}, .lane = lane});
+  }
+  plan.ops.push_back({.work = Collective{.group = Dimension::pipeline}, .lane = LaneKind::embedding});
+  for (const LaneKind lane :
+       {LaneKind::send_next, LaneKind::receive_previous, LaneKind::send_previous, LaneKind::receive_next}) {
+    plan.ops.push_back({.work = Transfer{}, .lane = lane});
+  }
+  return plan;
+}
+
+std::vector<std::int32_t> members(const Plan& plan, Dimension d, int rank) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  return table.groups[static_cast<std::size_t>(table.member_of[static_cast<std::size_t>(rank)])];
+}
+
+// Small whole numbers of both signs: their sums are exact in bf16, in every order. Depends on its arguments alone.
+float number(std::uint64_t seed, std::int64_t rank, std::int64_t i) {
+  auto x = seed * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(rank * 1000003 + i + 1) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 31)) * 0x94D049BB133111EBULL;
+  return static_cast<float>((x >> 40) % 31) - 15;
+}
+
+using Values = std::vector<float>;
+
+Values numbers(std::uint64_t seed, int rank, std::int64_t count) {
+  Values values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(number(seed, rank, i));
+  return values;
+}
+
+std::vector<std::byte> stored(Element element, const Values& values) {
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(width_of(element)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const kernels::Bf16 half = kernels::to_bf16(values[i]);
+    const auto byte = static_cast<std::byte>(static_cast<int>(values[i]) + 15);
+    if (element == Element::f32) std::memcpy(&bytes[4 * i], &values[i], 4);
+    if (element == Element::bf16) std::memcpy(&bytes[2 * i], &half, 2);
+    if (element == Element::bytes) bytes[i] = byte;
+  }
+  return bytes;
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& counts, std::size_t end) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < end; ++i) sum += counts[i];
+  return sum;
+}
+
+struct Case {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string algorithm = "library";
+  Element element = Element::f32;
+  Reduction reduction = Reduction::sum;
+  Dimension group = Dimension::world;
+  LaneKind lane = LaneKind::tensor;
+  std::int64_t size = 0;
+  bool add = false;
+  bool overlap = false;  // gather: in lies in out; scatter: out lies in in
+  std::uint64_t seed = 0;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.algorithm << " " << name_of(c.kind) << " element " << static_cast<int>(c.element) << " reduction "
+       << static_cast<int>(c.reduction) << " group " << name_of(c.group) << " size " << c.size << " add " << c.add
+       << " overlap " << c.overlap << " seed " << c.seed;
+}
+
+bool has_pieces(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+}
+
+bool in_place(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
+}
+
+// One collective of a case: its memory, and what must be in it in the end.
+class Trial {
+ public:
+  Trial(const Plan& plan, int rank, const Case& c) : case_(c), members_(members(plan, c.group, rank)) {
+    me_ = static_cast<std::size_t>(std::find(members_.begin(), members_.end(), rank) - members_.begin());
+    if (has_pieces(c.kind)) {  // uneven, some empty
+      for (std::size_t i = 0; i < members_.size(); ++i) {
+        counts_.push_back(c.size == 0 ? 0 : (c.size + 3 * static_cast<std::int64_t>(i)) % (c.size + 2));
+      }
+    } else {
+      counts_ = {c.size};
+    }
+    fill();
+  }
+
+  void start(Transport& transport) {
+    CollectiveCall call{case_.kind, case_.reduction, case_.element, case_.group, case_.algorithm};
+    call.in = in_.data();
+    call.out = in_place(case_.kind) ? in_.data() : out_.data();
+    if (case_.overlap && case_.kind == CollectiveKind::all_gather) call.in = out_.data() + own_place();
+    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) call.out = in_.data() + own_place();
+    call.counts = counts_;
+    call.add = case_.add;
+    result_ = static_cast<const std::byte*>(call.out);
+    pending_ = transport.start(case_.lane, call);
+  }
+
+  bool done() { return pending_->done(); }
+
+  void expect() const {
+    if (case_.kind == CollectiveKind::reduce && me_ > 0) return;
+    const Values right = result();
+    const std::vector<std::byte> bytes = stored(case_.element, right);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result_)) << testing::PrintToString(case_) << " of rank " << me_;
+    if (!in_place(case_.kind) && !case_.overlap) {
+      EXPECT_EQ(in_, stored(case_.element, input(me_))) << "input changed: " << testing::PrintToString(case_);
+    }
+  }
+
+ private:
+  Values input(std::size_t member) const {
+    std::int64_t n = case_.size;
+    if (case_.kind == CollectiveKind::all_gather) n = counts_[member];
+    if (case_.kind == CollectiveKind::reduce_scatter) n = sum_of(counts_, counts_.size());
+    if (case_.kind == CollectiveKind::all_to_all) n *= static_cast<std::int64_t>(members_.size());
+    return numbers(case_.seed, members_[member], n);
+  }
+
+  Values reduced() const {
+    Values all = input(0);
+    for (std::size_t m = 1; m < members_.size(); ++m) {
+      const Values more = input(m);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i] = case_.reduction == Reduction::sum ? all[i] + more[i] : std::max(all[i], more[i]);
+      }
+    }
+    return all;
+  }
+
+  // Before anything is added to what was there.
+  Values moved() const {
+    Values all;
+    switch (case_.kind) {
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::reduce:
+        return reduced();
+      case CollectiveKind::broadcast:
+        return input(0);
+      case CollectiveKind::reduce_scatter:
+        all = reduced();
+        return {all.begin() + sum_of(counts_, me_), all.begin() + sum_of(counts_, me_ + 1)};
+      case CollectiveKind::all_gather:
+      case CollectiveKind::all_to_all:
+        break;
+    }
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      const Values from = input(m);
+      const bool exchange = case_.kind == CollectiveKind::all_to_all;
+      const auto begin = from.begin() + (exchange ? case_.size * static_cast<std::int64_t>(me_) : 0);
+      all.insert(all.end(), begin, exchange ? begin + case_.size : from.end());
+    }
+    return all;
+  }
+
+  Values result() const {
+    Values all = moved();
+    if (!case_.add) return all;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += before_[i];
+    return all;
+  }
+
+  void fill() {
+    in_ = stored(case_.element, input(me_));
+    if (in_place(case_.kind)) return;
+    before_ = numbers(case_.seed + 7, members_[me_], static_cast<std::int64_t>(moved().size()));
+    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {  // what is there is its own input
+      const Values whole = input(me_);
+      before_ = {whole.begin() + sum_of(counts_, me_), whole.begin() + sum_of(counts_, me_ + 1)};
+    }
+    out_ = stored(case_.element, before_);
+    if (case_.overlap && case_.kind == CollectiveKind::all_gather) {
+      std::copy(in_.begin(), in_.end(), out_.begin() + own_place());
+    }
+  }
+
+  std::int64_t own_place() const { return sum_of(counts_, me_) * width_of(case_.element); }
+
+  Case case_;
+  std::vector<std::int32_t> members_;
+  std::size_t me_ = 0;
+  std::vector<std::int64_t> counts_;
+  std::vector<std::byte> in_, out_;
+  Values before_;
+  const std::byte* result_ = nullptr;
+  std::unique_ptr<Pending> pending_;
+};
+
+std::vector<std::string> algorithms_of(CollectiveKind kind) {
+  std::vector<std::string> names = {"library"};
+  for (const CollectiveAlgorithm& a : collective_algorithms()) {
+    if (a.kind == kind) names.emplace_back(a.name);
+  }
+  return names;
+}
+
+// Every algorithm of every kind on every group, with each element, overlap and reduction that it allows; the sizes take
+// turns.
+std::vector<Case> all_cases() {
+  constexpr std::array<std::int64_t, 6> kSizes = {0, 1, 3, 17, 64, 3000};
+  std::vector<Case> cases;
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    for (const std::string& algorithm : algorithms_of(kind)) {
+      for (const Dimension group : kGroupsUsed) {
+        for (const Element element : {Element::f32, Element::bf16, Element::bytes}) {
+          if (element == Element::bytes && reduces(kind)) continue;
+          for (int variant = 0; variant < 8; ++variant) {
+            const bool add = (variant & 1) != 0, overlap = (variant & 2) != 0, maximum = (variant & 4) != 0;
+            if (add &&
+                (in_place(kind) || element == Element::bytes || (overlap && kind == CollectiveKind::all_gather))) {
+              continue;
+            }
+            if ((overlap && !has_pieces(kind)) || (maximum && !reduces(kind))) continue;
+            const auto i = cases.size();
+            cases.push_back({kind, algorithm, element, maximum ? Reduction::maximum : Reduction::sum, group,
+                             kLanesUsed[i % kLanesUsed.size()], kSizes[i % 7 % kSizes.size()], add, overlap, i});
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+void wait(Trial& trial) {
+  while (!trial.done()) {
+  }
+}
+
+TEST(MpiTransport, EveryCollectiveEndsWithWhatItPromises) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  for (const Case& c : all_cases()) {
+    Trial trial(plan, rank_of_world(), c);
+    trial.start(*transport);
+    wait(trial);
+    EXPECT_TRUE(trial.done());
+    trial.expect();
+  }
+}
+
+TEST(MpiTransport, EverySizeIsCutRight) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
+      for (std::int64_t size = 0; size < 12; ++size) {
+        Case c{static_cast<CollectiveKind>(k), algorithm};
+        c.size = size;
+        c.seed = static_cast<std::uint64_t>(size);
+        Trial trial(plan, rank_of_world(), c);
+        trial.start(*transport);
+        wait(trial);
+        trial.expect();
+      }
+    }
+  }
+}
+
+// Each rank polls the lanes in another order, and the later ones first.
+TEST(MpiTransport, LanesAndGroupsProgressIndependently) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  const int rank = rank_of_world();
+  std::uint64_t seed = 0;
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
+      std::vector<std::unique_ptr<Trial>> trials;
+      for (const LaneKind lane : kLanesUsed) {
+        for (const Dimension group : kGroupsUsed) {
+          Case c{static_cast<CollectiveKind>(k), algorithm};
+          c.lane = lane;
+          c.group = group;
+          c.size = lane == LaneKind::tensor ? 20000 : 10;
+          c.seed = ++seed;
+          trials.push_back(std::make_unique<Trial>(plan, rank, c));
+        }
+      }
+      std::rotate(trials.begin(), trials.begin() + rank % static_cast<int>(trials.size()), trials.end());
+      for (const auto& t : trials) t->start(*transport);
+      for (auto t = trials.rbegin(); t != trials.rend(); ++t) wait(**t);
+      for (const auto& t : trials) t->expect();
+    }
+  }
+}
+
+// Two calls on one lane, of which the second may end first.
+TEST(MpiTransport, CallsOnOneLaneDoNotMix) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  for (const char* algorithm : {"library", "ring_all_reduce", "recursive_doubling_all_reduce"}) {
+    Case c{CollectiveKind::all_reduce, algorithm};
+    c.size = 10000;
+    Trial first(plan, rank_of_world(), c);
+    c.size = 5;
+    c.seed = 1;
+    Trial second(plan, rank_of_world(), c);
+    first.start(*transport);
+    second.start(*transport);
+    while (!(rank_of_world() % 2 == 0 ? first.done() & second.done() : second.done() & first.done())) {
+    }
+    first.expect();
+    second.expect();
+  }
+}
+
+// A group may list its ranks in any order; the first is the root.
+TEST(MpiTransport, PlacesInAGroupAreThoseOfItsList) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    for (const std::string& algorithm : algorithms_of(static_cast<CollectiveKind>(k))) {
+      Case c{static_cast<CollectiveKind>(k), algorithm};
+      c.group = Dimension::pipeline;
+      c.lane = LaneKind::embedding;
+      c.size = 7;
+      Trial trial(plan, rank_of_world(), c);
+      trial.start(*transport);
+      wait(trial);
+      trial.expect();
+    }
+  }
+}
+
+MessageCall message(bool send, int peer, std::vector<float>& data) {
+  return {send, peer, data.data(), static_cast<Bytes>(data.size() * sizeof(float))};
+}
+
+void wait_all(const std::vector<std::unique_ptr<Pending>>& all) {
+  while (!std::all_of(all.begin(), all.end(), [](const auto& p) { return p->done(); })) {
+  }
+}
+
+// Both ways round the ring at once, three messages each way in order, the lanes of one direction in any order.
+TEST(MpiTransport, MessagesMeetByDirectionAndOrder) {
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  const int rank = rank_of_world(), n = size_of_world();
+  const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
+  for (const std::int64_t size : {0, 1, 100, 100000}) {
+    std::vector<Values> down, up, from_previous, from_next;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      down.push_back(numbers(i, rank, size));
+      up.push_back(numbers(i + 10, rank, size));
+      from_previous.emplace_back(static_cast<std::size_t>(size));
+      from_next.emplace_back(static_cast<std::size_t>(size));
+    }
+    std::vector<std::unique_ptr<Pending>> all;
+    for (std::size_t i = 0; i < 3; ++i) {
+      all.push_back(transport->start(LaneKind::receive_next, message(false, next, from_next[i])));
+      all.push_back(transport->start(LaneKind::send_next, message(true, next, down[i])));
+      all.push_back(transport->start(LaneKind::send_previous, message(true, previous, up[i])));
+      all.push_back(transport->start(LaneKind::receive_previous, message(false, previous, from_previous[i])));
+    }
+    wait_all(all);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(from_previous[i], numbers(i, previous, size));
+      EXPECT_EQ(from_next[i], numbers(i + 10, next, size));
+    }
+  }
+}
+
+TEST(MpiTransport, ASendEndsOnlyWhenTheReceiverHasCome) {
+  if (size_of_world() < 2) return;
+  const Plan plan = plan_of(size_of_world());
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  Values data = {1};
+  std::vector<std::unique_ptr<Pending>> all;
+  if (rank_of_world() == 0) {
+    all.push_back(transport->start(LaneKind::send_next, message(true, 1, data)));
+    for (int i = 0; i < 1000; ++i) EXPECT_FALSE(all[0]->done());
+  }
+  ORRERY_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank_of_world() == 1) all.push_back(transport->start(LaneKind::receive_previous, message(false, 0, data)));
+  wait_all(all);
+}
+
+std::string fault(Transport& transport, LaneKind lane, const CollectiveCall& call) {
+  try {
+    transport.start(lane, call);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(MpiTransport, WhatDoesNotFitIsRefused) {
+  const int n = size_of_world();
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan_of(n));
+  float x = 0;
+  CollectiveCall good{.group = Dimension::world, .in = &x, .out = &x, .counts = {1}};
+  const auto wrong = [&](const char* text, const auto& change, LaneKind lane = LaneKind::tensor) {
+    CollectiveCall call = good;
+    change(call);
+    EXPECT_NE(fault(*transport, lane, call).find(text), std::string::npos) << text;
+  };
+  wrong("ring_all_reduce", [](CollectiveCall& c) { c.algorithm = "star"; });
+  wrong("it carries out broadcast", [](CollectiveCall& c) { c.algorithm = "tree_broadcast"; });
+  wrong("counts", [](CollectiveCall& c) { c.counts.clear(); });
+  wrong("no sum", [](CollectiveCall& c) { c.element = Element::bytes; });
+  wrong("to add to", [](CollectiveCall& c) { c.add = true; });
+  wrong(
+      "moves nothing in world groups on lane model", [](CollectiveCall&) {}, LaneKind::model);
+  if (n > 1) wrong("MPI count", [](CollectiveCall& c) { c.counts = {std::int64_t{1} << 31}; });
+  EXPECT_THROW(transport->start(LaneKind::send_next, MessageCall{.peer = n}), Error);
+  EXPECT_THROW(mpi_transport(MPI_COMM_WORLD, plan_of(n + 1)), Error);
+}
+
+TEST(MpiTransport, AFailingCallIsQuoted) {
+  int size = 0;
+  try {
+    ORRERY_CHECK_MPI(MPI_Comm_size(MPI_COMM_NULL, &size));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).rfind("MPI_Comm_size(MPI_COMM_NULL, &size): MPI_ERR_COMM", 0), 0U) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace orrery
