@@ -82,9 +82,9 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
+  std::vector<double> losses;        // by step, mean over the batch, of an executed run
   std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
-  std::vector<double> losses;  // by step, mean over the batch, of an executed run
-  std::string limit;           // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 
 // The part that simulated and measured steps share: times, rates and attribution from the trace, memory as given.

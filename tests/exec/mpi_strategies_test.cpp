@@ -237,6 +237,7 @@ const Result& reference_of(const Case& c, const Spec& spec) {
 // Softmax does not see a bias of the keys: its exact gradient is zero, what is left is rounding, which Adam normalises.
 // Takes the biases of keys out; their gradient stays if it is small beside the queries'.
 Tensors without_key_biases(const Model& m, Tensors tensors, bool gradients) {
+  if (m.qk_norm || m.positions == Positions::rope) return tensors;  // a norm or a rotation stands between
   for (auto& [name, values] : tensors) {
     if (!name.ends_with("attention.qkv.bias")) continue;
     const auto queries = values.begin() + m.heads * m.head_dim, keys = queries + m.kv_heads * m.head_dim;
