@@ -57,8 +57,8 @@ Training training_of(const Spec& spec) {
   t.rule.kind = spec.strategy.optimizer.kind == OptimizerKind::sgd ? kernels::UpdateRule::Kind::sgd
                                                                    : kernels::UpdateRule::Kind::adamw;
   t.rule.learning_rate = t.rule.kind == kernels::UpdateRule::Kind::sgd ? 0.1 : 1e-3;
-  // Adam moves an element whose gradient is rounding noise by a whole step, in either direction, unless epsilon is above
-  // that noise (gradients here are 1e-5 to 1e-2, their rounding 1e-9 or less).
+  // Adam moves an element whose gradient is rounding noise by a whole step, in either direction, unless epsilon is
+  // above that noise (gradients here are 1e-5 to 1e-2, their rounding 1e-9 or less).
   t.rule.epsilon = 1e-6;
   t.clip = spec.strategy.clip;
   t.seed = 7;
