@@ -34,6 +34,11 @@ struct CpuCall {
   Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 
+  // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
+  Values table_gradient(std::int64_t n) const {
+    return gradients.empty() ? update(updates[0], n) : gradient(gradients[0]);
+  }
+
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 

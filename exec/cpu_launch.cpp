@@ -10,6 +10,7 @@
 #include "kernels/norm.h"
 #include "kernels/residual.h"
 #include "kernels/softmax.h"
+#include "models/blocks.h"
 
 namespace orrery {
 namespace {
@@ -35,8 +36,8 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), c.sequence(), {},
-                                     matrix(out.data(), s.rows, s.columns));
+      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), c.sequence(),
+                                     {.window = s.window}, matrix(out.data(), s.rows, s.columns));
     }
     const Values gradient = c.update(c.updates[0], n);
     kernels::softmax_gradient(matrix<const float>(in.data(), s.rows, s.columns),
@@ -44,8 +45,7 @@ struct CpuKernels {
   }
 
   void operator()(const Normalize& n) const {
-    if (c.rank.spec.model.qk_norm && n.columns == c.rank.spec.model.head_dim && c.weights.size() > 1)
-      return head_norms(n);
+    if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // of queries and of keys
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
     const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
     const bool forward = n.direction == Direction::forward;
@@ -161,7 +161,7 @@ struct CpuKernels {
                            static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
                           {}};
     const Model& m = c.rank.spec.model;
-    const bool scores = r.columns == c.sequence() && r.rows > c.batch() * c.sequence();
+    const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
     const auto columns = static_cast<std::uint64_t>(r.columns);
     d.index.row_stride = columns;
     if (!scores) {
@@ -202,7 +202,7 @@ struct CpuKernels {
       return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
                             matrix(y.data(), e.rows, e.columns));
     }
-    const Values dy = c.read(c.reads[0], e.rows * e.columns), table = c.gradient(c.gradients[0]);
+    const Values dy = c.read(c.reads[0], e.rows * e.columns), table = c.table_gradient(e.vocab * e.columns);
     kernels::embed_gradient(CpuCall::integers(c.reads[1]), first, matrix<const float>(dy.data(), e.rows, e.columns),
                             matrix(table.data(), e.vocab, e.columns));
   }
@@ -210,10 +210,8 @@ struct CpuKernels {
   void positions(const Embedding& e) const {
     const Values in = c.read(c.reads[0], e.rows * e.columns);
     const bool forward = e.direction == Direction::forward;
-    const Values table = forward ? c.weight(c.weights[0]) : c.gradient(c.gradients[0]);
-    const std::int64_t known =
-        (forward ? c.weights[0] : c.gradients[0]).bytes / (forward ? c.weights[0] : c.gradients[0]).width;
-    const auto rows = matrix(table.data(), known / e.columns, e.columns);
+    const Values table = forward ? c.weight(c.weights[0]) : c.table_gradient(e.vocab * e.columns);
+    const auto rows = matrix(table.data(), e.vocab, e.columns);
     const auto of = [&](const Values& v, std::int64_t row, std::int64_t count) {
       return rows_of(matrix(v.data(), e.rows, e.columns), row, count);
     };
@@ -251,7 +249,7 @@ struct CpuKernels {
       case CrossEntropy::Part::gradient: {
         // The loss is the mean over the step's tokens; a stack that averages gradients takes its own ranks' mean.
         const Strategy& s = c.rank.spec.strategy;
-        const bool averaged = c.rank.spec.software.gradient_average != "none" && s.data > 1;
+        const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
         const double tokens =
             static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
         return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),

@@ -41,6 +41,7 @@ Bytes Rank::state_width(std::uint16_t slot) const {
       return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
     case kGradients:
     case kGradientShard:
+    case kBuckets:
       return storage_bytes(spec.strategy.gradient_precision);
     case kMaster:
       return o.master_bytes;

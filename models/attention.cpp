@@ -17,7 +17,7 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
   const bool flash = c_.spec.strategy.attention == Attention::flash;
-  const Id attended = flash ? flash_attention(heads, windowed) : unfused_attention(heads);
+  const Id attended = flash ? flash_attention(heads, windowed) : unfused_attention(heads, windowed);
   if (again) {
     tape.end_region();
     tape.keep(attended);
@@ -102,7 +102,7 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, bool windowed
 
 // Scores and probabilities (batch, heads, query, key) are written out. With dropout the probabilities, the mask and the
 // dropped probabilities are kept: 5 a s^2 b bytes (Korthikanti et al. 2022).
-LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads) {
+LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, bool windowed) {
   const std::int64_t q = c_.sequence, k = c_.spec.sequence, d = m_.head_dim, batch = c_.batch * heads_;
   const std::int64_t elements = batch * q * k;
   const bool drops = m_.dropout > 0;
@@ -111,7 +111,8 @@ LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads) {
   const Id mask = drops ? tape.slot("attention dropout mask", elements) : probabilities;
   const Id dropped = drops ? tape.slot("dropped probabilities", elements * c_.width) : probabilities;
   const Id y = activation("attention values", c_.rows, heads_ * d);
-  const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward};
+  const std::int64_t window = windowed ? m_.sliding_window->window : 0;
+  const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward, window};
   const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
   const SoftCap cap = {elements, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
   const auto bmm = [=, this](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {

@@ -43,6 +43,10 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 // Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 
+// Whether a pass over the gradients takes their mean over the data ranks, so that each rank's loss is the mean over its
+// own tokens; else it is the mean over all of them, and gradients are summed. A copy into buckets has no units.
+bool averages_gradients(const Spec& spec, const ShardingRow& row);
+
 // What the blocks of a plan have in common: sizes of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);

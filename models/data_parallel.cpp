@@ -107,7 +107,7 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& a
 
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
-  if (spec_.software.gradient_average == "none" || group_size(Dimension::data) == 1) return;
+  if (!averages_gradients(spec_, row_)) return;
   const double ranks = static_cast<double>(group_size(Dimension::data) * group_size(Dimension::replicate));
   Op op = {.name = "average gradients",
            .work = Multiply{elements, gradient_width_, 1 / ranks, false, first},
@@ -122,7 +122,7 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
-  if (spec_.software.gradient_average != "none") after = last_of(LaneKind::compute);
+  if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
   const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Op op = {
       .name = "reduce gradients",
@@ -149,7 +149,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
     emit(op_id(cast), entry.unit);
     source = kCastGradient;
   }
-  if (spec_.software.gradient_average == "scale") average(entry.unit, unit(source, Access::read_write), 0, elements);
+  average(entry.unit, unit(source, Access::read_write), 0, elements);
   const std::vector<Region>& regions = regions_.at(entry.unit);
   for (const Region& r : regions) {
     Op reduce = {.name = "reduce unit",
@@ -333,7 +333,7 @@ void PlanBuilder::clip_and_update() {
 
 // DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
 void PlanBuilder::copy_buckets_back() {
-  if (spec_.software.gradient_average != "copy") return;
+  if (spec_.software.gradient_average != "copy" || !averages_gradients(spec_, row_)) return;
   for (const Chunk& chunk : chunks_) {
     if (chunk.buckets.empty()) continue;
     const Op op = {.name = "copy gradients back",

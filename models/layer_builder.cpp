@@ -20,6 +20,13 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row) {
   return row.shards_gradients && (row.shards_parameters || !spec.software.keep_gradients_whole);
 }
 
+bool averages_gradients(const Spec& spec, const ShardingRow& row) {
+  const Strategy& s = spec.strategy;
+  const std::string& pass = spec.software.gradient_average;
+  const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context;
+  return group > 1 && (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)));
+}
+
 LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)
     : tape(name, role, precision_of(context, role), weight_scope(context.sharding),
            context.sharding.shards_parameters ? static_cast<Id>(kGathered) : static_cast<Id>(kParameters),

@@ -85,7 +85,7 @@ class LayerBuilder {
   };
   HeadGradients head_gradients(const Heads& heads);
   Id flash_attention(const Heads& heads, bool windowed);
-  Id unfused_attention(const Heads& heads);
+  Id unfused_attention(const Heads& heads, bool windowed);
   Id activate(Id x);
 
   const BlockContext& c_;

@@ -49,12 +49,14 @@ struct FlashAttention {
   double softcap = 0;  // of the scores, as SoftCap; 0 = none. Its tanh is not counted
 };
 
-// Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels.
+// Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels. window: as flash
+// attention's; keys outside get zero, at the same cost.
 struct Softmax {
   std::int64_t rows = 0, columns = 0;
   bool dropout = false;
   bool fused = true;
   Direction direction = Direction::forward;
+  std::int64_t window = 0;
 };
 
 // RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient.

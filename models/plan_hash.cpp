@@ -45,7 +45,7 @@ struct Shapes {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
         std::bit_cast<std::uint64_t>(a.softcap));
   }
-  void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction); }
+  void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }

@@ -143,6 +143,7 @@ TEST(PlanHash, ChangesWithEveryShape) {
        BiasGradient{},
        Rotary{},
        Softmax{},
+       Softmax{.window = 1},
        Normalize{},
        Activation{},
        Residual{},

@@ -1,0 +1,252 @@
+#pragma once
+
+// A few steps of a small model on a text under any strategy, put together on rank 0, and how far two such runs are
+// apart (design.md, "Validation that cannot fool itself").
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "exec/execute.h"
+#include "exec/initial.h"
+#include "exec/mpi_transport.h"
+#include "models/make_plan.h"
+
+namespace orrery::test {
+
+inline constexpr double kLimit = 1e-5;        // of gradients, losses and weights
+inline constexpr double kChangeLimit = 1e-4;  // of the change of weights under Adam
+inline constexpr std::int64_t kSteps = 5;
+// Of Adam. Its first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is rounding noise
+// may move either way. A twentieth of a gradient's deviation here, 1 (the clip) / sqrt(200,000 weights).
+inline constexpr double kEpsilon = 1e-4;
+
+// Weights or gradients of the whole model, by name.
+using Tensors = std::map<std::string, std::vector<float>>;
+
+struct Result {
+  Tensors gradients, initial, weights;
+  std::vector<double> losses;  // mean per token, by step
+};
+
+inline const std::string kLlama =
+    "{name: tiny-llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250}";
+inline const std::string kGpt =
+    "{name: tiny-gpt, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
+    "learned, "
+    "norm: layernorm, bias: true, tied_embeddings: true, dropout: 0.1}";
+
+inline const std::string kQwen =
+    "{name: tiny-qwen, layers: 3, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 96, vocab: 256, qk_norm: true, "
+    "qkv_bias: true, tied_embeddings: true}";
+
+struct Case {
+  std::string model, strategy;
+  std::string optimizer = "adamw";
+  std::string software = "orrery";
+  std::string precision = "fp32", gradient_precision = "fp32";
+};
+
+inline void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model.substr(0, c.model.find(',')) << ", " << c.strategy << ", " << c.software;
+}
+
+inline Spec spec_of(const Case& c) {
+  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: 1}}\nsoftware: {}\n"
+                                "strategy: {{precision: {}, gradient_precision: {}, optimizer: {}, {}}}\n",
+                                c.model, c.software, c.precision, c.gradient_precision, c.optimizer, c.strategy),
+                    "case");
+}
+
+inline Training training_of(const Spec& spec) {
+  Training t;
+  t.rule.kind = spec.strategy.optimizer.kind == OptimizerKind::sgd ? kernels::UpdateRule::Kind::sgd
+                                                                   : kernels::UpdateRule::Kind::adamw;
+  t.rule.learning_rate = t.rule.kind == kernels::UpdateRule::Kind::sgd ? 0.1 : 1e-3;
+  t.rule.epsilon = kEpsilon;
+  t.clip = spec.strategy.clip;
+  t.seed = 7;
+  return t;
+}
+
+inline void add(Tensors& tensors, const std::map<std::string, OwnedValues>& owned) {
+  for (const auto& [name, v] : owned) {
+    auto& all = tensors[name];
+    all.resize(static_cast<std::size_t>(v.shape[0] * v.shape[1]), NAN);
+    for (std::size_t i = 0; i < v.places.size(); ++i) all[v.places[i]] = v.values[i];
+  }
+}
+
+// Puts together on rank 0 what the ranks own; elements that several own must agree there too, since the last one stays.
+inline Tensors collect(MPI_Comm world, const Tensors& mine) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(world, &rank);
+  MPI_Comm_size(world, &size);
+  if (rank > 0) {
+    for (const auto& [name, values] : mine) {
+      MPI_Send(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, 1, world);
+      MPI_Send(values.data(), static_cast<int>(values.size()), MPI_FLOAT, 0, 2, world);
+    }
+    MPI_Send("", 0, MPI_CHAR, 0, 1, world);
+    return {};
+  }
+  Tensors all = mine;
+  for (int from = 1; from < size; ++from) {
+    while (true) {
+      MPI_Status status;
+      int length = 0;
+      MPI_Probe(from, 1, world, &status);
+      MPI_Get_count(&status, MPI_CHAR, &length);
+      std::string name(static_cast<std::size_t>(length), ' ');
+      MPI_Recv(name.data(), length, MPI_CHAR, from, 1, world, MPI_STATUS_IGNORE);
+      if (length == 0) break;
+      MPI_Probe(from, 2, world, &status);
+      MPI_Get_count(&status, MPI_FLOAT, &length);
+      std::vector<float> values(static_cast<std::size_t>(length));
+      MPI_Recv(values.data(), length, MPI_FLOAT, from, 2, world, MPI_STATUS_IGNORE);
+      auto& to = all[name];
+      to.resize(values.size(), NAN);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!std::isnan(values[i])) to[i] = values[i];
+      }
+    }
+  }
+  return all;
+}
+
+// What a test changes of a run.
+struct Changes {
+  std::function<void(Plan&)> plan;
+  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> transport;
+  std::int64_t steps = kSteps;
+};
+
+inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {
+  check_executable(spec);
+  int number = 0;
+  MPI_Comm_rank(world, &number);
+  const Plan plan = make_plan(spec);
+  Rank rank(spec, plan, number);
+  if (changes.plan) changes.plan(rank.plan);
+  auto transport = mpi_transport(world, rank.plan);
+  if (changes.transport) transport = changes.transport(std::move(transport));
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", spec.model.vocab, spec.sequence);
+  Tensors gradients, initial, weights;
+  ExecuteOptions options;
+  options.steps = changes.steps;
+  options.training = training_of(spec);
+  options.on_gradients = [&](std::int64_t step, const Buffers& b) {
+    if (step > 0) return;
+    add(gradients, owned_values(rank, b, Quantity::gradients));
+    add(initial, owned_values(rank, b, Quantity::weights));
+  };
+  options.on_end = [&](const Buffers& b) { add(weights, owned_values(rank, b, Quantity::weights)); };
+  const Execution e = execute(rank, *transport, text, options);
+  Result result = {collect(world, gradients), collect(world, initial), collect(world, weights), {}};
+  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(spec.strategy.data) : 0.0;
+  for (std::int64_t step = 0; step < changes.steps; ++step) {
+    double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
+    MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);
+    result.losses.push_back(sum);
+  }
+  return result;
+}
+
+inline double norm(const std::vector<float>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+inline std::vector<float> difference(const std::vector<float>& a, const std::vector<float>& b, std::size_t n) {
+  std::vector<float> d(n);
+  for (std::size_t i = 0; i < n; ++i) d[i] = a[i] - b[i];
+  return d;
+}
+
+// The largest ||x - reference|| / ||reference|| over the tensors, and its name. Padding rows, past the reference's end,
+// take no part.
+inline std::pair<double, std::string> worst(const Tensors& x, const Tensors& reference) {
+  std::pair<double, std::string> result = {0, ""};
+  for (const auto& [name, r] : reference) {
+    const auto it = x.find(name);
+    if (it == x.end() || it->second.size() < r.size()) return {INFINITY, name + " is missing"};
+    const double error = norm(difference(it->second, r, r.size())) / norm(r);
+    if (!(error <= result.first)) result = {error, name};
+  }
+  return result;
+}
+
+inline Tensors change(const Result& r) {
+  Tensors d;
+  for (const auto& [name, w] : r.weights) d[name] = difference(w, r.initial.at(name), w.size());
+  return d;
+}
+
+// One rank in one process, with the same micro-batches in all, of our own stack.
+inline const Result& reference_of(const Case& c, const Spec& spec) {
+  static std::map<std::string, Result> known;
+  const Strategy& s = spec.strategy;
+  // Only attention that is written out drops probabilities; else both kinds compute the same.
+  const bool written_out = s.attention == Attention::unfused && spec.model.dropout > 0;
+  // Gradients are seen after a pass that clips them, where the stack has one.
+  const Case one = {c.model,
+                    fmt::format("data: 1, micro_batch: {}, global_batch: {}, attention: {}, clip: {}", s.micro_batch,
+                                s.global_batch, written_out ? "unfused" : "flash", s.clip),
+                    c.optimizer, fmt::format("{{profile: orrery, fused_clip: {}}}", spec.software.fused_clip)};
+  const auto [it, fresh] = known.try_emplace(one.model + one.optimizer + one.strategy + one.software);
+  if (fresh) it->second = run(MPI_COMM_SELF, spec_of(one));
+  return it->second;
+}
+
+// Softmax does not see what all keys have in common, their bias: its exact gradient is zero, what is left is rounding,
+// which Adam normalises. Not so where keys are rotated or normed.
+// Takes the biases of keys out; their gradient stays if it is small beside the queries'.
+inline Tensors without_key_biases(const Model& m, Tensors tensors, bool gradients) {
+  if (m.positions == Positions::rope || m.qk_norm) return tensors;
+  for (auto& [name, values] : tensors) {
+    if (!name.ends_with("attention.qkv.bias")) continue;
+    const auto queries = values.begin() + m.heads * m.head_dim, keys = queries + m.kv_heads * m.head_dim;
+    if (gradients) {
+      EXPECT_LE(norm({queries, keys}), kLimit * norm({values.begin(), queries})) << name;
+    }
+    std::fill(queries, keys, 0.0F);
+  }
+  return tensors;
+}
+
+// How far a run is from one rank, as multiples of the limits, and what is farthest.
+struct Distance {
+  double gradient = 0, weight = 0, change = 0, loss = 0;
+  std::string of_gradient, of_weight, of_change;
+};
+
+inline Distance distance(const Spec& spec, const Result& r, const Result& one) {
+  const auto apart = [&](const Tensors& x, const Tensors& reference, bool gradients) {
+    return worst(without_key_biases(spec.model, x, gradients), without_key_biases(spec.model, reference, gradients));
+  };
+  Distance d;
+  std::tie(d.gradient, d.of_gradient) = apart(r.gradients, one.gradients, true);
+  std::tie(d.weight, d.of_weight) = apart(r.weights, one.weights, false);
+  std::tie(d.change, d.of_change) = apart(change(r), change(one), false);
+  for (std::int64_t s = 0; s < kSteps; ++s) d.loss = std::max(d.loss, std::abs(r.losses[s] / one.losses[s] - 1));
+  return d;
+}
+
+// The first ranks of the job, as many as the spec asks for; MPI_COMM_NULL on the others.
+inline MPI_Comm ranks_for(const Spec& spec) {
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  EXPECT_LE(spec.strategy.gpus(), size);
+  MPI_Comm some = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank < spec.strategy.gpus() ? 0 : MPI_UNDEFINED, rank, &some);
+  return some;
+}
+
+}  // namespace orrery::test
