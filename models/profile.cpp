@@ -9,6 +9,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/measured_json.h"
 #include "models/names.h"
 
 namespace orrery {
@@ -72,6 +73,13 @@ Profile parse(std::string_view text, const std::string& path) {
   Profile p;
   p.name = root.value("name", path);
   p.hash = hash_of(text);
+  if (root.contains("measured")) p.measured = measured_of(section_of(root, "measured", path), path);
+  p.memory_bytes = root.value("memory_bytes", Bytes{0});
+  if (root.contains("fingerprint")) {
+    for (const auto& [key, value] : section_of(root, "fingerprint", path).items())
+      p.fingerprint.emplace_back(key, value.get<std::string>());
+  }
+  if (!p.measured.empty() && !root.contains("gemm")) return p;  // no formulas
   const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
   p.gemm.tiles = tiles_of(gemm, path);
   p.gemm.prologue_us = number(gemm, "prologue_us", path, "gemm.");
@@ -130,8 +138,10 @@ Profile find_profile(const Gpu& gpu) {
   const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
   const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
   if (file.empty()) {
-    throw Error(fmt::format("cluster.gpu: no kernel times are built in for {}{}; give measured ones with --profile",
-                            gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
+    throw Error(
+        fmt::format("cluster.gpu: no kernel times are built in for {}{}; measure them with orrery calibrate "
+                    "--out FILE and give them with --profile FILE",
+                    gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
   }
   return parse(data_file(file), file);
 }
@@ -146,6 +156,22 @@ Profile load_profile(const std::string& path) {
   } catch (const json::exception& e) {
     throw Error(fmt::format("{}: {}", path, e.what()));
   }
+}
+
+std::string to_json(const Profile& p) {
+  nlohmann::ordered_json root;
+  root["name"] = p.name;
+  for (const auto& [key, value] : p.fingerprint) root["fingerprint"][key] = value;
+  root["memory_bytes"] = p.memory_bytes;
+  root["measured"] = json_of(p.measured);
+  return root.dump(1) + '\n';
+}
+
+std::string_view fingerprint_of(const Profile& profile, std::string_view key) {
+  for (const auto& [name, value] : profile.fingerprint) {
+    if (name == key) return value;
+  }
+  return "";
 }
 
 }  // namespace orrery

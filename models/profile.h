@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/cluster.h"
+#include "models/measured_times.h"
 #include "models/units.h"
 
 namespace orrery {
@@ -30,9 +32,9 @@ struct AttentionKernel {
   std::vector<AttentionHead> heads;  // by head_dim, ascending
 };
 
-// How long kernels of one kind of GPU take: the constants of the formulas in sim/kernel_time.cpp. From
-// models/data/profiles (by GPU, else by architecture), each with its source there, or from a file that `orrery
-// calibrate` measured. It knows no shapes.
+// How long kernels of one kind of device take: the constants of the formulas in sim/kernel_time.cpp, from
+// models/data/profiles (by GPU, else by architecture), each with its source there; or samples of single ops and
+// transfers that `orrery calibrate` measured, which go first. A file has either, or both.
 struct Profile {
   std::string name;
   std::string hash;  // of the file's text
@@ -54,6 +56,11 @@ struct Profile {
   double kernel_gap_us = 0;      // between two kernels of a stream
   double vector_fraction = 0.5;  // of the fp32 peak, for kernels that compute outside tensor cores
   double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
+
+  MeasuredTimes measured;
+  Bytes memory_bytes = 0;  // of the device, where the cluster does not know it
+  // Where it was measured, in words: {"device", "AMD EPYC, 1 thread"}, {"date", "2026-11-21"}, ...
+  std::vector<std::pair<std::string, std::string>> fingerprint;
 };
 
 // The kernel of that name, else the profile's first; reports say where another stands in.
@@ -65,5 +72,9 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
+// A profile that has nothing but measured times, as a file's text.
+std::string to_json(const Profile& measured);
+// What the fingerprint says of a key, "" if nothing.
+std::string_view fingerprint_of(const Profile& profile, std::string_view key);
 
 }  // namespace orrery

@@ -54,6 +54,31 @@ struct RunOptions {
 };
 Outcome run_command(const RunOptions& options, const Common& common);
 
+// Measures single ops and transfers of this machine, all ranks at once, and writes a profile. Throws Error with status
+// 1 where the measurements are too noisy to be of use.
+struct CalibrateOptions {
+  std::string out;
+  std::string device = "cpu";
+  std::int64_t ranks = 2;
+  bool quick = false;  // fewer and smaller shapes
+  double noise = 0.2;  // quartile distance over median that is accepted, by time
+  std::string date;    // "" = today
+};
+Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
+
+// Predicts every spec with a profile, runs it, and compares: kinds of ops, the engine (measured durations played
+// again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
+struct ValidateOptions {
+  std::vector<std::string> specs, overrides;
+  std::string profile;
+  std::string device = "cpu";
+  std::int64_t steps = 20;
+  double tolerance = 0.25;
+  std::string out;  // a folder for the raw results, "" = not kept
+};
+inline constexpr int kOutOfTolerance = 4;
+Outcome validate_command(const ValidateOptions& options, const Common& common);
+
 // Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
 // {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
 // possible: then its Error is thrown.

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
+#include "models/error.h"
+
 namespace orrery {
 namespace {
 
@@ -74,6 +78,11 @@ struct KernelTime {
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
+  if (const auto measured = measured_time(profile.measured, op.work, width)) return *measured;
+  if (profile.gemm.tiles.empty() && op.lane == LaneKind::compute) {
+    throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,
+                            shape_of(op.work, width).kind, op.name));
+  }
   return std::visit(KernelTime{op, width, gpu, profile, attention}, op.work);
 }
 

@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// How long one task computes on an otherwise idle GPU, seconds; transfers take none here.
+// How long one task computes on an otherwise idle device, seconds; transfers take none here. Where the profile has
+// measured the op's kind, that counts (models/measured_times.h), else formulas of GPUs:
 //   products   waves of tiles: counted waves * (prologue + 2 tm tn k / (peak of a multiprocessor * efficiency)), the
 //              best of the profile's tiles and of cutting k in 1, 2, 4 or 8 parts, which are then added up; never
 //              below what memory delivers

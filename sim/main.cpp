@@ -33,6 +33,8 @@ struct Options {
   orrery::CompareOptions compare;
   orrery::ExplainOptions explain;
   orrery::RunOptions run;
+  orrery::CalibrateOptions calibrate;
+  orrery::ValidateOptions validate;
   std::string list;
   bool json = false, quiet = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
@@ -100,6 +102,38 @@ void add_run(CLI::App& app, Options& o) {
   c.footer("example: orrery run examples/cpu-small.yaml --steps 5");
 }
 
+void add_calibrate(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("calibrate", "measure single ops and transfers of this machine");
+  c.add_option("--out", o.calibrate.out, "the profile to write")->required()->type_name("FILE");
+  c.add_option("--device", o.calibrate.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
+      ->type_name("N");
+  c.add_flag("--quick", o.calibrate.quick, "fewer and smaller shapes");
+  c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.2)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SHARE");
+  c.footer("example: orrery calibrate --device cpu --out machine.json");
+}
+
+void add_validate(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("validate", "predict, run, and print predicted against measured");
+  c.add_option("SPEC", o.validate.specs, "one or more specs")->required()->type_name("");
+  add_shared(c, o.validate.overrides, o.validate.profile);
+  c.get_option("--profile")->required();
+  c.add_option("--steps", o.validate.steps, "of each run (20)")
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
+      ->type_name("K");
+  c.add_option("--tolerance", o.validate.tolerance, "exit 4 when a step is further off (0.25)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SHARE");
+  c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");
+  c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
+  c.footer("example: orrery validate examples/cpu-small.yaml --profile machine.json");
+}
+
 void add_list(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("list", "what is built in");
   c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
@@ -119,6 +153,8 @@ void set_up(CLI::App& app, Options& o) {
   add_compare(app, o);
   add_explain(app, o);
   add_run(app, o);
+  add_calibrate(app, o);
+  add_validate(app, o);
   add_list(app, o);
   app.footer(
       "examples:\n"
@@ -126,9 +162,8 @@ void set_up(CLI::App& app, Options& o) {
       "  orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3\n"
       "  orrery explain examples/llama-3.1-8b-fsdp.yaml --set strategy.micro_batch=2\n"
       "  orrery run examples/cpu-small.yaml --steps 5\n"
-      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit), 5 a rank was lost "
-      "or "
-      "hung");
+      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit), 4 out of tolerance "
+      "(validate), 5 a rank was lost or hung");
 }
 
 // Throws Error for words that no command takes.
@@ -179,6 +214,8 @@ orrery::Outcome run(const CLI::App& app, const Options& o) {
   if (name == "simulate") return orrery::simulate_command(o.simulate, common);
   if (name == "compare") return orrery::compare_command(o.compare, common);
   if (name == "explain") return orrery::explain_command(o.explain, common);
+  if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
+  if (name == "validate") return orrery::validate_command(o.validate, common);
   if (name == "run") return orrery::run_command(o.run, common);
   return orrery::list_command(o.list, common);
 }

@@ -189,6 +189,8 @@ class Pricer {
 
 }  // namespace
 
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile) { return Pricer(plan, spec, profile).run(); }
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return profile.measured.transfers.empty() ? Pricer(plan, spec, profile).run() : price_measured(plan, profile);
+}
 
 }  // namespace orrery

@@ -24,6 +24,20 @@ struct Prices {
   std::vector<Bytes> nccl_bytes;    // by slot: buffers of its communicators, outside the allocator
 };
 
+// A profile that has measured transfers prices everything by what was measured (price_measured).
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
+
+// Everything from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. What lies between
+// tasks is added to them: a compute task waits for its thread, a transfer for the thread that moves it and for the one
+// that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each other as
+// measured. Throws Error for a kind that was not measured, or not with so many ranks.
+Prices price_measured(const Plan& plan, const Profile& profile);
+
+// What slows transfers and compute of a rank, of an op whose duration is known: the part of price_measured() that a
+// replay of measured durations leaves out.
+void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& timing);
+
+// How a table of transfers names what a collective or message does: "all_reduce", "message".
+std::string transfer_kind(const Op& op);
 
 }  // namespace orrery

@@ -49,18 +49,22 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
 }
 
-MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace) {
+// A CPU rank has neither a context nor a library's workspace, and its profile knows the machine's memory.
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                             const Profile& profile) {
   const Software& software = spec.software;
-  const auto context = static_cast<Bytes>(software.context_MiB * kMiB);
+  const bool cpu = spec.cluster.gpu.memory_bytes == 0;
+  const auto context = static_cast<Bytes>(cpu ? 0 : software.context_MiB * kMiB);
   MemoryReport r;
   Bytes outside = 0;
   for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
-  r.capacity = spec.cluster.gpu.memory_bytes;
+  r.capacity = cpu ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
   r.usable = r.capacity - context - outside;
-  const std::vector<SlotMemory> slots = replay_memory(plan, trace,
-                                                      {.capacity = std::max<Bytes>(r.usable, 1),
-                                                       .workspace = static_cast<Bytes>(software.workspace_MiB * kMiB),
-                                                       .expandable_segments = software.expandable_segments});
+  const std::vector<SlotMemory> slots =
+      replay_memory(plan, trace,
+                    {.capacity = std::max<Bytes>(r.usable, 1),
+                     .workspace = static_cast<Bytes>(cpu ? 0 : software.workspace_MiB * kMiB),
+                     .expandable_segments = software.expandable_segments});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];
     const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
@@ -126,6 +130,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
 }
 
 std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  if (profile.attention.empty()) return {};  // all is measured
   const std::string& asked = spec.software.attention_kernel;
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
@@ -187,7 +192,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
 
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                    const Profile& profile) {
-  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace));
+  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   return r;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "models/measured_times.h"
+
+namespace orrery {
+
+// The section "measured" of a profile: {"ops": [{"kind", "samples": [{"sizes", "amount", "us", "spread", "count"}]}],
+// "transfers": [{"kind", "ranks", "samples": [{"bytes", "us", ...}]}], "issue_us", ..., "compute_slowdown", ...}.
+nlohmann::ordered_json json_of(const MeasuredTimes& times);
+
+// Sorts samples. Throws Error with path and key for what is missing or makes no sense.
+MeasuredTimes measured_of(const nlohmann::json& section, const std::string& path);
+
+}  // namespace orrery

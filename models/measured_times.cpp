@@ -1,0 +1,212 @@
+#include "models/measured_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+std::string_view name_of(Gemm::Role role) {
+  static constexpr std::string_view names[] = {"output",         "input_gradient", "weight_gradient",
+                                               "scores",         "values",         "probability_gradient",
+                                               "value_gradient", "query_gradient", "key_gradient"};
+  return names[static_cast<std::size_t>(role)];
+}
+
+std::string_view name_of(Direction x) { return x == Direction::forward ? "forward" : "backward"; }
+
+std::string_view name_of(CrossEntropy::Part part) {
+  static constexpr std::string_view names[] = {"maximum", "exponent", "loss", "gradient"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+// Kind and sizes of every work; whether flops or bytes measure it is said by `flops`.
+struct Shapes {
+  struct Shape {
+    std::string kind;
+    std::vector<double> sizes;
+    bool flops = false;
+  };
+
+  Shape operator()(const Gemm& g) const {
+    const std::string kind = fmt::format("gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : "");
+    if (g.heads == 0) return {kind, {d(g.m), d(g.n), d(g.k)}, true};
+    return {kind, {d(g.m), d(g.n), d(g.k), d(g.batch)}, true};
+  }
+  Shape operator()(const FlashAttention& a) const {
+    return {fmt::format("attention/{}", name_of(a.direction)),
+            {d(a.batch) * d(a.heads), d(a.query), 2 * keys_per_query(a), d(a.head_dim)},
+            true};
+  }
+  Shape operator()(const Softmax& s) const {
+    return {fmt::format("softmax/{}", name_of(s.direction)), {d(s.rows), d(s.columns)}};
+  }
+  Shape operator()(const Normalize& n) const {
+    return {fmt::format("norm/{}/{}", n.layernorm ? "layer" : "rms", name_of(n.direction)), {d(n.rows), d(n.columns)}};
+  }
+  Shape operator()(const Rotary& r) const {
+    return {fmt::format("rotary/{}", name_of(r.direction)), {d(r.rows), d(r.columns)}};
+  }
+  Shape operator()(const Activation& a) const {
+    return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),
+            {d(a.rows), d(a.columns)}};
+  }
+  Shape operator()(const Residual& r) const {
+    return {fmt::format("residual{}{}{}/{}", r.residual ? "" : "/none", r.bias ? "/bias" : "",
+                        r.dropout ? "/dropout" : "", name_of(r.direction)),
+            {d(r.rows), d(r.columns)}};
+  }
+  Shape operator()(const Add& a) const { return {"add", {d(a.elements)}}; }
+  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {d(b.rows), d(b.columns)}}; }
+  Shape operator()(const Embedding& e) const {
+    return {fmt::format("{}/{}", e.positions ? "positions" : "embedding", name_of(e.direction)),
+            {d(e.rows), d(e.columns)}};
+  }
+  Shape operator()(const CrossEntropy& c) const {
+    return {fmt::format("cross-entropy/{}", name_of(c.part)), {d(c.rows), d(c.columns)}};
+  }
+  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {d(c.elements)}}; }
+  Shape operator()(const SoftCap& s) const {
+    return {fmt::format("soft cap/{}", name_of(s.direction)), {d(s.elements)}};
+  }
+  Shape operator()(const Accumulate& a) const {
+    return {fmt::format("accumulate/{}-{}", a.from, a.to), {d(a.elements)}};
+  }
+  Shape operator()(const Load& l) const { return {"load", {d(l.rows)}}; }
+  Shape operator()(const Fill& f) const { return {"fill", {d(f.bytes)}}; }
+  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {d(m.elements)}}; }
+  Shape operator()(const SquaredNorm& n) const { return {fmt::format("squared norm/{}", n.width), {d(n.elements)}}; }
+  Shape operator()(const Update& u) const {
+    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {d(u.elements)}};
+  }
+  Shape operator()(const Collective& c) const { return {"collective", {d(c.bytes)}}; }
+  Shape operator()(const Transfer& t) const { return {"message", {d(t.bytes)}}; }
+};
+
+constexpr std::size_t kMostSizes = 4;
+// Of the slopes, against weights that sum to 1: where samples do not tell a slope (all lie in one line), it is 0.
+constexpr double kRidge = 1e-6;
+constexpr double kSame = 1e-12;  // squared distance in powers of two
+
+using Point = std::array<double, kMostSizes>;
+
+// Logs of sizes; a size of zero (an empty shard) counts as one.
+Point point_of(const std::vector<double>& sizes) {
+  Point p{};
+  for (std::size_t i = 0; i < sizes.size() && i < kMostSizes; ++i) p[i] = std::log2(std::max(sizes[i], 1.0));
+  return p;
+}
+
+double squared_distance(const Point& a, const Point& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < kMostSizes; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+constexpr std::size_t kUnknowns = kMostSizes + 1;
+using Row = std::array<double, kUnknowns + 1>;
+using System = std::array<Row, kUnknowns>;  // symmetric, positive definite; the last column is the right side
+
+// The first unknown, the plane's height at the query: eliminated last, so nothing need be put back.
+double solve_first(System& a) {
+  for (std::size_t k = kUnknowns; k-- > 1;) {
+    for (std::size_t i = 0; i < k; ++i) {
+      const double f = a[i][k] / a[k][k];
+      for (std::size_t j = 0; j < k; ++j) a[i][j] -= f * a[k][j];
+      a[i][kUnknowns] -= f * a[k][kUnknowns];
+    }
+  }
+  return a[0][kUnknowns] / a[0][0];
+}
+
+struct Known {
+  Point at;
+  double value;
+};
+
+// Moving least squares at a point.
+double plane_at(const std::vector<Known>& known, const Point& query) {
+  std::vector<double> weights;
+  double total = 0;
+  for (const Known& k : known) {
+    const double distance = squared_distance(k.at, query);
+    if (distance < kSame) return k.value;
+    weights.push_back(1 / (distance * distance));
+    total += weights.back();
+  }
+  System a{};
+  for (std::size_t s = 0; s < known.size(); ++s) {
+    std::array<double, kUnknowns> x{1};
+    for (std::size_t i = 0; i < kMostSizes; ++i) x[i + 1] = known[s].at[i] - query[i];
+    const double w = weights[s] / total;
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      for (std::size_t j = 0; j < kUnknowns; ++j) a[i][j] += w * x[i] * x[j];
+      a[i][kUnknowns] += w * x[i] * known[s].value;
+    }
+  }
+  for (std::size_t i = 1; i < kUnknowns; ++i) a[i][i] += kRidge;
+  return solve_first(a);
+}
+
+}  // namespace
+
+WorkShape shape_of(const Work& work, Bytes width) {
+  Shapes::Shape s = std::visit(Shapes{}, work);
+  const Cost cost = cost_of(work, width);
+  return {fmt::format("{} {}", s.kind, width == 2 ? "bf16" : "fp32"), std::move(s.sizes),
+          s.flops ? cost.flops : cost.bytes};
+}
+
+Seconds interpolate(const OpTable& table, const WorkShape& shape) {
+  std::vector<Known> known;
+  Point low, high;
+  low.fill(std::numeric_limits<double>::max());
+  high.fill(std::numeric_limits<double>::lowest());
+  double best = std::numeric_limits<double>::max(), worst = std::numeric_limits<double>::lowest();
+  for (const OpSample& s : table.samples) {
+    known.push_back({point_of(s.sizes), std::log2(s.seconds / s.amount)});
+    for (std::size_t i = 0; i < kMostSizes; ++i) {
+      low[i] = std::min(low[i], known.back().at[i]);
+      high[i] = std::max(high[i], known.back().at[i]);
+    }
+    best = std::min(best, known.back().value);
+    worst = std::max(worst, known.back().value);
+  }
+  Point query = point_of(shape.sizes);
+  for (std::size_t i = 0; i < kMostSizes; ++i) query[i] = std::clamp(query[i], low[i], high[i]);
+  return shape.amount * std::exp2(std::clamp(plane_at(known, query), best, worst));
+}
+
+std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+  const WorkShape shape = shape_of(work, width);
+  for (const OpTable& table : times.ops) {
+    if (table.kind == shape.kind) return interpolate(table, shape);
+  }
+  return std::nullopt;
+}
+
+Seconds interpolate(const TransferTable& table, Bytes bytes) {
+  const auto& s = table.samples;
+  if (bytes <= s.front().bytes || s.size() == 1)
+    return s.front().seconds * std::max(1.0, d(bytes) / d(std::max<Bytes>(s.front().bytes, 1)));
+  auto above = std::find_if(s.begin() + 1, s.end() - 1, [&](const TransferSample& x) { return x.bytes >= bytes; });
+  const TransferSample &a = *std::prev(above), &b = *above;
+  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / d(b.bytes - a.bytes));
+  return a.seconds + per_byte * d(bytes - a.bytes);
+}
+
+std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                         Bytes bytes) {
+  for (const TransferTable& table : times.transfers) {
+    if (table.kind == kind && table.ranks == ranks) return interpolate(table, bytes);
+  }
+  return std::nullopt;
+}
+
+}  // namespace orrery

@@ -1,0 +1,214 @@
+#include "sim/calibration.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/blocks.h"
+#include "sim/measured.h"
+#include "sim/price.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kWarmUp = 2;     // steps
+constexpr double kAlone = 0.05;        // share of a task during which another may run
+constexpr double kSlowed = 0.9;        // share during which it must
+constexpr TaskId kLaunchQueue = 1024;  // the host waits for room in the queue beyond (exec/execute.cpp)
+constexpr std::size_t kFewest = 4;     // repetitions that make a sample
+
+using Interval = std::pair<Picoseconds, Picoseconds>;
+
+bool moves(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+}
+
+// Sorted, without overlap.
+std::vector<Interval> joined(std::vector<Interval> all) {
+  std::sort(all.begin(), all.end());
+  std::vector<Interval> result;
+  for (const Interval& i : all) {
+    if (!result.empty() && i.first <= result.back().second)
+      result.back().second = std::max(result.back().second, i.second);
+    else
+      result.push_back(i);
+  }
+  return result;
+}
+
+// Which share of [begin, end] the intervals cover.
+double share_of(const std::vector<Interval>& intervals, Picoseconds begin, Picoseconds end) {
+  if (end <= begin) return 0;
+  Picoseconds sum = 0;
+  auto it = std::lower_bound(intervals.begin(), intervals.end(), begin,
+                             [](const Interval& i, Picoseconds t) { return i.second < t; });
+  for (; it != intervals.end() && it->first < end; ++it)
+    sum += std::max<Picoseconds>(0, std::min(end, it->second) - std::max(begin, it->first));
+  return static_cast<double>(sum) / static_cast<double>(end - begin);
+}
+
+double mean(const std::vector<Seconds>& values) {
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double spread(std::vector<Seconds> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n < kFewest ? 0 : (values[n * 3 / 4] - values[n / 4]) / values[n / 2];
+}
+
+// The steps of the middle half.
+std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
+  const std::vector<Picoseconds> times = step_times(runs);
+  const std::size_t skipped = times.size() > 2 * kWarmUp ? kWarmUp : 0;
+  std::vector<std::size_t> order(times.size() - skipped);
+  std::iota(order.begin(), order.end(), skipped);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
+  const std::size_t cut = order.size() / 4;
+  return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
+}
+
+// Sums of gradients that must hold zeros first are cleared inside the task that takes them.
+bool clears(const Op& op) {
+  return std::any_of(op.allocates.begin(), op.allocates.end(),
+                     [](const Operand& o) { return o.scope == Scope::unit && o.slot == kUnitGradient; });
+}
+
+}  // namespace
+
+struct Observations::Step {
+  const Plan& plan;
+  Trace trace;
+  std::vector<std::vector<Interval>> compute, transfers;  // by slot
+
+  Step(const Plan& p, Trace t) : plan(p), trace(std::move(t)) {
+    for (const RankSlot& slot : plan.slots) {
+      std::vector<Interval> computing, moving;
+      for (TaskId task = slot.begin; task < slot.end; ++task) {
+        const Span& s = trace.spans[task];
+        (moves(plan.op_of(task)) ? moving : computing).emplace_back(s.matched, s.ended);
+      }
+      compute.push_back(joined(std::move(computing)));
+      transfers.push_back(joined(std::move(moving)));
+    }
+  }
+  bool in_batch(TaskId t) const {
+    return (plan.tasks[t].flags & kJoinsPrevious) != 0 ||
+           (t + 1 < plan.slots[plan.slot_of(t)].end && (plan.tasks[t + 1].flags & kJoinsPrevious) != 0);
+  }
+};
+
+void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
+  for (const std::size_t k : middle_steps(runs)) add_step(Step(unfolded, measured_trace(unfolded, runs, k)));
+}
+
+void Observations::add_step(const Step& step) {
+  for (const RankSlot& slot : step.plan.slots) {
+    step_.push_back(seconds(step.trace.spans[slot.begin].issued));
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      if (!moves(step.plan.op_of(t))) add_compute(step, t);
+      add_waits(step, t);
+    }
+  }
+  for (std::uint32_t m = 0; m < step.plan.matches.size(); ++m) add_transfer(step, m);
+}
+
+void Observations::add_compute(const Step& step, TaskId t) {
+  const Op& op = step.plan.op_of(t);
+  const Span& s = step.trace.spans[t];
+  if (s.ended <= s.entered || clears(op)) return;
+  const WorkShape shape = shape_of(op.work, step.plan.element_bytes);
+  if (shape.amount <= 0) return;
+  const double share = share_of(step.transfers[step.plan.slot_of(t)], s.entered, s.ended);
+  if (share > kAlone && share < kSlowed) return;
+  Seen& seen = ops_[shape.kind][shape.sizes];
+  seen.amount = shape.amount;
+  (share <= kAlone ? seen.alone : seen.slowed).push_back(seconds(s.ended - s.entered));
+}
+
+// All ends must be alone, or all slowed. One of a batch ends when the whole batch has, which says nothing about it.
+void Observations::add_transfer(const Step& step, std::uint32_t match) {
+  const auto members = step.plan.members_of(match);
+  double least = 1, most = 0;
+  Seconds sum = 0;
+  for (const TaskId t : members) {
+    if (step.in_batch(t)) return;
+    const Span& s = step.trace.spans[t];
+    const double share = share_of(step.compute[step.plan.slot_of(t)], s.matched, s.ended);
+    least = std::min(least, share);
+    most = std::max(most, share);
+    sum += seconds(s.ended - s.matched);
+  }
+  if (most > kAlone && least < kSlowed) return;
+  const Op& op = step.plan.op_of(members.front());
+  const auto* c = std::get_if<Collective>(&op.work);
+  const Bytes bytes = c == nullptr ? std::get<Transfer>(op.work).bytes : c->bytes;
+  Seen& seen = transfers_[{transfer_kind(op), static_cast<std::int64_t>(members.size())}][bytes];
+  (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
+}
+
+// From the moment when nothing but its own thread held a task up until it ran.
+void Observations::add_waits(const Step& step, TaskId t) {
+  const Plan& plan = step.plan;
+  const RankSlot& slot = plan.slots[plan.slot_of(t)];
+  const Span& s = step.trace.spans[t];
+  if (t > slot.begin && t - slot.begin < kLaunchQueue && !waits_on_host(plan, t))
+    issue_.push_back(seconds(s.issued - step.trace.spans[t - 1].issued));
+  if (s.cause == kNone || step.trace.spans[s.cause].ended < s.issued) return;
+  const Seconds wait = seconds(std::max<Picoseconds>(0, s.entered - step.trace.spans[s.cause].ended));
+  const bool here = moves(plan.op_of(t)), there = moves(plan.op_of(s.cause));
+  if (!here) (there ? wake_ : gap_).push_back(wait);
+  if (here && !there) transfer_start_.push_back(wait);
+}
+
+MeasuredTimes Observations::times() const {
+  MeasuredTimes times;
+  const auto slower = [](const Seen& seen, Seconds& sum, Seconds& base) {
+    if (seen.slowed.size() < kFewest) return;
+    sum += mean(seen.slowed);
+    base += mean(seen.alone);
+  };
+  Seconds slowed = 0, base = 0;
+  for (const auto& [kind, shapes] : ops_) {
+    OpTable table{kind, {}};
+    for (const auto& [sizes, seen] : shapes) {
+      if (seen.alone.size() < kFewest) continue;
+      table.samples.push_back(
+          {sizes, seen.amount, mean(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
+      slower(seen, slowed, base);
+    }
+    if (!table.samples.empty()) times.ops.push_back(std::move(table));
+  }
+  if (base > 0) times.compute_slowdown = std::max(1.0, slowed / base);
+  slowed = base = 0;
+  for (const auto& [key, sizes] : transfers_) {
+    TransferTable table{key.first, key.second, {}};
+    for (const auto& [bytes, seen] : sizes) {
+      if (seen.alone.size() < kFewest) continue;
+      table.samples.push_back(
+          {bytes, mean(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
+      slower(seen, slowed, base);
+    }
+    if (!table.samples.empty()) times.transfers.push_back(std::move(table));
+  }
+  if (base > 0) times.transfer_slowdown = std::max(1.0, slowed / base);
+  times.issue = mean(issue_);
+  times.gap = mean(gap_);
+  times.transfer_start = mean(transfer_start_);
+  times.wake = mean(wake_);
+  times.step = mean(step_);
+  return times;
+}
+
+double Observations::noise() const {
+  double sum = 0, weights = 0;
+  for (const auto& [kind, shapes] : ops_) {
+    for (const auto& [sizes, seen] : shapes) {
+      const double weight = std::accumulate(seen.alone.begin(), seen.alone.end(), 0.0);
+      sum += weight * spread(seen.alone);
+      weights += weight;
+    }
+  }
+  return weights > 0 ? sum / weights : 0;
+}
+
+}  // namespace orrery

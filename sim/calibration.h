@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/measured_times.h"
+#include "models/plan.h"
+#include "models/trace_file.h"
+
+namespace orrery {
+
+// What single tasks took in executed runs, sorted by what they do. Of a run it takes the middle half of its steps by
+// duration, without the first two, which warm up: what happens in a typical step, outliers of others left out. A task
+// counts as alone where nothing else of its rank runs, as slowed where a transfer (of a compute task) or compute (of a
+// transfer) runs all the while.
+class Observations {
+ public:
+  // unfolded: the plan of all ranks.
+  void add(const Plan& unfolded, std::span<const RankRun> runs);
+
+  // The samples: means over the repetitions, which add up to a step as it was. Kinds that were never alone are left
+  // out.
+  MeasuredTimes times() const;
+
+  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next.
+  double noise() const;
+
+ private:
+  struct Seen {
+    double amount = 0;
+    std::vector<Seconds> alone, slowed;
+  };
+  struct Step;  // one step of one run, while it is read
+  using Shapes = std::map<std::vector<double>, Seen>;
+  using Sizes = std::map<Bytes, Seen>;
+
+  void add_step(const Step& step);
+  void add_compute(const Step& step, TaskId task);
+  void add_transfer(const Step& step, std::uint32_t match);
+  void add_waits(const Step& step, TaskId task);
+
+  std::map<std::string, Shapes> ops_;
+  std::map<std::pair<std::string, std::int64_t>, Sizes> transfers_;
+  std::vector<Seconds> issue_, gap_, transfer_start_, wake_, step_;
+};
+
+// The specs that calibrate runs, as texts: models of one or two layers over a grid of shapes, with every kind of op
+// that CPU ranks execute, and strategies that move every kind of transfer, each between tasks that wait for it; a few
+// in which transfers run under compute. steps: enough for the repetitions.
+struct CalibrationSpec {
+  std::string name, text;
+  std::int64_t steps = 12;
+};
+std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
+
+}  // namespace orrery

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "sim/calibration.h"
+
+namespace orrery {
+namespace {
+
+// A model and a micro-batch: what shapes the products have.
+struct Shape {
+  std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
+};
+
+// hidden x tokens, with widths and heads that vary in between.
+constexpr Shape kShapes[] = {
+    {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
+    {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},
+    {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
+    {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
+};
+constexpr std::size_t kQuick[] = {0, 1, 3, 4, 6, 7};
+constexpr std::int64_t kLongStep = 512 * 512;  // hidden * tokens beyond which fewer repetitions must do
+
+// Kinds of layers: everything that differs in its ops.
+constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
+constexpr std::string_view kGpt =
+    "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
+constexpr std::string_view kDropout = "gated: false, norm: layernorm, positions: learned, bias: true, dropout: 0.1";
+
+constexpr std::string_view kExposed = "overlap: {gradient_reduce: false, parameter_gather: false, pipeline: false}";
+
+CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view kind, std::int64_t layers,
+                     std::int64_t ranks, const std::string& strategy) {
+  CalibrationSpec c;
+  c.name = fmt::format("{}: hidden {}, {} tokens", name, s.hidden, s.sequence * s.micro_batch);
+  c.text = fmt::format(
+      "model: {{name: calibration, layers: {}, hidden: {}, heads: {}, kv_heads: {}, feed_forward: {}, vocab: {}, {}}}\n"
+      "sequence: {}\ncluster: {{node: localhost}}\ngpus: {}\nsoftware: {{profile: orrery, batched_p2p: false}}\n"
+      "strategy: {{precision: fp32, gradient_precision: fp32, micro_batch: {}, {}}}\n",
+      layers, s.hidden, s.heads, s.kv_heads, s.feed_forward, s.vocab, kind, s.sequence, ranks, s.micro_batch, strategy);
+  if (s.hidden * s.sequence * s.micro_batch > kLongStep) c.steps = 8;
+  return c;
+}
+
+// Of so many micro-batches on each of the data ranks.
+std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
+  return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
+}
+
+// All kinds of compute over the shapes; gradients of a whole chunk, or buckets, as exposed transfers.
+void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
+  const double buckets[] = {0, 0.25, 1, 4};
+  const std::string data =
+      fmt::format("{}data: {}, bucket_MiB: {}, {}", batch(s, ranks, 2), ranks, buckets[number % 4], kExposed);
+  specs.push_back(spec("llama", s, kLlama, 1, ranks, data));
+  specs.push_back(spec("gpt", s, kGpt, 1, ranks, data + ", attention: unfused, sharding: zero1"));
+  if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
+}
+
+// Transfers between the ranks of a layer, of a pipeline, of shards.
+void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
+    const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
+    specs.push_back(spec("tensor", s, kLlama, 2, ranks, tensor + ", sequence_parallel: false"));
+    specs.push_back(spec("sequence", s, kLlama, 2, ranks, tensor + ", sequence_parallel: true"));
+  }
+  specs.push_back(
+      spec("pipeline", s, kLlama, ranks, ranks, fmt::format("{}pipeline: {}, {}", batch(s, 1, 4), ranks, kExposed)));
+  specs.push_back(spec("shards", s, kLlama, 2, ranks,
+                       fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
+}
+
+// The same shapes with transfers under compute.
+void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
+  specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));
+  specs.push_back(spec("overlapped shards", s, kLlama, 4, ranks, data + ", sharding: zero3"));
+}
+
+}  // namespace
+
+std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
+  std::vector<CalibrationSpec> specs;
+  for (std::size_t i = 0; i < std::size(kShapes); ++i) {
+    if (quick && std::find(std::begin(kQuick), std::end(kQuick), i) == std::end(kQuick)) continue;
+    add_compute(specs, kShapes[i], ranks, i);
+    if (ranks > 1 && i % 3 == 1) add_transfers(specs, kShapes[i], ranks);
+    if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
+  }
+  // Few tokens and many weights: the largest messages, 64 MiB and beyond.
+  const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
+  if (!quick && ranks > 1) {
+    const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
+    specs.push_back(spec("wide", wide, kLlama, 1, ranks, data + ", bucket_MiB: 0"));
+    specs.push_back(spec("wide shards", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 0"));
+    specs.push_back(spec("wide buckets", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 16"));
+  }
+  return specs;
+}
+
+}  // namespace orrery

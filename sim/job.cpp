@@ -1,0 +1,123 @@
+#include "sim/job.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "models/make_plan.h"
+#include "models/plan_hash.h"
+#include "models/unfold.h"
+#include "models/witness.h"
+#include "sim/measured.h"
+#include "sim/price.h"
+#include "sim/processes.h"
+
+namespace orrery {
+namespace {
+
+constexpr Seconds kLook = 0.1;  // between two looks at the ranks
+constexpr Seconds kLinger = 5;  // that mpirun may take to end after its ranks, before it is killed
+constexpr char kShared[] = "/dev/shm";
+constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
+
+Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// What each op is predicted to take; unknown on a device without a profile.
+Patience patience_for(const Job& job) {
+  Patience patience{.hang = job.options.hang_timeout};
+  Profile profile;
+  try {
+    profile = job.options.profile.empty() ? find_profile(job.spec.cluster.gpu) : load_profile(job.options.profile);
+  } catch (const Error&) {
+    if (!job.options.profile.empty()) throw;
+    return patience;
+  }
+  const Prices prices = price(job.plan, job.spec, profile);
+  patience.predicted.resize(job.plan.ops.size(), 0);
+  for (const auto& row : prices.timing.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      patience.predicted[i] = std::max(patience.predicted[i], seconds(row[i].duration));
+  }
+  return patience;
+}
+
+// mpirun has ended, and no rank has told why.
+[[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
+  std::fputs(tail_of(log).c_str(), stderr);
+  std::int64_t first = 0;
+  while (witnesses.ranks()[first].progress && witnesses.ranks()[first].progress->state == RankState::finished) ++first;
+  throw Error(fmt::format("rank {} was lost before its first task: mpirun ended with status {}", first, status),
+              kRankLost);
+}
+
+void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) {
+  common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
+}
+
+// Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
+void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
+  const Patience patience = patience_for(job);
+  Witnesses witnesses(folder, job.plan.ranks, true, now());
+  for (;;) {
+    const bool ended = tree.status().has_value();  // before the look: what follows is its last word
+    witnesses.look(now());
+    if (witnesses.all_finished()) break;
+    if (const auto fault = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now())) {
+      tree.kill_all();
+      throw Error(fault->line, fault->exit_code);
+    }
+    if (ended) ended_early(witnesses, *tree.status(), log);
+    tell(common, witnesses, job.steps);
+    tree.wait(kLook);
+  }
+  for (const Seconds start = now(); !tree.status() && now() < start + kLinger;) tree.wait(kLook);
+}
+
+}  // namespace
+
+Job make_job(const RunOptions& given) {
+  Job job{.options = given};
+  if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
+  job.spec = load_spec(given.spec, job.options.overrides);
+  job.steps = given.steps > 0 ? given.steps : job.spec.steps;
+  const Plan folded = make_plan(job.spec);
+  job.hash = plan_hash(folded);
+  job.plan = unfold(folded);
+  return job;
+}
+
+RankArguments arguments_for(const Job& job, const std::string& folder) {
+  return {.spec = job.options.spec, .overrides = job.options.overrides, .folder = folder, .steps = job.steps};
+}
+
+std::string tail_of(const std::string& log) {
+  std::ifstream in(log);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (text.size() > kMostLog) text = text.substr(text.size() - kMostLog);
+  return text;
+}
+
+std::vector<RankRun> run_job(const Job& job, const Common& common) {
+  const HeldSignals signals;
+  const std::string program = find_rank_program(job.options.device);
+  std::optional<TemporaryFolder> shared;
+  if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
+  const TemporaryFolder folder(short_temporary());
+  const std::string log = folder.path() + "/log";
+  const Launch launch = mpirun(job.plan.ranks, rank_arguments(program, arguments_for(job, folder.path())),
+                               folder.path(), shared ? shared->path() : "");
+  {
+    ProcessTree tree(signals);
+    tree.start(launch.arguments, launch.environment, log);
+    watch(tree, job, folder.path(), log, common);
+  }
+  return read_runs(folder.path(), job.plan, job.hash);
+}
+
+}  // namespace orrery

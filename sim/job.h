@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/plan.h"
+#include "models/spec.h"
+#include "models/trace_file.h"
+#include "sim/commands.h"
+#include "sim/launch.h"
+
+namespace orrery {
+
+// A run as it was asked for, and its plan.
+struct Job {
+  RunOptions options;
+  Spec spec;
+  Plan plan;  // of all ranks
+  std::string hash;
+  std::int64_t steps = 1;
+};
+
+Job make_job(const RunOptions& options);
+
+// What its ranks are told, who leave their files in `folder`.
+RankArguments arguments_for(const Job& job, const std::string& folder);
+
+// Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
+// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no
+// process and no file is left.
+std::vector<RankRun> run_job(const Job& job, const Common& common);
+
+// The end of what a program has printed into a file.
+std::string tail_of(const std::string& log);
+
+}  // namespace orrery

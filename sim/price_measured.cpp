@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/blocks.h"
+#include "models/error.h"
+#include "sim/kernel_time.h"
+#include "sim/price.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kWhole = 65536;
+
+std::uint32_t fraction(double x) { return static_cast<std::uint32_t>(std::max(x, 0.0) * kWhole + 0.5); }
+
+bool moves(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+}
+
+class MeasuredPricer {
+ public:
+  MeasuredPricer(const Plan& plan, const Profile& profile) : plan_(plan), profile_(profile), times_(profile.measured) {}
+
+  Prices run() {
+    zeroed_ = zeroed_bytes();
+    prices_.notes.resize(plan_.ops.size());
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      prices_.timing.row_of_slot.push_back(s);
+      prices_.timing.rows.push_back(row(s));
+      prices_.nccl_bytes.push_back(0);
+    }
+    return std::move(prices_);
+  }
+
+ private:
+  // Of each op's first task: bytes of the sums of gradients that appear with it and hold zeros first.
+  std::vector<Bytes> zeroed_bytes() const {
+    std::vector<Bytes> bytes(plan_.ops.size(), 0);
+    std::vector<bool> seen(plan_.ops.size(), false);
+    for (TaskId t = 0; t < plan_.task_count(); ++t) {
+      const std::uint32_t op = plan_.tasks[t].op;
+      if (seen[op]) continue;
+      seen[op] = true;
+      for (const Operand& o : plan_.ops[op].allocates) {
+        if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
+        const Frame& unit = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
+        bytes[op] += plan_.blocks[unit.block].slots[o.slot].bytes;
+      }
+    }
+    return bytes;
+  }
+
+  std::vector<OpTiming> row(std::uint32_t slot) {
+    std::vector<bool> used(plan_.ops.size(), false);
+    for (TaskId t = plan_.slots[slot].begin; t < plan_.slots[slot].end; ++t) used[plan_.tasks[t].op] = true;
+    std::vector<OpTiming> result(plan_.ops.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(i);
+    }
+    // Between steps the host puts the last one away before it issues the first task.
+    result[plan_.tasks[plan_.slots[slot].begin].op].issue += picoseconds(times_.step);
+    return result;
+  }
+
+  OpTiming compute(std::size_t i) const {
+    const Op& op = plan_.ops[i];
+    Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
+    if (zeroed_[i] > 0) time += measured_time(times_, Fill{zeroed_[i]}, plan_.element_bytes).value_or(0);
+    OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
+    add_slowdown(times_, false, t);
+    return t;
+  }
+
+  OpTiming transfer(std::uint32_t slot, std::size_t i) {
+    const Op& op = plan_.ops[i];
+    const auto* c = std::get_if<Collective>(&op.work);
+    const std::int64_t ranks = c == nullptr ? 2 : members(slot, c->group);
+    const Bytes bytes = c == nullptr ? std::get<Transfer>(op.work).bytes : c->bytes;
+    const auto time = measured_transfer(times_, transfer_kind(op), ranks, bytes);
+    if (!time)
+      throw Error(fmt::format("{}: has no sample of '{}' over {} ranks ({}); calibrate with --ranks {}", profile_.name,
+                              transfer_kind(op), ranks, op.name, std::max(ranks, plan_.ranks)));
+    OpTiming t{.duration = picoseconds(*time + times_.transfer_start + times_.wake),
+               .issue = picoseconds(times_.issue)};
+    if (c != nullptr) t.group = c->group;
+    add_slowdown(times_, true, t);
+    const bool library = c == nullptr || c->algorithm == "library";
+    prices_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
+                        library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
+    return t;
+  }
+
+  std::int64_t members(std::uint32_t slot, Dimension d) const {
+    const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
+    return static_cast<std::int64_t>(table.groups[table.member_of[plan_.slots[slot].representative]].size());
+  }
+
+  const Plan& plan_;
+  const Profile& profile_;
+  const MeasuredTimes& times_;
+  std::vector<Bytes> zeroed_;  // by op
+  Prices prices_;
+};
+
+}  // namespace
+
+std::string transfer_kind(const Op& op) {
+  const auto* c = std::get_if<Collective>(&op.work);
+  if (c == nullptr) return "message";
+  return c->algorithm == "library" ? std::string(name_of(c->kind))
+                                   : fmt::format("{}/{}", name_of(c->kind), c->algorithm);
+}
+
+// Contention knows what stretches both (shares of one resource that together exceed it) and what stretches compute
+// alone; here the resource is the core.
+void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& t) {
+  if (!moves) {
+    t.memory = fraction(1);
+    return;
+  }
+  const double both = std::min(times.compute_slowdown, times.transfer_slowdown);
+  t.memory = fraction(both - 1);
+  t.pressure = fraction(times.compute_slowdown / both - 1);
+}
+
+Prices price_measured(const Plan& plan, const Profile& profile) { return MeasuredPricer(plan, profile).run(); }
+
+}  // namespace orrery
