@@ -21,13 +21,14 @@ class HostThread {
   HostThread(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options)
       : rank_(rank),
         options_(options),
-        memory_(host_segments()),
+        memory_(host_segments(), [this] { drain(); }),
         buffers_(rank, memory_),
         state_(run_state(rank, text, options.training)),
         lanes_(
             rank, transport, [this](const Launch& l) { launch_on_cpu(state_, l); }, options.watcher) {}
 
   Execution run() {
+    running_ = true;
     set_initial_weights(rank_, options_.training.seed, buffers_);
     for (std::int64_t step = 0; step < options_.steps; ++step) run_step(step);
     if (options_.on_end) options_.on_end(buffers_);
@@ -36,6 +37,13 @@ class HostThread {
   }
 
  private:
+  // The first buffers are taken before there are lanes.
+  void drain() {
+    if (!running_) return;
+    lanes_.flush();
+    lanes_.wait_all();
+  }
+
   void run_step(std::int64_t step) {
     if (options_.on_step) options_.on_step(step);
     state_.step = step;
@@ -69,7 +77,7 @@ class HostThread {
     }
     if (t >= kLaunchQueue && !lanes_.entered(t - kLaunchQueue)) {
       lanes_.flush();
-      lanes_.wait(t - kLaunchQueue);
+      lanes_.wait_entered(t - kLaunchQueue);
     }
     const Picoseconds issued = lanes_.now();
     lanes_.submit(buffers_.issue(t, [&](TaskId done) { return lanes_.completed(done); }), issued);
@@ -99,6 +107,7 @@ class HostThread {
     m.host_peak = Bytes{usage.ru_maxrss} * 1024;
   }
 
+  bool running_ = false;
   const Rank& rank_;
   const ExecuteOptions& options_;
   CachingMemory memory_;

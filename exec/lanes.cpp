@@ -99,6 +99,11 @@ void Lanes::wait(TaskId task) {
   if (failed_) std::rethrow_exception(error_);
 }
 
+void Lanes::wait_entered(TaskId task) {
+  wait_until([&] { return entered(task) || failed_; });
+  if (failed_) std::rethrow_exception(error_);
+}
+
 void Lanes::wait_all() {
   wait_until([&] { return ended_ == submitted_ || failed_; });
   if (failed_) std::rethrow_exception(error_);
@@ -143,6 +148,7 @@ bool Lanes::dependencies_done(const Launch& launch) const {
 void Lanes::enter(TaskId task) {
   spans_[task].entered = spans_[task].matched = now();
   entered_[task].store(1, std::memory_order_release);
+  signal();
   if (watcher_) watcher_(task, true);
 }
 

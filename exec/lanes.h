@@ -31,7 +31,8 @@ class Lanes {
   void submit(Launch launch, Picoseconds issued);  // in issue order
   void flush();                                    // nothing joins the last transfer any more
   void wait(TaskId task);                          // until it has ended
-  void wait_all();                                 // until all submitted have
+  void wait_entered(TaskId task);
+  void wait_all();  // until all submitted have
   bool completed(TaskId task) const { return done_[task].load(std::memory_order_acquire) != 0; }
   bool entered(TaskId task) const { return entered_[task].load(std::memory_order_acquire) != 0; }
 
@@ -77,7 +78,7 @@ class Lanes {
   std::deque<Launch> compute_queue_;
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
   std::shared_ptr<Batch> open_;  // the host's
-  TaskId submitted_ = 0, ended_target_ = 0;
+  TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
   std::thread compute_thread_, transfer_thread_;
 };

@@ -52,6 +52,7 @@ std::byte* CachingMemory::new_segment(Bytes bytes, int pool, bool small) {
   const Bytes size = segment_bytes(bytes);
   std::byte* at = source_.take(size);
   if (at == nullptr) {
+    if (drain_) drain_();
     release_unused();
     at = source_.take(size);
   }
@@ -121,9 +122,16 @@ std::byte* CachingMemory::join(std::byte* at) {
   return before;
 }
 
-void CachingMemory::free(std::byte* at) {
+void CachingMemory::retire(std::byte* at) {
   Block& block = blocks_.at(at);
   use_.allocated -= block.size;
+  block.retired = true;
+}
+
+void CachingMemory::free(std::byte* at) {
+  Block& block = blocks_.at(at);
+  if (!block.retired) use_.allocated -= block.size;
+  block.retired = false;
   block.free = true;
   std::byte* joined = join(at);
   const Block& whole = blocks_.at(joined);

@@ -29,12 +29,16 @@ struct MemoryUse {
 // allocator, so that what it counts can be compared). Not thread safe. Throws Error when there is no memory left.
 class CachingMemory {
  public:
-  explicit CachingMemory(SegmentSource source) : source_(std::move(source)) {}
+  // drain: waits until nothing runs any more; called before segments go back because there is no memory left, since
+  // blocks that came back may still be in use by tasks that were issued before.
+  explicit CachingMemory(SegmentSource source, std::function<void()> drain = {})
+      : source_(std::move(source)), drain_(std::move(drain)) {}
   ~CachingMemory();
   CachingMemory(const CachingMemory&) = delete;
   CachingMemory& operator=(const CachingMemory&) = delete;
 
   std::byte* allocate(Bytes bytes, int pool);
+  void retire(std::byte* block);  // counts as returned, but is still in use: free() follows
   void free(std::byte* block);
   Bytes size_of(std::byte* block) const;  // as rounded
   const MemoryUse& use() const { return use_; }
@@ -45,6 +49,7 @@ class CachingMemory {
     int pool = 0;
     bool small = false;
     bool free = true;
+    bool retired = false;
     std::byte* previous = nullptr;  // neighbours in the segment
     std::byte* next = nullptr;
     bool segment_start = false;
@@ -59,6 +64,7 @@ class CachingMemory {
   Free& free_of(const Block& b) { return free_[{b.pool, b.small}]; }
 
   SegmentSource source_;
+  std::function<void()> drain_;
   std::map<std::byte*, Block> blocks_;
   std::map<std::pair<int, bool>, Free> free_;
   MemoryUse use_;

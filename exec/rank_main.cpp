@@ -92,19 +92,28 @@ std::string library() {
   return text.substr(0, text.find(','));
 }
 
-void run(const Options& o, const Spec& spec, const Plan& plan, const std::string& hash, ProgressRing& ring) {
-  check_executable(spec);
-  const MpiSession session;
+// A rank that fails alone must not reach MPI's own end, which waits for the others: its launcher ends them.
+[[noreturn]] void give_up(ProgressRing* ring, int code, const std::string& line) {
+  if (ring != nullptr) ring->fail(code, line);
+  std::fputs(fmt::format("orrery-rank: {}\n", line).c_str(), stderr);
+  std::_Exit(code);
+}
+
+[[noreturn]] void give_up(ProgressRing* ring, const std::exception& error) {
+  const auto* bad = dynamic_cast<const Error*>(&error);
+  give_up(ring, bad != nullptr ? bad->exit_code : 1, error.what());
+}
+
+void run(const Options& o, const Spec& spec, const Plan& plan, const std::string& hash, const MpiSession& session,
+         ProgressRing& ring) {
   if (session.size() != plan.ranks) {
     throw Error(fmt::format("{}: {} ranks were started for a plan of {}", o.spec, session.size(), plan.ranks));
   }
   const Rank rank(spec, plan, session.rank());
   std::optional<Watch> watch;
   if (o.hang_timeout > 0) {
-    watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}}, [&](const Fault& fault) {
-      std::fputs(fmt::format("orrery-rank: {}\n", fault.line).c_str(), stderr);
-      session.abort(fault.exit_code);
-    });
+    watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},
+                  [](const Fault& fault) { give_up(nullptr, fault.exit_code, fault.line); });
   }
   const auto transport = mpi_transport(session.world(), rank.plan);
   const Text text = text_of(o, spec);
@@ -150,13 +159,15 @@ int main(int argc, char** argv) {
     const std::string hash = plan_hash(plan);
     const std::int64_t number = rank_of_environment();
     ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number, hash);
-    run(options, spec, plan, hash, *ring);
+    check_executable(spec);
+    const MpiSession session;
+    try {
+      run(options, spec, plan, hash, session, *ring);
+    } catch (const std::exception& error) {
+      give_up(ring.get(), error);  // before the session ends
+    }
     return 0;
   } catch (const std::exception& error) {
-    const auto* bad = dynamic_cast<const Error*>(&error);
-    const int code = bad != nullptr ? bad->exit_code : 1;
-    if (ring != nullptr) ring->fail(code, error.what());
-    std::fputs(fmt::format("orrery-rank: {}\n", error.what()).c_str(), stderr);
-    std::_Exit(code);  // MPI's own end would wait for the others
+    give_up(ring.get(), error);
   }
 }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "models/error.h"
+
 namespace orrery {
 namespace {
 
@@ -30,7 +32,7 @@ Watch::~Watch() {
   thread_.join();
 }
 
-void Watch::run() {
+void Watch::run() try {
   Witnesses witnesses(folder_, plan_.ranks, false, now());
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [&] { return ending_; })) {
@@ -40,6 +42,8 @@ void Watch::run() {
     give_up_(*fault);
     return;
   }
+} catch (const Error& error) {  // a progress file that is something else
+  give_up_({0, error.exit_code, error.what()});
 }
 
 }  // namespace orrery

@@ -18,7 +18,8 @@ namespace orrery {
 // The destructor ends the thread.
 class Watch {
  public:
-  // unfolded: the plan of all ranks. give_up: prints the line and ends the job (MPI_Abort with the fault's exit code).
+  // unfolded: the plan of all ranks. give_up: prints the line and ends this process, whereupon the launcher ends the
+  // others.
   Watch(std::string folder, Plan unfolded, std::int64_t steps, Patience patience,
         std::function<void(const Fault&)> give_up);
   ~Watch();

@@ -31,7 +31,11 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
   if (const auto* a = std::get_if<Accumulate>(&op.work)) size = a->elements;
   std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
-  for (const Operand& o : op.operands) key += o.access == Access::read ? 'r' : o.access == Access::write ? 'w' : 'u';
+  key += fmt::format(" {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane));
+  for (const Operand& o : op.operands) {
+    key += fmt::format(" {}.{}.{}.{}", static_cast<int>(o.scope), o.slot, static_cast<int>(o.access),
+                       static_cast<int>(o.part));
+  }
   const auto [it, fresh] = step_ops_.try_emplace(key, static_cast<std::uint32_t>(plan_.ops.size()));
   if (fresh) plan_.ops.push_back(op);
   return it->second;
@@ -143,6 +147,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
   if (gradient_width_ != context_.width) {
     const Op cast = {.name = "cast gradients",
                      .work = Cast{elements, context_.width, gradient_width_},
+                     .phase = Phase::backward,
                      .operands = {unit(kUnitGradient, Access::read), unit(kCastGradient, Access::write)},
                      .allocates = {unit(kCastGradient, Access::write)},
                      .frees = {unit(kUnitGradient, Access::read)}};
@@ -157,6 +162,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
                                     .bytes = r.elements * gradient_width_,
                                     .width = gradient_width_,
                                     .first = r.first},
+                 .phase = Phase::backward,
                  .lane = LaneKind::data_reduce,
                  .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)}};
     if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
@@ -175,6 +181,7 @@ void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t element
   const Op replicas = {
       .name = "reduce replicas",
       .work = Collective{CollectiveKind::all_reduce, Dimension::replicate, elements * gradient_width_, gradient_width_},
+      .phase = Phase::backward,
       .lane = LaneKind::replicate,
       .operands = {state(kGradientShard, Access::read_write)}};
   emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});

@@ -193,9 +193,11 @@ LayerBuilder::Id LayerBuilder::add_positions(Id x) {
   return y;
 }
 
-void LayerBuilder::table_gradient(const std::string& name, const Embedding& work, const std::vector<Id>& reads,
+void LayerBuilder::table_gradient(const std::string& name, Embedding work, const std::vector<Id>& reads,
                                   std::int32_t table, bool first) {
   const bool unit = unit_gradients(c_.spec, c_.sharding);
+  const bool fresh_rows = c_.spec.software.dense_embedding_gradient || unit;
+  work.gradient_bytes = fresh_rows ? c_.width : storage_bytes(c_.spec.strategy.gradient_precision);
   const std::int64_t elements = work.vocab * work.columns;
   const Fill zero = {elements * c_.width};
   if (!c_.spec.software.dense_embedding_gradient || (unit && first)) {

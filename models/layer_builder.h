@@ -48,7 +48,7 @@ class LayerBuilder {
   void soft_cap(const std::string& name, Id x, std::int64_t elements, double cap, bool fused);  // in place
   // Backward of a lookup: rows are added to the table's gradient; where the stack's autograd makes a dense gradient,
   // into a fresh one that is added then. first: no other op has written the table's gradient in this micro-batch.
-  void table_gradient(const std::string& name, const Embedding& work, const std::vector<Id>& reads, std::int32_t table,
+  void table_gradient(const std::string& name, Embedding work, const std::vector<Id>& reads, std::int32_t table,
                       bool first);
   Id add_positions(Id x);  // learned ones, else x itself
   void cross_entropy(Id logits, std::int64_t columns);

@@ -60,10 +60,11 @@ struct Costs {
   Cost operator()(const BiasGradient& b) const {
     return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
   }
-  // Backward reads the gradient and adds to as many rows of the table, in fp32.
+  // Backward reads the gradient and adds to as many rows of the table's.
   Cost operator()(const Embedding& e) const {
     const double elements = d(e.rows) * d(e.columns);
-    return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width) : d(width) + 8)};
+    return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width)
+                                                             : d(width) + 2 * d(e.gradient_bytes))};
   }
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch takes three passes
   // more for the exponent (subtract, exponentiate, gather) and two for the gradient.

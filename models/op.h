@@ -12,7 +12,7 @@
 namespace orrery {
 
 // What a task computes or moves: one struct per kernel family, holding shapes and nothing else. Adding one means
-// four places: here, work.cpp (flops, bytes), its kernel and its launch; std::visit names the ones that lack it.
+// four places: here, op.cpp (flops, bytes), its kernel and its launch; std::visit names the ones that lack it.
 // Shapes are those of one rank. Tokens are rows: (batch * sequence / context).
 
 enum class Direction : std::uint8_t { forward, backward };
@@ -109,6 +109,7 @@ struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
   Direction direction = Direction::forward;
+  Bytes gradient_bytes = 4;  // of an element of the table's gradient
 };
 
 // The pieces of cross-entropy over logits (rows, columns) cut by vocabulary: between them the tensor group reduces

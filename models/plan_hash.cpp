@@ -54,7 +54,9 @@ struct Shapes {
   }
   void operator()(const Add& a) const { all(a.elements); }
   void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
-  void operator()(const Embedding& e) const { all(e.rows, e.columns, e.vocab, e.positions, e.direction); }
+  void operator()(const Embedding& e) const {
+    all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes);
+  }
   void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused); }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
   void operator()(const SoftCap& s) const {

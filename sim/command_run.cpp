@@ -53,6 +53,8 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
 
 // The user's own launcher has started this process as one of the ranks, and ends them all when one fails. Rank 0 stays,
 // to report.
+constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
+
 Outcome run_launched(const Job& job, std::int64_t rank, const Common& common) {
   const Seconds started = now();
   const std::string folder = job_folder();
@@ -74,6 +76,9 @@ Outcome run_launched(const Job& job, std::int64_t rank, const Common& common) {
   tree.start(words, {}, log);
   while (!tree.status()) tree.wait(kLook);
   std::fputs(tail_of(log).c_str(), stderr);
+  if (*tree.status() > kSignalled) {
+    throw Error(fmt::format("rank 0 was lost (signal {}); see {}", *tree.status() - kSignalled, log), kRankLost);
+  }
   if (*tree.status() != 0) return {"", *tree.status()};
   wait_for_files(job, folder, tree);
   Outcome outcome = report_run(job, read_runs(folder, job.plan, job.hash), started, common);

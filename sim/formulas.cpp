@@ -75,8 +75,7 @@ Volume data_volume(const Spec& spec, const Plan& plan) {
 
 // Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
 // twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
-// inputs again; forward's once more under full recomputation, which needs not reduce a layer's output again. In fp8
-// what is gathered takes half.
+// inputs again; forward's once more under full recomputation. In fp8 what is gathered takes half.
 Volume tensor_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double t = as_double(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;

@@ -8,12 +8,14 @@
 #include "models/make_plan.h"
 #include "models/spec.h"
 #include "models/unfold.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
 TEST(Watch, GivesUpOnARankThatNobodyElseWatches) {
-  const std::string folder = testing::TempDir() + "watch";
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path("watch");
   std::filesystem::create_directories(folder);
   const Plan plan = unfold(make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")));
   ProgressRing quick(progress_file(folder, 0), 0, "hash"), silent(progress_file(folder, 1), 1, "hash");
@@ -30,7 +32,8 @@ TEST(Watch, GivesUpOnARankThatNobodyElseWatches) {
 
 TEST(Watch, EndsQuietlyWithItsOwner) {
   const Plan plan = unfold(make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")));
-  const Watch watch(testing::TempDir(), plan, 1, {.hang = 1000}, [](const Fault&) { FAIL(); });
+  const test::TemporaryFolder temporary;
+  const Watch watch(temporary.path(), plan, 1, {.hang = 1000}, [](const Fault&) { FAIL(); });
 }
 
 }  // namespace

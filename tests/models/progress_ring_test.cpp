@@ -12,11 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
-const std::string kFile = testing::TempDir() + "progress_ring";
+const test::TemporaryFolder kFolder;
+const std::string kFile = kFolder.path("progress_ring");
 
 class ProgressRingTest : public testing::Test {
   void TearDown() override { std::filesystem::remove(kFile); }

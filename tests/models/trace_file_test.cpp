@@ -9,11 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
 
-const std::string kFile = testing::TempDir() + "trace_file.run";
+const test::TemporaryFolder kFolder;
+const std::string kFile = kFolder.path("trace_file.run");
 
 RankRun sample(std::size_t steps, std::size_t tasks) {
   RankRun run{.plan_hash = "abc", .rank = 3, .ranks = 8, .device = "a \"device\"\n", .library = "Open MPI 4.1.4"};

@@ -5,6 +5,7 @@
 #include "models/make_plan.h"
 #include "models/spec.h"
 #include "models/unfold.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -133,7 +134,8 @@ TEST_F(Scenes, ARankThatHasNotBegunIsMissing) {
 }
 
 TEST(Witnesses, SeesProgressAndItsOwnProcess) {
-  const std::string folder = testing::TempDir();
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path() + "/";
   Witnesses witnesses(folder, 1, true, 0);
   witnesses.look(1);
   EXPECT_FALSE(witnesses.ranks()[0].progress.has_value());

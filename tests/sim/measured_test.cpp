@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "sim/attribution.h"
 #include "tests/sim/fake_runs.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -119,7 +120,8 @@ TEST(MeasuredReport, TakesMemoryAndLossesFromTheRanks) {
 TEST(ReadRuns, RefusesWhatIsNotOfThisPlan) {
   const Plan folded = make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")), plan = unfold(folded);
   const auto runs = fake_runs(folded, 2);
-  const std::string folder = testing::TempDir() + "read_runs";
+  const test::TemporaryFolder temporary;
+  const std::string folder = temporary.path("read_runs");
   std::filesystem::create_directories(folder);
   const auto write = [&] {
     for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
