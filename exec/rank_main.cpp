@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "exec/clock.h"
 #include "exec/execute.h"
+#include "exec/mpi_clock.h"
 #include "exec/mpi_session.h"
 #include "exec/mpi_transport.h"
 #include "exec/text_data.h"

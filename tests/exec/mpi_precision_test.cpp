@@ -29,7 +29,7 @@ TEST_P(Bf16, FollowsFp32) {
   if (rank > 0) return;
   // Key biases: their gradients are rounding, which is larger here.
   const auto exact = [&](const Tensors& x) { return without_key_biases(spec.model, x, false); };
-  const Result& wide = reference_of(c, spec);
+  const Result& wide = reference_of(spec);
   for (std::int64_t s = 0; s < kSteps; ++s) EXPECT_NEAR(narrow.losses[s] / wide.losses[s], 1, kLossLimit) << s;
   const auto [gradient, name] = worst(exact(narrow.gradients), exact(wide.gradients));
   EXPECT_LE(gradient, kTensorLimit) << name;

@@ -1,4 +1,4 @@
-#include "exec/clock.h"
+#include "exec/mpi_clock.h"
 
 #include "exec/lanes.h"
 #include "exec/mpi_check.h"

@@ -1,0 +1,117 @@
+// The CPU's launches, seen through one rank's step; the strategies' agreement is in mpi_strategies_test.cpp.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "exec/cpu_launch.h"
+#include "exec/execute.h"
+#include "exec/initial.h"
+#include "models/blocks.h"
+#include "tests/exec/jobs.h"
+
+namespace orrery {
+namespace {
+
+using test::Job;
+using test::tiny_job;
+
+// One rank whose tasks run one by one on this thread.
+class OneRank {
+ public:
+  explicit OneRank(const Job& job)
+      : rank_(job.rank(0)),
+        memory_(host_segments()),
+        buffers_(rank_, memory_),
+        text_(read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence)),
+        state_(run_state(rank_, text_, {.clip = job.spec.strategy.clip, .seed = 3})) {
+    set_initial_weights(rank_, 3, buffers_);
+  }
+
+  // Runs the step up to the first task for which until() holds; that one is not run.
+  template <class Until>
+  void run(const Until& until) {
+    state_.loss = 0;
+    state_.tokens = 0;
+    for (TaskId t = 0; t < rank_.plan.task_count() && !until(rank_.plan.op_of(t)); ++t)
+      launch_on_cpu(state_, buffers_.issue(t, [](TaskId) { return true; }));
+  }
+  double loss() const { return state_.loss / static_cast<double>(state_.tokens); }
+
+  float* floats(std::uint16_t slot) const { return reinterpret_cast<float*>(buffers_.state(rank_.states[0], slot)); }
+  const Rank& rank() const { return rank_; }
+  const std::vector<PlacedParameter>& parameters() const { return rank_.parameters.at(rank_.states[0]); }
+
+ private:
+  Rank rank_;
+  CachingMemory memory_;
+  Buffers buffers_;
+  Text text_;
+  RunState state_;
+};
+
+bool is_norm(const Op& op) { return std::holds_alternative<SquaredNorm>(op.work); }
+bool is_update(const Op& op) { return std::holds_alternative<Update>(op.work); }
+
+struct CpuCase {
+  const char *model, *strategy;
+};
+const CpuCase kCases[] = {
+    {"", "global_batch: 2"},
+    {", qk_norm: true, sliding_window: {window: 5}, post_norms: true, scaled_embedding: true", "global_batch: 2"},
+    {", gated: false, norm: layernorm, bias: true, positions: learned, tied_embeddings: true, parallel_block: true",
+     "global_batch: 2, attention: unfused"},
+    {", qk_norm: true, sliding_window: {window: 5}",
+     "global_batch: 2, micro_batch: 2, attention: unfused, recompute: "
+     "full"},
+};
+
+// The gradient that a step forms is the slope of its own loss: central differences along the gradient itself, per
+// weight. Half of a step of size h to either side; h / ||g|| is small enough for the third order, large enough for
+// floats.
+TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
+  for (const CpuCase& c : kCases) {
+    const Job job = tiny_job(c.strategy, test::kTiny + c.model);
+    OneRank at(job);
+    at.run(is_norm);
+    for (const PlacedParameter& p : at.parameters()) {
+      SCOPED_TRACE(p.name + c.model);
+      const std::int64_t n = p.local.out * p.local.in;
+      const std::vector<float> g(at.floats(kGradients) + p.first, at.floats(kGradients) + p.first + n);
+      double squared = 0;
+      for (const float x : g) squared += double{x} * x;
+      ASSERT_TRUE(std::isfinite(squared));
+      if (squared < 1e-10) continue;  // keys' biases: softmax does not see them
+      const double h = 0.02 / std::sqrt(squared);
+      const auto loss_at = [&](double step) {
+        OneRank moved(job);
+        for (std::int64_t i = 0; i < n; ++i) moved.floats(kParameters)[p.first + i] += static_cast<float>(step * g[i]);
+        moved.run(is_norm);
+        return moved.loss();
+      };
+      const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
+      EXPECT_NEAR(slope / squared, 1, 0.02);
+    }
+  }
+}
+
+// A step moves every weight that has a gradient, by no more than its rate at first, and leaves gradients at zero.
+TEST(Cpu, UpdatesMoveWeightsAndZeroGradients) {
+  const Job job = tiny_job("global_batch: 2");
+  OneRank before(job), after(job);
+  before.run(is_norm);
+  after.run([](const Op&) { return false; });
+  for (const PlacedParameter& p : before.parameters()) {
+    for (std::int64_t i = p.first; i < p.first + p.local.out * p.local.in; ++i) {
+      const float moved = after.floats(kParameters)[i] - before.floats(kParameters)[i];
+      EXPECT_LE(std::abs(moved), 1.01e-3F) << p.name;
+      if (std::abs(before.floats(kGradients)[i]) > 1e-4F) {
+        EXPECT_LT(moved * before.floats(kGradients)[i], 0) << p.name;
+      }
+      EXPECT_EQ(after.floats(kGradients)[i], 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,132 @@
+#include "exec/execute.h"
+
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "tests/exec/fake_transport.h"
+#include "tests/exec/jobs.h"
+
+namespace orrery {
+namespace {
+
+using test::FakeTransport;
+using test::Job;
+using test::spec_of;
+using test::tiny_job;
+
+struct Recorded {
+  Execution execution;
+  std::vector<std::int64_t> gradients_seen, steps_seen;
+  int ends = 0;
+};
+
+Recorded run(const Job& job, std::int64_t steps) {
+  const Rank rank = job.rank(0);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  FakeTransport transport(1);
+  Recorded r;
+  ExecuteOptions options;
+  options.steps = steps;
+  options.training.rule.learning_rate = 3e-3;
+  options.training.clip = job.spec.strategy.clip;
+  options.on_step = [&](std::int64_t s) { r.steps_seen.push_back(s); };
+  options.on_gradients = [&](std::int64_t s, const Buffers& b) {
+    r.gradients_seen.push_back(s);
+    EXPECT_NE(b.state(rank.states[0], 2), nullptr);
+  };
+  options.on_end = [&](const Buffers&) { ++r.ends; };
+  r.execution = execute(rank, transport, text, options);
+  EXPECT_EQ(transport.started(), 0);  // a rank alone moves nothing
+  return r;
+}
+
+TEST(Execute, TrainsOnOneRank) {
+  const Job job = tiny_job("global_batch: 4, micro_batch: 2");
+  const Recorded r = run(job, 20);
+  const std::vector<double>& losses = r.execution.losses;
+  ASSERT_EQ(losses.size(), 20U);
+  EXPECT_NEAR(losses[0], std::log(64), 0.1);  // it knows nothing yet
+  EXPECT_LT(losses[19], losses[0] - 0.5);
+  const std::vector<std::int64_t> all = [] {
+    std::vector<std::int64_t> v(20);
+    std::iota(v.begin(), v.end(), 0);
+    return v;
+  }();
+  EXPECT_EQ(r.steps_seen, all);
+  EXPECT_EQ(r.gradients_seen, all);
+  EXPECT_EQ(r.ends, 1);
+}
+
+TEST(Execute, TheSameRunGivesTheSameLosses) {
+  const Job job = tiny_job("global_batch: 4, recompute: full");
+  EXPECT_EQ(run(job, 3).execution.losses, run(job, 3).execution.losses);
+}
+
+TEST(Execute, SpansAreOrdered) {
+  const Job job = tiny_job("global_batch: 2");
+  const Rank rank = job.rank(0);
+  const Execution e = run(job, 3).execution;
+  ASSERT_EQ(e.steps.size(), 3U);
+  Picoseconds last = 0;
+  for (const MeasuredStep& step : e.steps) {
+    EXPECT_GE(step.begin, last);
+    last = step.end;
+    ASSERT_EQ(step.spans.size(), rank.plan.task_count());
+    Picoseconds issued = step.begin, ended = 0;
+    for (TaskId t = 0; t < step.spans.size(); ++t) {
+      const MeasuredSpan& s = step.spans[t];
+      EXPECT_LE(issued, s.issued);  // in issue order
+      issued = s.issued;
+      EXPECT_LE(s.issued, s.entered);
+      EXPECT_LE(s.entered, s.ended);
+      EXPECT_LE(ended, s.entered);  // one rank: one lane
+      ended = s.ended;
+    }
+    EXPECT_EQ(step.end, ended);
+  }
+}
+
+// Peaks: never below what the states need; of the first step at most that of all; the parts sum to the whole.
+TEST(Execute, ReportsItsMemory) {
+  const Job job = tiny_job("global_batch: 2");
+  const MeasuredMemory m = run(job, 2).execution.memory;
+  Bytes sum = 0;
+  for (const Bytes b : m.at_peak) sum += b;
+  EXPECT_EQ(sum, m.peak);
+  EXPECT_GT(m.peak, test::state_bytes(job.plan, 0));
+  EXPECT_LE(m.first_step_peak, m.peak);
+  EXPECT_LE(m.peak, m.peak_reserved);
+  EXPECT_EQ(m.peak_reserved, m.peak_device);
+  EXPECT_LE(m.peak_reserved, m.host_peak + m.capacity);
+  EXPECT_LT(m.peak_task, job.plan.task_count());
+}
+
+TEST(Execute, RefusesWhatCpuRanksCannotRun) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"precision: fp16", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
+      {"precision: fp8", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
+      {"tensor: 2, sequence_parallel: true, overlap: {tensor: true}",
+       "strategy.overlap.tensor: CPU ranks do not cut products into pieces; choose another"},
+  };
+  const auto refusal = [](const Spec& spec) -> std::string {
+    try {
+      check_executable(spec);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const auto& [strategy, line] : cases) EXPECT_EQ(refusal(spec_of(test::kTiny, strategy)), line);
+  EXPECT_EQ(refusal(spec_of(test::kTiny + ", positions: alibi", "global_batch: 1")),
+            "model.positions: CPU ranks execute rope, learned and none; choose another");
+  for (const char* cap : {", logit_softcap: 30", ", attention_softcap: 50"})
+    EXPECT_EQ(refusal(spec_of(test::kTiny + cap, "global_batch: 1")),
+              "model: CPU ranks do not execute soft caps; choose another");
+  EXPECT_EQ(refusal(spec_of(test::kTiny, "tensor: 2")), "");
+  EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,39 @@
+#include "exec/mpi_clock.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "exec/lanes.h"
+
+namespace orrery {
+namespace {
+
+// Processes of one machine read one clock: what is measured must be nothing, give or take what it says.
+TEST(Clock, FindsNoOffsetWhereThereIsOneClock) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Clock clock = clock_of(MPI_COMM_WORLD);
+  EXPECT_LE(std::abs(clock.offset), clock.uncertainty);
+  EXPECT_EQ(clock.uncertainty == 0, rank == 0);  // a message takes time
+  EXPECT_LT(clock.uncertainty, 1'000'000'000'000);
+}
+
+// Nobody leaves before the last has come.
+TEST(Clock, EndsTogether) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  Picoseconds came = 0, last = 0;
+  if (rank == 0) ::usleep(20'000);
+  came = Lanes::now();
+  clock_of(MPI_COMM_WORLD);
+  const Picoseconds left = Lanes::now();
+  MPI_Allreduce(&came, &last, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_GE(left, last);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,70 @@
+#include "exec/rank.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "models/blocks.h"
+#include "models/groups.h"
+#include "tests/exec/jobs.h"
+
+namespace orrery {
+namespace {
+
+using test::random_job;
+
+// Every rank sits in each of its groups at its own place, and the data-parallel copies are told apart as the layout
+// does.
+TEST(Rank, SitsInItsGroups) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const auto job = random_job(seed);
+    if (job == nullptr) continue;
+    SCOPED_TRACE(seed);
+    const auto at = coordinates(job->spec.strategy);
+    for (std::int64_t r = 0; r < job->plan.ranks; ++r) {
+      const Rank rank = job->rank(r);
+      EXPECT_EQ(rank.number, r);
+      EXPECT_EQ(rank.replica, at[r].data);
+      EXPECT_EQ(rank.plan.slots.size(), 1U);
+      EXPECT_EQ(rank.seat(Dimension::tensor).index, at[r].tensor);
+      EXPECT_EQ(rank.seat(Dimension::pipeline).index, at[r].pipeline);
+      for (std::size_t d = 0; d < rank.plan.dimensions.size(); ++d) {
+        const auto& group = rank.group(static_cast<Dimension>(d));
+        const Seat& seat = rank.seats[d];
+        EXPECT_EQ(seat.size, static_cast<std::int64_t>(group.size()));
+        ASSERT_LT(seat.index, seat.size);
+        EXPECT_EQ(group[static_cast<std::size_t>(seat.index)], r);
+      }
+    }
+  }
+}
+
+// A chunk's flat buffers hold whole elements of the width that the rank reads them with.
+TEST(Rank, WidthsFitTheBuffers) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const auto job = random_job(seed);
+    if (job == nullptr) continue;
+    SCOPED_TRACE(seed);
+    const Rank rank = job->rank(0);
+    EXPECT_EQ(rank.states.size(), static_cast<std::size_t>(job->spec.strategy.virtual_stages));
+    for (const std::uint32_t state : rank.states) {
+      std::int64_t all = 0, own = 0;
+      for (const PlacedParameter& p : rank.parameters.at(state)) all += p.local.out * p.local.in;
+      for (const Piece& piece : rank.pieces.at(state)) own = std::max(own, piece.shard_first + piece.owned);
+      const Block& block = rank.plan.blocks[rank.plan.frames[state].block];
+      for (const std::uint16_t whole : {kParameters, kGradients, kBuckets}) {
+        if (block.slots[whole].bytes > 0) {
+          EXPECT_EQ(block.slots[whole].bytes, all * rank.state_width(whole)) << block.slots[whole].name;
+        }
+      }
+      for (const std::uint16_t shard : {kParameterShard, kGradientShard, kMaster, kMoment1, kMoment2}) {
+        if (block.slots[shard].bytes > 0) {
+          EXPECT_GE(block.slots[shard].bytes, own * rank.state_width(shard)) << block.slots[shard].name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
