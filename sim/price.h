@@ -33,10 +33,6 @@ Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
 // measured. Throws Error for a kind that was not measured, or not with so many ranks.
 Prices price_measured(const Plan& plan, const Profile& profile);
 
-// What slows transfers and compute of a rank, of an op whose duration is known: the part of price_measured() that a
-// replay of measured durations leaves out.
-void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& timing);
-
 // How a table of transfers names what a collective or message does: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 

@@ -67,9 +67,7 @@ class MeasuredPricer {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
     if (zeroed_[i] > 0) time += measured_time(times_, Fill{zeroed_[i]}, plan_.element_bytes).value_or(0);
-    OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
-    add_slowdown(times_, false, t);
-    return t;
+    return {.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
   }
 
   OpTiming transfer(std::uint32_t slot, std::size_t i) {
@@ -82,9 +80,10 @@ class MeasuredPricer {
       throw Error(fmt::format("{}: has no sample of '{}' over {} ranks ({}); calibrate with --ranks {}", profile_.name,
                               transfer_kind(op), ranks, op.name, std::max(ranks, plan_.ranks)));
     OpTiming t{.duration = picoseconds(*time + times_.transfer_start + times_.wake),
-               .issue = picoseconds(times_.issue)};
+               .issue = picoseconds(times_.issue),
+               .pressure = fraction(times_.compute_slowdown - 1),
+               .yield = fraction(times_.transfer_slowdown - 1)};
     if (c != nullptr) t.group = c->group;
-    add_slowdown(times_, true, t);
     const bool library = c == nullptr || c->algorithm == "library";
     prices_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
                         library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
@@ -110,18 +109,6 @@ std::string transfer_kind(const Op& op) {
   if (c == nullptr) return "message";
   return c->algorithm == "library" ? std::string(name_of(c->kind))
                                    : fmt::format("{}/{}", name_of(c->kind), c->algorithm);
-}
-
-// Contention knows what stretches both (shares of one resource that together exceed it) and what stretches compute
-// alone; here the resource is the core.
-void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& t) {
-  if (!moves) {
-    t.memory = fraction(1);
-    return;
-  }
-  const double both = std::min(times.compute_slowdown, times.transfer_slowdown);
-  t.memory = fraction(both - 1);
-  t.pressure = fraction(times.compute_slowdown / both - 1);
 }
 
 Prices price_measured(const Plan& plan, const Profile& profile) { return MeasuredPricer(plan, profile).run(); }

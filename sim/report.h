@@ -83,8 +83,8 @@ struct Report {
     double wall_s = 0;
   } simulation;
   std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
-  std::vector<double> losses;  // by step, mean over the batch, of an executed run
-  std::string limit;           // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::vector<double> losses;        // by step, mean over the batch, of an executed run
+  std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 
 // The part that simulated and measured steps share: times, rates and attribution from the trace, memory as given.
