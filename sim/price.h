@@ -33,6 +33,10 @@ Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
 // measured. Throws Error for a kind that was not measured, or not with so many ranks.
 Prices price_measured(const Plan& plan, const Profile& profile);
 
+// By task: bytes of sums of gradients that appear with it and hold zeros before it adds to them. CPU ranks clear them
+// as a part of the task.
+std::vector<Bytes> cleared_bytes(const Plan& plan);
+
 // How a table of transfers names what a collective or message does: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 
