@@ -82,6 +82,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
     used_.push_back({held.data, held.data + size, task});
     memory_.free(held.data);
   } else {
+    memory_.retire(held.data);
     returned_.push_back({held.data, task});
   }
   held.data = nullptr;

@@ -121,9 +121,16 @@ std::byte* CachingMemory::join(std::byte* at) {
   return before;
 }
 
-void CachingMemory::free(std::byte* at) {
+void CachingMemory::retire(std::byte* at) {
   Block& block = blocks_.at(at);
-  use_.allocated -= block.size;
+  if (!block.retired) use_.allocated -= block.size;
+  block.retired = true;
+}
+
+void CachingMemory::free(std::byte* at) {
+  retire(at);
+  Block& block = blocks_.at(at);
+  block.retired = false;
   block.free = true;
   std::byte* joined = join(at);
   const Block& whole = blocks_.at(joined);

@@ -36,6 +36,9 @@ class CachingMemory {
 
   std::byte* allocate(Bytes bytes, int pool);
   void free(std::byte* block);
+  // The block's owner is done with it, a device is not yet: it no longer counts as allocated, and is free()d later. (As
+  // PyTorch's allocator counts a block that other streams still use.)
+  void retire(std::byte* block);
   Bytes size_of(std::byte* block) const;  // as rounded
   const MemoryUse& use() const { return use_; }
 
@@ -45,6 +48,7 @@ class CachingMemory {
     int pool = 0;
     bool small = false;
     bool free = true;
+    bool retired = false;
     std::byte* previous = nullptr;  // neighbours in the segment
     std::byte* next = nullptr;
     bool segment_start = false;
