@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 constexpr int kSpins = 200;                           // looks before a thread sleeps: some microseconds
-constexpr int kLooks = 20;                            // of the transfer thread before it naps
+constexpr int kLooks = 20;                            // of the transfer thread before it naps beside compute
 constexpr auto kNap = std::chrono::microseconds(30);  // of the transfer thread while nothing moves
 
 // The kernel's scheduler lets who computes finish a slice of some milliseconds before it lets a thread in that wakes,
@@ -182,7 +182,9 @@ void Lanes::compute_loop() try {
     }
     wait_until([&] { return dependencies_done(launch) || stopping_ || failed_; });
     if (stopping_ || failed_) return;
+    computing_ = true;
     run_inline(launch);
+    computing_ = false;
   }
 } catch (...) {
   fail();
@@ -272,7 +274,9 @@ void Lanes::transfer_loop() try {
     if (!flying) {
       if (stopping_ || failed_) return;
       epoch_.wait(seen, std::memory_order_acquire);
-    } else if (++idle > kLooks) {
+    } else if (++idle < (computing_ ? kLooks : kSpins)) {
+      if (!computing_) std::this_thread::yield();
+    } else {
       std::this_thread::sleep_for(kNap);
     }
   }

@@ -72,7 +72,7 @@ class Lanes {
   std::vector<std::atomic<std::uint8_t>> done_, entered_;
   std::vector<Span> spans_;
   std::atomic<std::uint32_t> epoch_{0};  // rises with every end and every submission
-  std::atomic<bool> stopping_{false}, failed_{false};
+  std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
   std::mutex mutex_;  // of the queues and error_
   std::deque<Launch> compute_queue_;

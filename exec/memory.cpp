@@ -124,13 +124,13 @@ std::byte* CachingMemory::join(std::byte* at) {
 
 void CachingMemory::retire(std::byte* at) {
   Block& block = blocks_.at(at);
-  use_.allocated -= block.size;
+  if (!block.retired) use_.allocated -= block.size;
   block.retired = true;
 }
 
 void CachingMemory::free(std::byte* at) {
+  retire(at);
   Block& block = blocks_.at(at);
-  if (!block.retired) use_.allocated -= block.size;
   block.retired = false;
   block.free = true;
   std::byte* joined = join(at);

@@ -76,7 +76,8 @@ Profile parse(std::string_view text, const std::string& path) {
   if (root.contains("measured")) p.measured = measured_of(section_of(root, "measured", path), path);
   p.memory_bytes = root.value("memory_bytes", Bytes{0});
   if (root.contains("fingerprint")) {
-    for (const auto& [key, value] : section_of(root, "fingerprint", path).items())
+    const json fingerprint = section_of(root, "fingerprint", path);
+    for (const auto& [key, value] : fingerprint.items())
       p.fingerprint.emplace_back(key, value.get<std::string>());
   }
   if (!p.measured.empty() && !root.contains("gemm")) return p;  // no formulas

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/blocks.h"
 #include "sim/measured.h"
 #include "sim/price.h"
 
@@ -67,20 +66,15 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// Sums of gradients that must hold zeros first are cleared inside the task that takes them.
-bool clears(const Op& op) {
-  return std::any_of(op.allocates.begin(), op.allocates.end(),
-                     [](const Operand& o) { return o.scope == Scope::unit && o.slot == kUnitGradient; });
-}
-
 }  // namespace
 
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
+  const std::vector<Bytes>& cleared;                      // by task
   std::vector<std::vector<Interval>> compute, transfers;  // by slot
 
-  Step(const Plan& p, Trace t) : plan(p), trace(std::move(t)) {
+  Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankSlot& slot : plan.slots) {
       std::vector<Interval> computing, moving;
       for (TaskId task = slot.begin; task < slot.end; ++task) {
@@ -98,7 +92,8 @@ struct Observations::Step {
 };
 
 void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
-  for (const std::size_t k : middle_steps(runs)) add_step(Step(unfolded, measured_trace(unfolded, runs, k)));
+  const std::vector<Bytes> cleared = cleared_bytes(unfolded);
+  for (const std::size_t k : middle_steps(runs)) add_step(Step(unfolded, measured_trace(unfolded, runs, k), cleared));
 }
 
 void Observations::add_step(const Step& step) {
@@ -115,7 +110,7 @@ void Observations::add_step(const Step& step) {
 void Observations::add_compute(const Step& step, TaskId t) {
   const Op& op = step.plan.op_of(t);
   const Span& s = step.trace.spans[t];
-  if (s.ended <= s.entered || clears(op)) return;
+  if (s.ended <= s.entered || step.cleared[t] > 0) return;
   const WorkShape shape = shape_of(op.work, step.plan.element_bytes);
   if (shape.amount <= 0) return;
   const double share = share_of(step.transfers[step.plan.slot_of(t)], s.entered, s.ended);

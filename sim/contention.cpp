@@ -44,6 +44,7 @@ Contention::Stretch Contention::start_transfer(std::span<const TaskId> members) 
     press(slot, t.pressure);
     load(slot, t.memory);
     rank.lanes |= 1U << lane % kLanes;
+    if (t.yield != 0) ++rank.yielding;
     End& end = ends_[lane];
     end.task = m;
     if (on_contested_link(m)) start_flow(m, end);
@@ -60,6 +61,7 @@ void Contention::stop_transfer(std::span<const TaskId> members) {
     const std::uint32_t lane = plan_.tasks[m].lane;
     const std::uint32_t slot = lane / kLanes;
     ranks_[slot].lanes &= ~(1U << lane % kLanes);
+    if (t.yield != 0) --ranks_[slot].yielding;
     press(slot, -t.pressure);
     load(slot, -t.memory);
     if (ends_[lane].flow != kNone) share_.remove_flow(std::exchange(ends_[lane].flow, kNone));
@@ -105,10 +107,12 @@ Contention::Stretch Contention::compute_stretch(const Rank& rank) const {
 }
 
 Contention::Stretch Contention::end_stretch(const End& end, const Rank& rank) const {
-  if (end.flow == kNone) return rank.crowding();
+  const std::uint32_t yield = rank.compute == kNone ? 0 : timing_of(end.task).yield;
+  const Stretch held = yield == 0 ? rank.crowding() : product(rank.crowding(), kAlone + yield);
+  if (end.flow == kNone) return held;
   const Rate rate = std::max<Rate>(share_.rate(end.flow), 1);
-  if (rate == end.limit) return rank.crowding();
-  return product(rank.crowding(), static_cast<std::uint64_t>(kAlone * end.limit / rate));
+  if (rate == end.limit) return held;
+  return product(held, static_cast<std::uint64_t>(kAlone * end.limit / rate));
 }
 
 Contention::Stretch Contention::transfer_stretch(TaskId lead) const {

@@ -11,8 +11,9 @@
 namespace orrery {
 
 // How much longer running tasks take because of each other, as stretches in 1/65536 of their time alone. It knows
-// rates, never times. Three things are shared:
+// rates, never times. Four things are shared:
 //   multiprocessors   a transfer's channels take theirs from compute of the same rank: stretch 1 + pressure
+//   the core          of a CPU rank: a transfer yields to compute of the same rank: stretch 1 + yield
 //   device memory     compute and transfers of a rank that together want more than its bandwidth stretch alike
 //   NICs and NVLink   max-min fair among the transfers on a port; a transfer goes as fast as its slowest end
 class Contention {
@@ -34,11 +35,13 @@ class Contention {
     Rank& rank = ranks_[slot];
     load(slot, timing_of(task).memory);
     rank.compute = task;
+    if (rank.yielding != 0) touch(slot);
     return rank.lanes == 0 ? kAlone : compute_stretch(rank);
   }
   void stop_compute(TaskId task) {
     const std::uint32_t slot = plan_.tasks[task].lane / kLanes;
     ranks_[slot].compute = kNone;
+    if (ranks_[slot].yielding != 0) touch(slot);
     load(slot, -timing_of(task).memory);
   }
 
@@ -56,6 +59,7 @@ class Contention {
     std::uint32_t pressure = 0;  // of the transfers on it
     std::uint32_t memory = 0;    // bandwidth that all on it want, 1/65536
     std::uint32_t lanes = 0;     // with a running transfer, as bits
+    std::uint32_t yielding = 0;  // running transfers that compute slows
     TaskId compute = kNone;
     bool dirty = false;
 

@@ -33,9 +33,9 @@ Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
 // measured. Throws Error for a kind that was not measured, or not with so many ranks.
 Prices price_measured(const Plan& plan, const Profile& profile);
 
-// What slows transfers and compute of a rank, of an op whose duration is known: the part of price_measured() that a
-// replay of measured durations leaves out.
-void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& timing);
+// By task: bytes of sums of gradients that appear with it and hold zeros before it adds to them. CPU ranks clear them
+// as a part of the task.
+std::vector<Bytes> cleared_bytes(const Plan& plan);
 
 // How a table of transfers names what a collective or message does: "all_reduce", "message".
 std::string transfer_kind(const Op& op);

@@ -23,7 +23,12 @@ class MeasuredPricer {
   MeasuredPricer(const Plan& plan, const Profile& profile) : plan_(plan), profile_(profile), times_(profile.measured) {}
 
   Prices run() {
-    zeroed_ = zeroed_bytes();
+    const std::vector<Bytes> cleared = cleared_bytes(plan_);
+    cleared_.resize(plan_.ops.size(), 0);
+    for (TaskId t = 0; t < plan_.task_count(); ++t) {
+      Bytes& of_op = cleared_[plan_.tasks[t].op];
+      of_op = std::max(of_op, cleared[t]);
+    }
     prices_.notes.resize(plan_.ops.size());
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
       prices_.timing.row_of_slot.push_back(s);
@@ -34,23 +39,6 @@ class MeasuredPricer {
   }
 
  private:
-  // Of each op's first task: bytes of the sums of gradients that appear with it and hold zeros first.
-  std::vector<Bytes> zeroed_bytes() const {
-    std::vector<Bytes> bytes(plan_.ops.size(), 0);
-    std::vector<bool> seen(plan_.ops.size(), false);
-    for (TaskId t = 0; t < plan_.task_count(); ++t) {
-      const std::uint32_t op = plan_.tasks[t].op;
-      if (seen[op]) continue;
-      seen[op] = true;
-      for (const Operand& o : plan_.ops[op].allocates) {
-        if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
-        const Frame& unit = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
-        bytes[op] += plan_.blocks[unit.block].slots[o.slot].bytes;
-      }
-    }
-    return bytes;
-  }
-
   std::vector<OpTiming> row(std::uint32_t slot) {
     std::vector<bool> used(plan_.ops.size(), false);
     for (TaskId t = plan_.slots[slot].begin; t < plan_.slots[slot].end; ++t) used[plan_.tasks[t].op] = true;
@@ -66,10 +54,8 @@ class MeasuredPricer {
   OpTiming compute(std::size_t i) const {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
-    if (zeroed_[i] > 0) time += measured_time(times_, Fill{zeroed_[i]}, plan_.element_bytes).value_or(0);
-    OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
-    add_slowdown(times_, false, t);
-    return t;
+    if (cleared_[i] > 0) time += measured_time(times_, Fill{cleared_[i]}, plan_.element_bytes).value_or(0);
+    return {.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
   }
 
   OpTiming transfer(std::uint32_t slot, std::size_t i) {
@@ -82,9 +68,10 @@ class MeasuredPricer {
       throw Error(fmt::format("{}: has no sample of '{}' over {} ranks ({}); calibrate with --ranks {}", profile_.name,
                               transfer_kind(op), ranks, op.name, std::max(ranks, plan_.ranks)));
     OpTiming t{.duration = picoseconds(*time + times_.transfer_start + times_.wake),
-               .issue = picoseconds(times_.issue)};
+               .issue = picoseconds(times_.issue),
+               .pressure = fraction(times_.compute_slowdown - 1),
+               .yield = fraction(times_.transfer_slowdown - 1)};
     if (c != nullptr) t.group = c->group;
-    add_slowdown(times_, true, t);
     const bool library = c == nullptr || c->algorithm == "library";
     prices_.notes[i] = {std::string(fingerprint_of(profile_, "link")),
                         library ? std::string(fingerprint_of(profile_, "library")) : c->algorithm};
@@ -99,7 +86,7 @@ class MeasuredPricer {
   const Plan& plan_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> zeroed_;  // by op
+  std::vector<Bytes> cleared_;  // by op
   Prices prices_;
 };
 
@@ -112,16 +99,22 @@ std::string transfer_kind(const Op& op) {
                                    : fmt::format("{}/{}", name_of(c->kind), c->algorithm);
 }
 
-// Contention knows what stretches both (shares of one resource that together exceed it) and what stretches compute
-// alone; here the resource is the core.
-void add_slowdown(const MeasuredTimes& times, bool moves, OpTiming& t) {
-  if (!moves) {
-    t.memory = fraction(1);
-    return;
+std::vector<Bytes> cleared_bytes(const Plan& plan) {
+  std::vector<Bytes> bytes(plan.task_count(), 0);
+  std::vector<bool> held(plan.buffers, false);
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto visit = [&](const std::vector<Operand>& operands, bool holds) {
+      for (const Operand& o : operands) {
+        if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
+        const Frame& unit = plan.frames[frame_of(plan, plan.tasks[t].frame, o.scope)];
+        if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].slots[o.slot].bytes;
+        held[unit.first_buffer + o.slot] = holds;
+      }
+    };
+    visit(plan.op_of(t).allocates, true);
+    visit(plan.op_of(t).frees, false);
   }
-  const double both = std::min(times.compute_slowdown, times.transfer_slowdown);
-  t.memory = fraction(both - 1);
-  t.pressure = fraction(times.compute_slowdown / both - 1);
+  return bytes;
 }
 
 Prices price_measured(const Plan& plan, const Profile& profile) { return MeasuredPricer(plan, profile).run(); }

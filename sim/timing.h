@@ -15,6 +15,7 @@ struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;       // of the launching thread
   std::uint32_t pressure = 0;  // of a transfer: how much longer compute of the same rank takes meanwhile, in 1/65536
+  std::uint32_t yield = 0;     // of a transfer: how much longer it takes while its rank computes, in 1/65536
   std::uint32_t memory = 0;    // of the rank's memory bandwidth, while it runs, in 1/65536
   Rate nic = 0, nvlink = 0;    // of a transfer: share of its rank's NIC and NVLink that it uses at full speed
   bool out = true, in = true;  // which directions of them
