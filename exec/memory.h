@@ -38,7 +38,6 @@ class CachingMemory {
   CachingMemory& operator=(const CachingMemory&) = delete;
 
   std::byte* allocate(Bytes bytes, int pool);
-  void retire(std::byte* block);  // counts as returned, but is still in use: free() follows
   void free(std::byte* block);
   // The block's owner is done with it, a device is not yet: it no longer counts as allocated, and is free()d later. (As
   // PyTorch's allocator counts a block that other streams still use.)
