@@ -81,7 +81,7 @@ TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
       for (const float x : g) squared += double{x} * x;
       ASSERT_TRUE(std::isfinite(squared));
       if (squared < 1e-10) continue;  // keys' biases: softmax does not see them
-      const double h = 0.002 / std::sqrt(squared);
+      const double h = 0.003 / std::sqrt(squared);
       const auto loss_at = [&](double step) {
         OneRank moved(job);
         for (std::int64_t i = 0; i < n; ++i) moved.floats(kParameters)[p.first + i] += static_cast<float>(step * g[i]);
@@ -89,7 +89,7 @@ TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
         return moved.loss();
       };
       const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
-      EXPECT_NEAR(slope / squared, 1, 0.01);
+      EXPECT_NEAR(slope / squared, 1, 0.02);
     }
   }
 }
