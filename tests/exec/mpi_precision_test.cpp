@@ -10,10 +10,11 @@ using namespace test;
 // roundings, of either sign; over the tokens of a step they cancel. Measured: 2.6e-4 of the loss at most, which itself
 // falls by 7% in these steps. A quarter of bf16's spacing:
 constexpr double kLossLimit = 1.0 / 1024;
-// A tensor's gradient, and its change over the steps, is made of those roundings without cancelling: sqrt(100) 2^-9 =
-// 0.02 of its norm for a hundred of them. Measured: 0.022 at most. A copy of the weights that lags one step behind or
-// a micro-batch left out changes them by more than a tenth.
-constexpr double kTensorLimit = 0.04;
+// A tensor's gradient is made of those roundings without cancelling: sqrt(100) 2^-9 = 0.02 of its norm for a hundred of
+// them. Measured: 0.018 at most. Its change over the steps under Adam, which gives small elements of a gradient the
+// weight of large ones: 0.046. A copy of the weights that lags a step behind, or a micro-batch left out, changes them
+// by more than a tenth.
+constexpr double kGradientLimit = 0.04, kNarrowChangeLimit = 0.08;
 
 class Bf16 : public testing::TestWithParam<Case> {};
 
@@ -32,9 +33,9 @@ TEST_P(Bf16, FollowsFp32) {
   const Result& wide = reference_of(spec);
   for (std::int64_t s = 0; s < kSteps; ++s) EXPECT_NEAR(narrow.losses[s] / wide.losses[s], 1, kLossLimit) << s;
   const auto [gradient, name] = worst(exact(narrow.gradients), exact(wide.gradients));
-  EXPECT_LE(gradient, kTensorLimit) << name;
+  EXPECT_LE(gradient, kGradientLimit) << name;
   const auto [moved, of] = worst(exact(change(narrow)), exact(change(wide)));
-  EXPECT_LE(moved, kTensorLimit) << of;
+  EXPECT_LE(moved, kNarrowChangeLimit) << of;
 }
 
 std::vector<Case> narrow_cases() {

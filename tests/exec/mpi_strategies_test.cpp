@@ -201,11 +201,9 @@ const Case kModels[] = {
 std::vector<Case> of_other_stacks() {
   std::vector<Case> cases;
   for (const std::string software : {"megatron-core", "pytorch-fsdp", "deepspeed-megatron-2021", "torchtitan"}) {
-    for (const char* strategy :
-         {"data: 2, global_batch: 4", "tensor: 2, data: 4, sharding: zero1, global_batch: 8",
-          "data: 3, sharding: zero2, global_batch: 6", "tensor: 2, data: 2, sharding: zero3, global_batch: 4",
-          "data: 2, sharding: fsdp, global_batch: 4", "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8",
-          "tensor: 2, pipeline: 2, data: 2, global_batch: 8"})
+    for (const char* strategy : {"data: 2, global_batch: 4", "data: 3, sharding: zero2, global_batch: 6",
+                                 "data: 4, sharding: hsdp, shard_group: 2, global_batch: 4",
+                                 "tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8"})
       cases.push_back({kGpt, strategy, "adamw", software});
   }
   return cases;
@@ -222,7 +220,7 @@ std::optional<Spec> random_case(std::uint64_t seed) {
 }
 
 TEST(RandomStrategies, AgreeWithOneRank) {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const std::optional<Spec> spec = random_case(seed);
     if (!spec) continue;
     SCOPED_TRACE(seed);
