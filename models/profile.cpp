@@ -77,8 +77,7 @@ Profile parse(std::string_view text, const std::string& path) {
   p.memory_bytes = root.value("memory_bytes", Bytes{0});
   if (root.contains("fingerprint")) {
     const json fingerprint = section_of(root, "fingerprint", path);
-    for (const auto& [key, value] : fingerprint.items())
-      p.fingerprint.emplace_back(key, value.get<std::string>());
+    for (const auto& [key, value] : fingerprint.items()) p.fingerprint.emplace_back(key, value.get<std::string>());
   }
   if (!p.measured.empty() && !root.contains("gemm")) return p;  // no formulas
   const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
