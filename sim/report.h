@@ -82,8 +82,8 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
   std::vector<double> losses;        // by step, mean over the batch, of an executed run
+  std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
   std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
 };
 

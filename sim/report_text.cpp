@@ -175,8 +175,8 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n' + time_table(report, style) + '\n';
   text += memory_table(report) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_table(report) + '\n';
-  for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   if (!report.losses.empty()) text += loss_text(report) + '\n';
+  for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }
 

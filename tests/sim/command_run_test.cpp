@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@
 #include "sim/commands.h"
 #include "sim/launch.h"
 #include "sim/processes.h"
+#include "tests/sim/small_plans.h"
 
 namespace orrery {
 namespace {
@@ -127,6 +129,18 @@ TEST_F(CommandRun, NamesAStoppedRank) {
   const std::string line = e.what();
   EXPECT_TRUE(line.starts_with("rank 2 stands still for 1.")) << line;
   EXPECT_TRUE(contains(line, ", stopped) in step 1 of 2")) << line;
+}
+
+// At whatever task it happens, the rank that it happened to is named.
+TEST_F(CommandRun, NamesRanksKilledOrStoppedAnywhere) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    const auto rank = scrambled(1, i) % 4, step = scrambled(2, i) % 2, task = scrambled(3, i) % 60;
+    const std::string what = i % 2 == 0 ? "kill" : "stop";
+    const Error e = error_of(fmt::format("{} {} {} {}", rank, step, task, what), {.steps = 2, .hang_timeout = 0.5});
+    EXPECT_EQ(e.exit_code, kRankLost);
+    const std::string verdict = what == "kill" ? "was lost" : "stands still";
+    EXPECT_TRUE(std::string(e.what()).starts_with(fmt::format("rank {} {}", rank, verdict))) << e.what();
+  }
 }
 
 TEST_F(CommandRun, NamesARankThatSpins) {
