@@ -1,6 +1,7 @@
 #include "sim/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/measured.h"
@@ -45,8 +46,41 @@ double share_of(const std::vector<Interval>& intervals, Picoseconds begin, Picos
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-double mean(const std::vector<Seconds>& values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+// Mean of the middle half: adds up like a mean, and a stranger that took the core once does not count.
+double middle(std::vector<Seconds> values) {
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
+  const double sum = std::accumulate(values.begin() + cut, values.end() - cut, 0.0);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size() - 2 * cut);
+}
+
+// Samples whose sizes differ by less than half an octave are one; and what moves more bytes takes no less time: where
+// it seemed to, the neighbours share their mean. Single transfers scatter more than single ops.
+void smooth(std::vector<TransferSample>& samples) {
+  const auto join = [](const TransferSample& a, const TransferSample& b) {
+    const double x = static_cast<double>(a.count), y = static_cast<double>(b.count);
+    const auto mean = [&](double p, double q) { return (x * p + y * q) / (x + y); };
+    return TransferSample{static_cast<Bytes>(mean(static_cast<double>(a.bytes), static_cast<double>(b.bytes)) + 0.5),
+                          mean(a.seconds, b.seconds), mean(a.spread, b.spread), a.count + b.count};
+  };
+  const auto half_octave = [](const TransferSample& s) {
+    return std::floor(2 * std::log2(static_cast<double>(std::max<Bytes>(s.bytes, 1))));
+  };
+  std::vector<TransferSample> joined;
+  double bin = -1;
+  for (const TransferSample& s : samples) {
+    if (!joined.empty() && half_octave(s) == bin)
+      joined.back() = join(joined.back(), s);
+    else
+      joined.push_back(s);
+    bin = half_octave(s);
+    while (joined.size() > 1 && joined.back().seconds < joined[joined.size() - 2].seconds) {
+      const TransferSample last = joined.back();
+      joined.pop_back();
+      joined.back() = join(joined.back(), last);
+    }
+  }
+  samples = std::move(joined);
 }
 
 double spread(std::vector<Seconds> values) {
@@ -152,15 +186,18 @@ void Observations::add_waits(const Step& step, TaskId t) {
   const Seconds wait = seconds(std::max<Picoseconds>(0, s.entered - step.trace.spans[s.cause].ended));
   const bool here = moves(plan.op_of(t)), there = moves(plan.op_of(s.cause));
   if (!here) (there ? wake_ : gap_).push_back(wait);
-  if (here && !there) transfer_start_.push_back(wait);
+  // Where its rank goes on computing, nobody waits for the transfer.
+  const auto& busy = step.compute[plan.slot_of(t)];
+  if (here && !there && share_of(busy, step.trace.spans[s.cause].ended, s.ended) <= kAlone)
+    transfer_start_.push_back(wait);
 }
 
 MeasuredTimes Observations::times() const {
   MeasuredTimes times;
   const auto slower = [](const Seen& seen, Seconds& sum, Seconds& base) {
     if (seen.slowed.size() < kFewest) return;
-    sum += mean(seen.slowed);
-    base += mean(seen.alone);
+    sum += middle(seen.slowed);
+    base += middle(seen.alone);
   };
   Seconds slowed = 0, base = 0;
   for (const auto& [kind, shapes] : ops_) {
@@ -168,7 +205,7 @@ MeasuredTimes Observations::times() const {
     for (const auto& [sizes, seen] : shapes) {
       if (seen.alone.size() < kFewest) continue;
       table.samples.push_back(
-          {sizes, seen.amount, mean(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
+          {sizes, seen.amount, middle(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
       slower(seen, slowed, base);
     }
     if (!table.samples.empty()) times.ops.push_back(std::move(table));
@@ -180,17 +217,18 @@ MeasuredTimes Observations::times() const {
     for (const auto& [bytes, seen] : sizes) {
       if (seen.alone.size() < kFewest) continue;
       table.samples.push_back(
-          {bytes, mean(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
+          {bytes, middle(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
       slower(seen, slowed, base);
     }
+    smooth(table.samples);
     if (!table.samples.empty()) times.transfers.push_back(std::move(table));
   }
   if (base > 0) times.transfer_slowdown = std::max(1.0, slowed / base);
-  times.issue = mean(issue_);
-  times.gap = mean(gap_);
-  times.transfer_start = mean(transfer_start_);
-  times.wake = mean(wake_);
-  times.step = mean(step_);
+  times.issue = middle(issue_);
+  times.gap = middle(gap_);
+  times.transfer_start = middle(transfer_start_);
+  times.wake = middle(wake_);
+  times.step = middle(step_);
   return times;
 }
 

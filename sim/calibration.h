@@ -22,8 +22,8 @@ class Observations {
   // unfolded: the plan of all ranks.
   void add(const Plan& unfolded, std::span<const RankRun> runs);
 
-  // The samples: means over the repetitions, which add up to a step as it was. Kinds that were never alone are left
-  // out.
+  // The samples: means of the repetitions' middle half, which add up to a typical step. Kinds that were never alone are
+  // left out; transfers of almost the same size are one sample.
   MeasuredTimes times() const;
 
   // Quartile distance over median, averaged over all compute by time: what one repetition says about the next.

@@ -21,7 +21,8 @@ constexpr Shape kShapes[] = {
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
 constexpr std::size_t kQuick[] = {0, 1, 3, 4, 6, 7};
-constexpr std::int64_t kLongStep = 512 * 512;  // hidden * tokens beyond which fewer repetitions must do
+// hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
+constexpr std::int64_t kShortStep = 128 * 256, kLongStep = 512 * 512;
 
 // Kinds of layers: everything that differs in its ops.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
@@ -40,7 +41,8 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
       "sequence: {}\ncluster: {{node: localhost}}\ngpus: {}\nsoftware: {{profile: orrery, batched_p2p: false}}\n"
       "strategy: {{precision: fp32, gradient_precision: fp32, micro_batch: {}, {}}}\n",
       layers, s.hidden, s.heads, s.kv_heads, s.feed_forward, s.vocab, kind, s.sequence, ranks, s.micro_batch, strategy);
-  if (s.hidden * s.sequence * s.micro_batch > kLongStep) c.steps = 8;
+  const std::int64_t size = s.hidden * s.sequence * s.micro_batch;
+  c.steps = size <= kShortStep ? 24 : size <= kLongStep ? 16 : 10;
   return c;
 }
 

@@ -61,7 +61,7 @@ struct CalibrateOptions {
   std::string device = "cpu";
   std::int64_t ranks = 2;
   bool quick = false;  // fewer and smaller shapes
-  double noise = 0.2;  // quartile distance over median that is accepted, by time
+  double noise = 0.3;  // quartile distance over median that is accepted, by time
   std::string date;    // "" = today
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);

@@ -112,7 +112,7 @@ void add_calibrate(CLI::App& app, Options& o) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
   c.add_flag("--quick", o.calibrate.quick, "fewer and smaller shapes");
-  c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.2)")
+  c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)")
       ->check(CLI::PositiveNumber)
       ->type_name("SHARE");
   c.footer("example: orrery calibrate --device cpu --out machine.json");

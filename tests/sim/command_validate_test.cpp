@@ -1,0 +1,70 @@
+// `orrery validate` and `orrery calibrate` around a stand-in for orrery-rank (fake_rank.cpp), whose times are made up.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/make_plan.h"
+#include "sim/commands.h"
+#include "tests/sim/cpu_profile.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
+
+class CommandValidate : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::access("/usr/bin/mpirun", X_OK) != 0) GTEST_SKIP() << "no mpirun";
+    folder_ = "/tmp/v" + std::to_string(::getpid());
+    fs::create_directory(folder_);
+    ::setenv("ORRERY_RANK", ORRERY_FAKE_RANK, 1);
+    ::unsetenv("FAKE_FAULT");
+    std::ofstream(profile()) << to_json(cpu_profile(make_plan(load_spec(kSpec))));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string profile() const { return folder_ + "/machine.json"; }
+  static Common common() {
+    return {.json = true, .progress = [](std::string_view) {}};
+  }
+  ValidateOptions options() const { return {.specs = {kSpec}, .profile = profile(), .steps = 3}; }
+
+  std::string folder_;
+};
+
+// The fake's durations have nothing to do with the profile's: the step is off, the engine is not.
+TEST_F(CommandValidate, ExitsWithFourWhereAStepIsOutOfTolerance) {
+  ValidateOptions strict = options(), lenient = options();
+  strict.tolerance = 1e-6;
+  strict.out = folder_ + "/raw";
+  lenient.tolerance = 1e6;
+  const Outcome off = validate_command(strict, common());
+  EXPECT_EQ(off.status, kOutOfTolerance);
+  EXPECT_EQ(validate_command(lenient, common()).status, 0);
+  const auto spec = nlohmann::json::parse(off.text).at("specs")[0];
+  EXPECT_LT(std::abs(spec.at("engine_error").get<double>()), 0.02);
+  EXPECT_EQ(spec.at("measured").at("source"), "measured");
+  EXPECT_TRUE(fs::exists(strict.out + "/validation.json"));
+  EXPECT_TRUE(fs::exists(strict.out + "/cpu-small/rank_3.run"));
+}
+
+TEST_F(CommandValidate, CalibrateSaysThatCudaIsNotBuilt) {
+  try {
+    calibrate_command({.out = profile(), .device = "cuda"}, common());
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("cuda is not built"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace orrery
