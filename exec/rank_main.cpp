@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "exec/execute.h"
+#include "exec/host_device.h"
 #include "exec/mpi_clock.h"
 #include "exec/mpi_session.h"
 #include "exec/mpi_transport.h"

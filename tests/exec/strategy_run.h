@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/execute.h"
+#include "exec/host_device.h"
 #include "exec/initial.h"
 #include "exec/mpi_transport.h"
 #include "models/make_plan.h"
