@@ -69,6 +69,10 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
     p.packed.runs = places_of(rank, launch, a);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
+    if (p.packed.runs.size() == 1) {  // lies together as it is
+      p.call.out = p.packed.runs[0].at;
+      p.packed.runs.clear();
+    }
   } else if (a.operand.scope == Scope::state && role_of(rank, launch) == BlockRole::state) {
     p.call.out = a.data + work.first * a.width;  // a bucket
   }

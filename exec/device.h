@@ -21,6 +21,7 @@ class RankDevice {
   // These have ended when they return; lanes stand still meanwhile.
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void set_initial(const InitialRun& run) = 0;
+  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // to the host
 
   // state outlives the lanes, which read its step and leave the step's loss there. steps: of the whole run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, Watcher watcher, std::int64_t steps) = 0;

@@ -68,8 +68,9 @@ void check_call(const Rank& rank, const Collective& work, const Launch& launch, 
   if (call.kind == CollectiveKind::all_reduce) {
     EXPECT_EQ(call.in, call.out);
     ASSERT_EQ(call.counts.size(), 1U);
+    const bool whole = launch.arguments[0].operand.part == Part::all;
     // The plan takes what is packed to lie evenly over the shards; one member may own all of it.
-    EXPECT_LE(all * width, work.bytes * (p.packed.runs.empty() ? 1 : rank.seat(Dimension::data).size));
+    EXPECT_LE(all * width, work.bytes * (whole ? 1 : rank.seat(Dimension::data).size));
     if (p.packed.runs.empty()) {
       EXPECT_TRUE(inside(rank, launch, call.in, all * width));
     } else {
