@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <fmt/format.h>
+#include <string>
 
 #include "models/error.h"
 
@@ -12,11 +12,11 @@ namespace orrery::cuda {
 // Throw Error "cudaMalloc(&at, bytes): out of memory".
 inline void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
-  throw Error(fmt::format("{}: {}", call, cudaGetErrorString(code)), 1);
+  throw Error(std::string(call) + ": " + cudaGetErrorString(code), 1);
 }
 inline void check_nccl(ncclResult_t code, const char* call) {
   if (code == ncclSuccess) return;
-  throw Error(fmt::format("{}: {}", call, ncclGetErrorString(code)), 1);
+  throw Error(std::string(call) + ": " + ncclGetErrorString(code), 1);
 }
 
 }  // namespace orrery::cuda

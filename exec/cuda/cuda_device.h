@@ -39,7 +39,7 @@ class SharedGpu {
 };
 
 // A rank on the current GPU. one_queue: its tasks run one by one, whatever their lanes.
-class CudaDevice final : public RankDevice, private QueueDevice {
+class CudaDevice final : public RankDevice, public QueueDevice {
  public:
   CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue)
       : rank_(rank), gpu_(gpu), transport_(transport), one_queue_(one_queue) {}
@@ -53,13 +53,13 @@ class CudaDevice final : public RankDevice, private QueueDevice {
   void count(const MemoryUse& use, MeasuredMemory& memory) override;
   Picoseconds clock_uncertainty() const { return uncertainty_; }
 
- private:
   std::unique_ptr<TaskQueue> queue() override;
   void begin_step() override;
   void end_step() override;
   bool has_ended(TaskId task) override;
   std::vector<std::vector<Picoseconds>> ends() override;
 
+ private:
   const Rank& rank_;
   SharedGpu& gpu_;
   QueuedTransport& transport_;
