@@ -9,10 +9,24 @@
 
 namespace orrery {
 
+Profile profile_for(const Spec& spec, const std::string& path) {
+  if (path.empty()) return find_profile(spec.cluster.gpu);
+  Profile measured = load_profile(path);
+  const bool gpu = spec.cluster.gpu.memory_bytes > 0;
+  if (!gpu || !measured.gemm.tiles.empty() || !measured.measured.transfers.empty()) return measured;
+  Profile all = find_profile(spec.cluster.gpu);
+  all.name = measured.name;
+  all.hash = measured.hash;
+  all.measured = std::move(measured.measured);
+  all.memory_bytes = measured.memory_bytes;
+  all.fingerprint = std::move(measured.fingerprint);
+  return all;
+}
+
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
-  p.profile = profile_path.empty() ? find_profile(spec.cluster.gpu) : load_profile(profile_path);
+  p.profile = profile_for(spec, profile_path);
   p.plan = make_plan(spec);
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);

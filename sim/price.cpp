@@ -128,7 +128,10 @@ class Pricer {
 
   void compute(std::size_t i, OpTiming& t) const {
     const Op& op = plan_.ops[i];
-    const Seconds time = compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    // Samples are from one end to the next, so the gaps are in them.
+    const bool sampled = measured_time(profile_.measured, op.work, plan_.element_bytes).has_value();
+    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    const Seconds time = compute_[i] + gap;
     t.duration = picoseconds(time);
     t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
   }
@@ -174,6 +177,7 @@ class Pricer {
   Picoseconds issue(const Op& op) const {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
+    if (!profile_.measured.empty()) return picoseconds(profile_.measured.issue);
     const bool moves = std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
     return picoseconds((moves ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
   }
