@@ -35,10 +35,11 @@ struct Measured {
   double noise = 0;
 };
 
-Measured measure(const CalibrationSpec& spec, const std::string& folder, const Common& common) {
+Measured measure(const CalibrationSpec& spec, const std::string& folder, const std::string& device,
+                 const Common& common) {
   const std::string path = folder + "/calibration.yaml";
   std::ofstream(path) << spec.text;
-  Measured m{make_job({.spec = path, .steps = spec.steps}), {}, 0};
+  Measured m{make_job({.spec = path, .device = device, .steps = spec.steps}), {}, 0};
   m.runs = run_job(m.job, common);
   Observations seen;
   seen.add(m.job.plan, m.runs);
@@ -47,10 +48,12 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const C
 }
 
 // The least noisy of some attempts; the first that is quiet enough ends them.
-Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, double limit, const Common& common) {
-  Measured best = measure(spec, folder, common);
+Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
+                         const Common& common) {
+  const double limit = options.noise;
+  Measured best = measure(spec, folder, options.device, common);
   for (int i = 1; i < kAttempts && best.noise > limit; ++i) {
-    Measured again = measure(spec, folder, common);
+    Measured again = measure(spec, folder, options.device, common);
     if (again.noise < best.noise) best = std::move(again);
   }
   if (best.noise > limit) {
@@ -98,11 +101,11 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
 }  // namespace
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
-  if (options.device != "cpu")
-    throw Error("calibrate: --device cuda is not built: ranks on a GPU cannot be measured yet; use --device cpu", 1);
   const std::string load_before = load();
   const TemporaryFolder folder(short_temporary());
-  const std::vector<CalibrationSpec> specs = calibration_specs(options.ranks, options.quick);
+  const bool gpu = options.device == "cuda";
+  const std::vector<CalibrationSpec> specs =
+      gpu ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick);
   Observations all;
   Profile profile;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -110,7 +113,7 @@ Outcome calibrate_command(const CalibrateOptions& options, const Common& common)
     quieter.progress = [&](std::string_view line) {
       common.progress(fmt::format("{} of {}, {}, {}", i + 1, specs.size(), specs[i].name, line));
     };
-    const Measured m = measure_quietly(specs[i], folder.path(), options.noise, quieter);
+    const Measured m = measure_quietly(specs[i], folder.path(), options, quieter);
     all.add(m.job.plan, m.runs);
     if (i == 0) describe(profile, m.runs[0], options, load_before);
   }

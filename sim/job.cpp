@@ -15,6 +15,7 @@
 #include "models/unfold.h"
 #include "models/witness.h"
 #include "sim/measured.h"
+#include "sim/predict.h"
 #include "sim/price.h"
 #include "sim/processes.h"
 
@@ -33,7 +34,7 @@ Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
   try {
-    profile = job.options.profile.empty() ? find_profile(job.spec.cluster.gpu) : load_profile(job.options.profile);
+    profile = profile_for(job.spec, job.options.profile);
   } catch (const Error&) {
     if (!job.options.profile.empty()) throw;
     return patience;
