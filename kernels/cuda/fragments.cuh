@@ -17,24 +17,25 @@ constexpr std::uint32_t place_of(unsigned row, unsigned chunk) {
 }
 
 // A lane's view of a tile for ldmatrix: the row of 8 elements it names in the 16 x 16 block at (row, chunk), row a
-// multiple of 8 and chunk of 2. The block's four matrices are numbered down first, or across first.
+// multiple of 8 and chunk of 2. The block's four matrices are numbered down first, or across first. Tiles begin at
+// multiples of a row's bytes, so that the chunk may be changed by a bit operation on the whole address.
 template <int stride>
 struct Reader {
-  std::uint32_t tile, lane;  // both in bytes
+  std::uint32_t begin;  // what the lane names in the first block
 
   __device__ std::uint32_t at(int row, int chunk) const {
-    return tile + static_cast<std::uint32_t>(row) * (2 * stride) + (lane ^ (static_cast<std::uint32_t>(chunk) << 4));
+    return (begin ^ (static_cast<std::uint32_t>(chunk) << 4)) + static_cast<std::uint32_t>(row) * (2 * stride);
   }
 };
 template <int stride>
 __device__ inline Reader<stride> down_first(std::uint32_t tile) {
   const unsigned l = threadIdx.x % 32;
-  return {tile, place_of<stride>(l & 15, l >> 4)};
+  return {tile + place_of<stride>(l & 15, l >> 4)};
 }
 template <int stride>
 __device__ inline Reader<stride> across_first(std::uint32_t tile) {
   const unsigned l = threadIdx.x % 32;
-  return {tile, place_of<stride>((l & 7) + ((l >> 4) << 3), (l >> 3) & 1)};
+  return {tile + place_of<stride>((l & 7) + ((l >> 4) << 3), (l >> 3) & 1)};
 }
 
 // The row and column, in a 16 x 8 block of results, of a lane's number i (0 to 3).
@@ -42,7 +43,7 @@ __device__ inline int result_row(int i) { return static_cast<int>(threadIdx.x % 
 __device__ inline int result_column(int i) { return 2 * static_cast<int>(threadIdx.x % 4) + i % 2; }
 
 // sums(16 row_tiles, 8 column_tiles) += a b over `steps` times 16. a(fragment, row tile, step) loads 16 x 16 of a, and
-// b(fragment, pair of column tiles, step) 16 x 16 of b.
+// b(fragment, pair of column tiles, step) 16 x 16 of b, one ahead of its use.
 template <class T, int steps, int row_tiles, int column_tiles, class LoadA, class LoadB>
 __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4], const LoadA& a, const LoadB& b) {
   static_assert(column_tiles % 2 == 0);
@@ -51,14 +52,15 @@ __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4],
     std::uint32_t of_a[row_tiles][4];
 #pragma unroll
     for (int m = 0; m < row_tiles; ++m) a(of_a[m], m, step);
+    std::uint32_t of_b[2][4];
+    b(of_b[0], 0, step);
 #pragma unroll
     for (int n = 0; n < column_tiles / 2; ++n) {
-      std::uint32_t of_b[4];
-      b(of_b, n, step);
+      if (n + 1 < column_tiles / 2) b(of_b[(n + 1) % 2], n + 1, step);
 #pragma unroll
       for (int m = 0; m < row_tiles; ++m) {
-        multiply_add<T>(sums[m][2 * n], of_a[m], of_b[0], of_b[1]);
-        multiply_add<T>(sums[m][2 * n + 1], of_a[m], of_b[2], of_b[3]);
+        multiply_add<T>(sums[m][2 * n], of_a[m], of_b[n % 2][0], of_b[n % 2][1]);
+        multiply_add<T>(sums[m][2 * n + 1], of_a[m], of_b[n % 2][2], of_b[n % 2][3]);
       }
     }
   }
@@ -121,17 +123,20 @@ struct HeadView {
 };
 
 // Begins to copy rows [first, first + rows) of a head into a tile, zeros where there is nothing. By `threads` threads,
-// this one being `thread` of them.
+// this one being `thread` of them: each copies one chunk of every row_step-th row, so that its addresses differ by
+// constants.
 template <int stride, int rows, int depth, int threads, class T>
 __device__ inline void load_tile(std::uint32_t tile, const HeadView<const T>& from, int first, int thread) {
-  constexpr int kChunks = depth / kChunk;
-  static_assert(rows * kChunks % threads == 0);
+  constexpr int kChunks = stride / kChunk, kRowStep = threads / kChunks;
+  static_assert(threads % kChunks == 0 && kRowStep % 8 == 0 && rows % kRowStep == 0);
+  const int row = thread / kChunks, chunk = thread % kChunks;
+  if (chunk * kChunk >= depth) return;
+  const std::uint32_t to = tile + place_of<stride>(row, chunk);
+  const int left = chunk * kChunk < from.head_dim ? from.rows - first - row : 0;
+  const T* source = from.data + (first + row) * from.stride + chunk * kChunk;
 #pragma unroll
-  for (int i = 0; i < rows * kChunks / threads; ++i) {
-    const int at = thread + i * threads, row = at / kChunks, chunk = at % kChunks;
-    const bool valid = first + row < from.rows && chunk * kChunk < from.head_dim;
-    const T* source = valid ? from.data + (first + row) * from.stride + chunk * kChunk : from.data;
-    copy_async(tile + place_of<stride>(row, chunk), source, valid);
+  for (int i = 0; i < rows; i += kRowStep) {
+    copy_async(to + i * (2 * stride), i < left ? source + i * from.stride : from.data, i < left);
   }
 }
 

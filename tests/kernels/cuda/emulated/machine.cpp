@@ -1,5 +1,7 @@
 #include <machine.cuh>
 
+#include <csetjmp>
+
 #include <ucontext.h>
 
 #include <algorithm>
@@ -57,8 +59,11 @@ struct Warp {
   unsigned char buffers[2][64 * kLanes] = {};
 };
 
+// Entered once by its context, afterwards by jumps: unlike swapcontext they make no system calls.
 struct Thread {
   ucontext_t context = {};
+  std::jmp_buf place = {};
+  bool entered = false;
   std::vector<unsigned char> stack = std::vector<unsigned char>(kStack);
   unsigned index = 0;
   bool done = false;
@@ -70,7 +75,7 @@ struct Thread {
 
 // The block that runs.
 struct Block {
-  ucontext_t scheduler = {};
+  std::jmp_buf scheduler = {};
   std::vector<std::unique_ptr<Thread>> threads;  // kept from block to block for their stacks
   std::vector<Warp> warps;
   Meeting all;
@@ -91,6 +96,10 @@ void perform(const Copy& c) {
     std::memset(to, 0, 16);
 }
 
+void hand_over(Thread& t) {
+  if (_setjmp(t.place) == 0) std::longjmp(block().scheduler, 1);
+}
+
 void wait_for(Meeting& meeting) {
   Block& b = block();
   Thread& t = *b.current;
@@ -98,7 +107,7 @@ void wait_for(Meeting& meeting) {
   meeting.arrive();
   if (meeting.generation != t.generation) return;
   t.waits_for = &meeting;
-  swapcontext(&t.context, &b.scheduler);
+  hand_over(t);
 }
 
 void enter() {
@@ -109,7 +118,7 @@ void enter() {
   expect(t.open.empty() || !order().late_copies, "ended with copies that were never waited for");
   b.all.leave();
   b.warps[t.index / kLanes].meeting.leave();
-  swapcontext(&t.context, &b.scheduler);
+  hand_over(t);
 }
 
 bool resume(Thread& t) {
@@ -118,7 +127,10 @@ bool resume(Thread& t) {
   t.waits_for = nullptr;
   b.current = &t;
   threadIdx = {t.index, 0, 0};
-  swapcontext(&b.scheduler, &t.context);
+  if (_setjmp(b.scheduler) != 0) return true;
+  if (t.entered) std::longjmp(t.place, 1);
+  t.entered = true;
+  setcontext(&t.context);
   return true;
 }
 
@@ -134,6 +146,7 @@ void start(unsigned count) {
     t.index = i;
     t.done = false;
     t.waits_for = nullptr;
+    t.entered = false;
     t.groups.clear();
     t.open.clear();
     getcontext(&t.context);

@@ -84,7 +84,7 @@ struct Fp16Bits {
   std::uint16_t bits;
 };
 inline float widen(float x) { return x; }
-inline float widen(Bf16Bits x) { return __bfloat162float(__nv_bfloat16_raw{x.bits}); }
+inline float widen(Bf16Bits x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
 inline float widen(Fp16Bits x) { return __half2float(__half_raw{x.bits}); }
 inline void narrow(float x, float& to) { to = x; }
 inline void narrow(float x, Bf16Bits& to) { to.bits = static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(x)).x; }
@@ -133,22 +133,23 @@ inline void load_matrices_transposed(std::uint32_t (&r)[4], std::uint32_t addres
 
 template <class T>
 void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  const std::uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  float mine[12];
+  for (unsigned i = 0; i < 12; ++i) mine[i] = unpacked<T>(i < 8 ? a[i / 2] : i < 10 ? b0 : b1, i % 2);
   const unsigned char* all = emulated::exchange(mine, sizeof mine);
   const unsigned l = emulated::lane();
   // Element (row, k) of a: lane 4 (row % 8) + k / 2 % 4, register row / 8 + 2 (k / 8), half k % 2; (k, column) of b: lane
   // 4 column + k / 2 % 4, register k / 8.
-  const auto word = [all](unsigned lane, unsigned at) {
-    std::uint32_t w;
-    std::memcpy(&w, all + std::size_t{64} * lane + std::size_t{4} * at, 4);
-    return w;
+  const auto of = [all](unsigned lane, unsigned at) {
+    float x;
+    std::memcpy(&x, all + std::size_t{64} * lane + std::size_t{4} * at, 4);
+    return x;
   };
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = l / 4 + 8 * (i / 2), column = 2 * (l % 4) + i % 2;
     float sum = 0;
     for (unsigned k = 0; k < 16; ++k) {
-      const float x = unpacked<T>(word(4 * (row % 8) + k / 2 % 4, row / 8 + 2 * (k / 8)), k % 2);
-      sum += x * unpacked<T>(word(4 * column + k / 2 % 4, 4 + k / 8), k % 2);
+      const float x = of(4 * (row % 8) + k / 2 % 4, 2 * (row / 8 + 2 * (k / 8)) + k % 2);
+      sum += x * of(4 * column + k / 2 % 4, 8 + 2 * (k / 8) + k % 2);
     }
     c[i] += sum;
   }
