@@ -1,23 +1,19 @@
 #include "exec/cuda/cuda_initial.h"
 
-#include <cuda_runtime.h>
-
 #include "exec/cuda/cuda_handles.h"
+#include "machine.cuh"
 
 namespace orrery::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+using namespace kernels::cuda;
+
+constexpr unsigned kThreads = 256;
 
 struct Places {
   const std::int64_t* rows;
   const std::int64_t* columns;
 };
-
-__device__ unsigned short rounded(float value) {  // to the nearest bf16, ties to even; these are finite
-  const unsigned bits = __float_as_uint(value);
-  return static_cast<unsigned short>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
 
 // Philox4x32-10 as kernels/philox.h has it, of which two words are needed.
 __device__ void random_words(std::uint64_t place, std::uint64_t key, std::uint32_t (&c)[4]) {
@@ -50,7 +46,7 @@ __global__ void set_initial(InitialRun run, Places places) {
   if (run.width == 4)
     reinterpret_cast<float*>(run.to)[i] = value;
   else
-    reinterpret_cast<unsigned short*>(run.to)[i] = rounded(value);
+    narrow(value, reinterpret_cast<Bf16Bits*>(run.to)[i]);
 }
 
 Memory on_device(std::span<const std::int64_t> values) {
@@ -68,8 +64,7 @@ void initial_on_cuda(const InitialRun& run, cudaStream_t stream) {
   const Places places = {reinterpret_cast<const std::int64_t*>(rows.data()),
                          reinterpret_cast<const std::int64_t*>(columns.data())};
   const auto blocks = static_cast<unsigned>((run.count + kThreads - 1) / kThreads);
-  set_initial<<<blocks, kThreads, 0, stream>>>(run, places);
-  ORRERY_CHECK_CUDA(cudaGetLastError());
+  launch("set_initial", set_initial, dim3{blocks, 1, 1}, kThreads, 0, stream, run, places);
   ORRERY_CHECK_CUDA(cudaStreamSynchronize(stream));
 }
 
