@@ -1,7 +1,7 @@
 #include "exec/cuda/cuda_initial.h"
 
 #include "exec/cuda/cuda_handles.h"
-#include "machine.cuh"
+#include <machine.cuh>
 
 namespace orrery::cuda {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "exec/alone_transport.h"
 #include "exec/cuda/cuda_device.h"
-#include "exec/cuda/nccl_transport.h"
-#include "models/unfold.h"
+#include "tests/exec/cuda/on_gpu.h"
 #include "tests/exec/jobs.h"
 #include "tests/exec/threads_run.h"
 
@@ -17,15 +16,7 @@ namespace {
 
 using cuda::CudaDevice;
 using test::Case;
-
-class OnGpu : public testing::Test {
- protected:
-  void SetUp() override {
-    const cuda::GpuCount gpus = cuda::count_gpus();
-    if (gpus.count == 0) GTEST_SKIP() << "no GPU: " << gpus.why;
-    cuda::use_gpu(0);
-  }
-};
+using test::OnGpu;
 
 class CudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
 
@@ -129,21 +120,6 @@ TEST_F(CudaRank, CountsItsMemory) {
 TEST_F(CudaRank, TheSameRunGivesTheSameLosses) {
   const std::string fp32 = "precision: fp32, gradient_precision: fp32, global_batch: 4";
   EXPECT_EQ(run_alone(fp32, kMedium, 3).execution.losses, run_alone(fp32, kMedium, 3).execution.losses);
-}
-
-// NCCL with communicators of one rank: starts, copies, ends.
-TEST_F(CudaRank, NcclAloneAgreesWithTheCpu) {
-  const Spec spec = spec_of(Case{test::kLlama, "data: 1, sharding: zero1, global_batch: 2"});
-  const Plan plan = make_plan(spec);
-  const Rank rank(spec, plan, 0);
-  Store store({.port = 28711}, 20);
-  const auto transport = cuda::nccl_transport(store, 0, rank.plan);
-  cuda::SharedGpu gpu;
-  CudaDevice device(rank, gpu, *transport, false);
-  test::Result all;
-  all.losses.resize(static_cast<std::size_t>(test::kSteps), 0);
-  merge(all, rank, test::run_rank(rank, device, test::kSteps));
-  expect_close(distance(spec, all, test::on_one_cpu_rank(spec)), 3);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace orrery::kernels::cuda {
@@ -238,6 +239,8 @@ void note_matrix_loads(const unsigned char* addresses) {
 }
 
 void run(dim3 grid, unsigned threads, std::int64_t shared_bytes, const std::function<void()>& kernel) {
+  static std::mutex one_at_a_time;  // host threads take turns
+  const std::lock_guard lock(one_at_a_time);
   Block& b = block();
   b.kernel = &kernel;
   gridDim = grid;
