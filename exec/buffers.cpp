@@ -26,10 +26,15 @@ int pool_of(LaneKind lane) {
 
 void clear_on_host(std::span<std::byte> bytes) { std::memset(bytes.data(), 0, bytes.size()); }
 
-Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<void(std::span<std::byte>)>& clear)
+Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<void(std::span<std::byte>)>& clear,
+                 Bytes workspace)
     : rank_(rank), memory_(memory), held_(rank.plan.buffers) {
   for (TaskId t = 0; t < rank.plan.task_count(); ++t)
     one_lane_ = one_lane_ && rank.plan.tasks[t].lane == rank.plan.tasks[0].lane;
+  if (workspace > 0) {
+    workspace_ = {memory.allocate(workspace, 0), static_cast<std::size_t>(workspace)};
+    count(Category::workspace, memory.size_of(workspace_.data()));
+  }
   Launch none;
   for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
     const Block& block = rank.plan.blocks[rank.plan.frames[f].block];

@@ -21,9 +21,10 @@ class HostThread {
         device_(device),
         options_(options),
         memory_(device.segments(), [this] { drain(); }),
-        buffers_(rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }),
+        buffers_(
+            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace()),
         state_(run_state(rank, text, options.training)),
-        lanes_(device.lanes(state_, options.watcher, options.steps)) {}
+        lanes_(device.lanes(state_, buffers_.workspace(), options.watcher, options.steps)) {}
 
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-std::unique_ptr<Lanes> HostDevice::lanes(RunState& state, Watcher watcher, std::int64_t) {
+std::unique_ptr<Lanes> HostDevice::lanes(RunState& state, std::span<std::byte>, Watcher watcher, std::int64_t) {
   return std::make_unique<HostLanes>(
       rank_, transport_, [&state](const Launch& l) { launch_on_cpu(state, l); }, std::move(watcher));
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include <fmt/chrono.h>
@@ -12,6 +13,7 @@
 #include "models/profile.h"
 #include "sim/calibration.h"
 #include "sim/commands.h"
+#include "sim/gpu_probe.h"
 #include "sim/job.h"
 #include "sim/launch.h"
 #include "sim/table.h"
@@ -78,6 +80,23 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
+// The measurements of single kernels fill what the runs left open; their own file lies beside the profile.
+void describe_gpu(Profile& profile, const GpuProbe& probe, const CalibrateOptions& options,
+                  const std::string& clocks_before) {
+  profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
+  profile.fingerprint.emplace_back("clocks before", clocks_before);
+  profile.fingerprint.emplace_back("clocks after", gpu_clocks());
+  std::map<std::string, std::string> keys(profile.fingerprint.begin(), profile.fingerprint.end());
+  for (const char* of_hosts : {"cores", "link", "ranks"}) keys.erase(of_hosts);
+  profile.fingerprint.assign(keys.begin(), keys.end());
+  profile.name = keys["device"];
+  add_samples(profile.measured, probe.kernels);
+  const std::string stem = options.out.ends_with(".json") ? options.out.substr(0, options.out.size() - 5) : options.out;
+  OutputFile file(stem + ".kernels.json");
+  file.write(probe.text);
+  file.commit();
+}
+
 std::string summary(const Profile& profile, const CalibrateOptions& options, double noise) {
   const MeasuredTimes& t = profile.measured;
   std::size_t ops = 0, transfers = 0;
@@ -108,6 +127,9 @@ Outcome calibrate_command(const CalibrateOptions& options, const Common& common)
       gpu ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick);
   Observations all;
   Profile profile;
+  GpuProbe probe;
+  const std::string clocks_before = gpu ? gpu_clocks() : "";
+  if (gpu) probe = probe_gpu(folder.path(), options.quick);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Common quieter = common;
     quieter.progress = [&](std::string_view line) {
@@ -118,6 +140,7 @@ Outcome calibrate_command(const CalibrateOptions& options, const Common& common)
     if (i == 0) describe(profile, m.runs[0], options, load_before);
   }
   profile.measured = all.times();
+  if (gpu) describe_gpu(profile, probe, options, clocks_before);
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();

@@ -93,6 +93,9 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
+// As much as the spec's stack takes; what kernels need beyond it is not the allocator's (CudaState).
+Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.workspace_MiB * (1 << 20)); }
+
 void CudaDevice::clear(std::span<std::byte> bytes) {
   ORRERY_CHECK_CUDA(cudaMemset(bytes.data(), 0, bytes.size()));
   ORRERY_CHECK_CUDA(cudaDeviceSynchronize());
@@ -107,8 +110,9 @@ void CudaDevice::read(std::byte* to, const std::byte* from, std::size_t bytes) {
   ORRERY_CHECK_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
 
-std::unique_ptr<Lanes> CudaDevice::lanes(RunState& state, Watcher watcher, std::int64_t steps) {
-  state_ = std::make_unique<CudaState>(state);
+std::unique_ptr<Lanes> CudaDevice::lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
+                                         std::int64_t steps) {
+  state_ = std::make_unique<CudaState>(state, workspace);
   marks_ = std::make_unique<Marks>(rank_.plan.task_count(), steps);
   return std::make_unique<QueueLanes>(rank_, *this, transport_, std::move(watcher), one_queue_);
 }

@@ -46,10 +46,12 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   ~CudaDevice() override;
 
   SegmentSource segments() override;
+  Bytes workspace() const override;
   void clear(std::span<std::byte> bytes) override;
   void set_initial(const InitialRun& run) override;
   void read(std::byte* to, const std::byte* from, std::size_t bytes) override;
-  std::unique_ptr<Lanes> lanes(RunState& state, Watcher watcher, std::int64_t steps) override;
+  std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
+                               std::int64_t steps) override;
   void count(const MemoryUse& use, MeasuredMemory& memory) override;
   Picoseconds clock_uncertainty() const { return uncertainty_; }
 

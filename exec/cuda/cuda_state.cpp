@@ -46,8 +46,13 @@ Bytes workspace_bytes(const Rank& rank) {
   return most;
 }
 
-CudaState::CudaState(RunState& state)
-    : run(state), workspace_(Memory::Place::device, workspace_bytes(state.rank)), sums_(Memory::Place::device, 16) {
+CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
+    : run(state), workspace_(workspace), sums_(Memory::Place::device, 16) {
+  const Bytes needed = workspace_bytes(state.rank);
+  if (needed > static_cast<Bytes>(workspace.size())) {
+    own_workspace_ = Memory(Memory::Place::device, needed);
+    workspace_ = {own_workspace_.data(), static_cast<std::size_t>(needed)};
+  }
   Bytes texts = 0;
   const Plan& plan = state.rank.plan;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -71,7 +76,7 @@ void CudaState::begin_step(cudaStream_t stream) {
 void CudaState::end_step() { ORRERY_CHECK_CUDA(cudaMemcpy(&run.loss, loss(), sizeof(double), cudaMemcpyDeviceToHost)); }
 
 kernels::cuda::Workspace CudaState::workspace(std::int64_t bytes) const {
-  assert(bytes <= workspace_.bytes());
+  assert(bytes <= static_cast<std::int64_t>(workspace_.size()));
   return {workspace_.data(), bytes};
 }
 

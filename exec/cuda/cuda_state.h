@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "exec/cuda/cuda_handles.h"
@@ -16,7 +17,8 @@ namespace orrery::cuda {
 // the compute lane's queue uses the scratch memory.
 class CudaState {
  public:
-  explicit CudaState(RunState& state);
+  // workspace: scratch memory, as far as it reaches; where kernels need more, all of it is taken beside.
+  CudaState(RunState& state, std::span<std::byte> workspace);
 
   // The sum of the step's losses begins at zero; the host's part of the step is over when it is read.
   void begin_step(cudaStream_t stream);
@@ -34,7 +36,8 @@ class CudaState {
 
  private:
   kernels::cuda::Products products_;
-  Memory workspace_, rotary_, sums_, text_;
+  std::span<std::byte> workspace_;
+  Memory own_workspace_, rotary_, sums_, text_;
   std::map<TaskId, Bytes> text_at_;
 };
 

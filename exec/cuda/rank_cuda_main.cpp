@@ -1,6 +1,8 @@
 // orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
 // rank: with a GPU for every rank it starts itself for each; with fewer, the ranks are threads of this process on the
 // first GPU, at once or, with --turns, one by one. torchrun, srun and mpirun start it once for every rank.
+// --describe prints what GPU there is; --bench FILE measures single kernels (gpu_bench.h). `orrery calibrate` asks
+// both.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 
 #include "exec/alone_transport.h"
 #include "exec/cuda/cuda_device.h"
+#include "exec/cuda/gpu_bench.h"
 #include "exec/cuda/nccl_transport.h"
 #include "exec/rank_program.h"
 #include "exec/store.h"
@@ -23,6 +26,7 @@
 #include "exec/threads_transport.h"
 #include "exec/watch.h"
 #include "models/make_plan.h"
+#include "models/output_file.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"
 
@@ -199,11 +203,21 @@ void describe() {
   for (const auto& [key, value] : gpu_fingerprint(0)) fmt::print("{}: {}\n", key, value);
 }
 
+// Writes times of single kernels; any further argument makes it short.
+void bench(const std::string& path, bool quick) {
+  use_gpu(0);
+  OutputFile file(path);
+  file.write(to_json(bench_gpu(quick)));
+  file.commit();
+}
+
 void run(int argc, char** argv) {
   const GpuCount gpus = count_gpus();
-  const bool describes = argc == 2 && std::string(argv[1]) == "--describe";
-  if (gpus.count == 0 && describes) throw Error("no GPU: " + gpus.why, 1);
+  const std::string first = argc > 1 ? argv[1] : "";
+  const bool describes = first == "--describe", benches = first == "--bench" && argc > 2;
+  if (gpus.count == 0 && (describes || benches)) throw Error("no GPU: " + gpus.why, 1);
   if (describes) return describe();
+  if (benches) return bench(argv[2], argc > 3);
   const RankOptions options = parse_rank_options(argc, argv, kName);
   const Spec spec = load_spec(options.spec, options.overrides);
   const Plan plan = make_plan(spec);

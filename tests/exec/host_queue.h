@@ -104,7 +104,7 @@ class QueuedHostDevice : public RankDevice {
   void clear(std::span<std::byte> bytes) override { clear_on_host(bytes); }
   void set_initial(const InitialRun& run) override { initial_on_host(run); }
   void read(std::byte* to, const std::byte* from, std::size_t bytes) override { copy_on_host(to, from, bytes); }
-  std::unique_ptr<Lanes> lanes(RunState& state, Watcher watcher, std::int64_t) override {
+  std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte>, Watcher watcher, std::int64_t) override {
     queues_ = std::make_unique<HostQueues>(rank_, state, 3);
     return std::make_unique<QueueLanes>(rank_, *queues_, transport_, std::move(watcher), one_queue_);
   }
