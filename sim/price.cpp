@@ -44,6 +44,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
   }
@@ -106,6 +107,14 @@ class Pricer {
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);
     return result;
+  }
+
+  // Between steps a measured host puts the last one away before it issues the first task.
+  void add_step_begin() {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
+      firsts.insert({prices_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
+    for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
   }
 
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.

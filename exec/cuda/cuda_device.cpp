@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -132,12 +133,15 @@ void CudaDevice::begin_step() {
 
 void CudaDevice::end_step() {
   state_->end_step();
-  gpu_.beside_segments();
+  if (!std::exchange(seen_, true)) gpu_.beside_segments();  // slow; libraries have taken what they keep
 }
 
 bool CudaDevice::has_ended(TaskId task) {
   const cudaError_t code = cudaEventQuery(marks_->of(task));
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    cudaGetLastError();  // it counts as an error of this thread, and would be taken for the next launch's
+    return false;
+  }
   check_cuda(code, "cudaEventQuery(marks_->of(task))");
   return true;
 }

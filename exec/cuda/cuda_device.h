@@ -70,6 +70,7 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   std::unique_ptr<Marks> marks_;
   std::vector<CudaQueue*> queues_;  // the lanes'
   Picoseconds uncertainty_ = 0;
+  bool seen_ = false;  // how much the GPU holds beside segments
 };
 
 }  // namespace orrery::cuda

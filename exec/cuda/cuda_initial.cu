@@ -1,7 +1,7 @@
 #include "exec/cuda/cuda_initial.h"
 
-#include "exec/cuda/cuda_handles.h"
 #include <machine.cuh>
+#include "exec/cuda/cuda_handles.h"
 
 namespace orrery::cuda {
 namespace {
