@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/cuda/cuda_device.h"
+#include "tests/exec/threads_run.h"
 
 namespace orrery::test {
 
@@ -14,5 +15,13 @@ class OnGpu : public testing::Test {
     cuda::use_gpu(0);
   }
 };
+
+// All ranks of a spec as threads on this GPU.
+inline Result run_on_gpu(const Spec& spec, cuda::SharedGpu& gpu) {
+  return run_on_threads(spec, [&](const Rank& rank, QueuedTransport& transport) {
+    cuda::use_gpu(0);
+    return std::make_unique<cuda::CudaDevice>(rank, gpu, transport, false);
+  });
+}
 
 }  // namespace orrery::test
