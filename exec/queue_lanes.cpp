@@ -1,6 +1,7 @@
 #include "exec/queue_lanes.h"
 
 #include <algorithm>
+#include <cassert>
 #include <thread>
 
 #include "exec/calls.h"
@@ -60,6 +61,7 @@ void QueueLanes::wait_for_dependencies(const Launch& launch) {
   const std::uint8_t own = queue_of_[launch.task];
   const auto add = [&](TaskId before) {
     const std::uint8_t queue = queue_of_[before];
+    assert(place_[before] != kNone);  // nothing depends on what its own batch still holds
     if (queue == own || completed(before)) return;
     if (last[queue] == kNone || place_[before] > last[queue]) last[queue] = place_[before];
   };
