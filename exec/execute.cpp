@@ -13,9 +13,6 @@
 namespace orrery {
 namespace {
 
-// As far as a host runs ahead of its device at most: CUDA queues 1,024 launches.
-constexpr TaskId kLaunchQueue = 1024;
-
 class HostThread {
  public:
   HostThread(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options)

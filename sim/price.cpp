@@ -174,8 +174,7 @@ class Pricer {
   Picoseconds issue(const Op& op) const {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
-    const bool moves = std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-    return picoseconds((moves ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
+    return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
   }
 
   const Plan& plan_;

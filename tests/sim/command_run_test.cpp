@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string kSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
+const std::string kRunSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -73,7 +73,7 @@ class CommandRun : public testing::Test {
   }
 
   static Outcome run(RunOptions options) {
-    options.spec = kSpec;
+    options.spec = kRunSpec;
     return run_command(options, {.json = true, .progress = [](std::string_view) {}});
   }
   static Error error_of(const std::string& fault, RunOptions options = {.steps = 3}) {
