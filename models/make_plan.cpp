@@ -45,7 +45,6 @@ void refuse_what_is_not_built(const Spec& spec) {
       {r.moe || r.moe_activation || r.mla_up_proj, "strategy.recompute", " of experts and latent attention"},
       {!c.stragglers.empty(), "cluster.stragglers"},
       {c.failures.has_value(), "cluster.failures"},
-      {c.oversubscribed_above_gpus > 0 && c.oversubscription > 1, "cluster.oversubscription"},
   };
   for (const NotBuilt& f : features) {
     if (f.asked) throw Error(fmt::format("{}{}{}: not built yet; leave it out", place_of(spec, f.key), f.key, f.what));

@@ -9,6 +9,7 @@
 #include "models/nccl.h"
 #include "sim/kernel_time.h"
 #include "sim/shared_links.h"
+#include "sim/uplinks.h"
 
 namespace orrery {
 namespace {
@@ -23,7 +24,8 @@ using Spread = std::vector<int>;
 
 class Pricer {
  public:
-  Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       compute_.push_back(
@@ -39,6 +41,7 @@ class Pricer {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
       lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
+      lie.push_back(crossings(plan_.slots[s].representative));
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
@@ -60,6 +63,14 @@ class Pricer {
       ++result.back();
       last = node;
     }
+    return result;
+  }
+
+  // By dimension: 1 where the rank's group lies in several pods.
+  Spread crossings(std::int64_t rank) const {
+    Spread result;
+    for (std::size_t d = 0; d < kDimensions; ++d)
+      result.push_back(uplinks_.crosses(static_cast<Dimension>(d), rank) ? 1 : 0);
     return result;
   }
 
@@ -139,13 +150,25 @@ class Pricer {
   }
 
   NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
-    return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
+    const NcclModel& members = model(lie[static_cast<std::size_t>(c.group)]);
+    return over_uplinks(nccl_choose(members, c.kind, c.bytes), c.group, members, lie);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
-    return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
+    const bool near = lie[kDimensions][t.offset > 0 ? 0 : 1] == 1;
+    const NcclModel& members = model(near ? Spread{2} : Spread{1, 1});
+    return over_uplinks(nccl_point_to_point(members, near, t.bytes), Dimension::pipeline, members, lie);
+  }
+
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, const std::vector<Spread>& lie) const {
+    if (lie[kDimensions + 1][static_cast<std::size_t>(d)] == 0) return c;
+    const NcclTopology& t = members.topology;
+    const double slowdown = uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps);
+    c.seconds *= slowdown;
+    c.nic_share /= slowdown;
+    c.nvlink_share /= slowdown;
+    return c;
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
@@ -183,6 +206,7 @@ class Pricer {
   std::vector<Seconds> compute_;
   std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
+  Uplinks uplinks_;
   Prices prices_;
 };
 
