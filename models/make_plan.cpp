@@ -47,7 +47,13 @@ void refuse_what_is_not_built(const Spec& spec) {
       {c.failures.has_value(), "cluster.failures"},
   };
   for (const NotBuilt& f : features) {
-    if (f.asked) throw Error(fmt::format("{}{}{}: not built yet; leave it out", place_of(spec, f.key), f.key, f.what));
+    if (!f.asked) continue;
+    const std::string place = place_of(spec, f.key);
+    const std::string model = place_of(spec, "model");
+    if (place.empty() && f.key.starts_with("model."))
+      throw Error(fmt::format("{}model: {} has {}{}, not built yet; choose another", model, spec.model.name,
+                              f.key.substr(6), f.what));
+    throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
   const ScheduleRow& schedule = find_schedule(s.schedule);
   if (s.virtual_stages > 1 && (!schedule.chunked || s.pipeline == 1)) {

@@ -19,8 +19,10 @@ constexpr double kPressureUnit = 65536;
 // NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
 constexpr Bytes kConnectionBytes = 9'646'899;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}.
+// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
+// and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
 using Spread = std::vector<int>;
+constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2;
 
 class Pricer {
  public:
@@ -41,6 +43,7 @@ class Pricer {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
       lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
+      lie.push_back({leaves_pod(s, 1) ? 1 : 0, leaves_pod(s, -1) ? 1 : 0});
       lie.push_back(crossings(plan_.slots[s].representative));
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
@@ -76,11 +79,17 @@ class Pricer {
 
   // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
+    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+  }
+  bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
+    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+  }
+  std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
     const auto size = static_cast<std::int64_t>(group.size());
-    return node_of(group[at]) == node_of(group[(at + offset + size) % size]);
+    return group[(at + offset + size) % size];
   }
 
   // One connection per channel of every communicator that the slot's lanes use.
@@ -151,18 +160,21 @@ class Pricer {
 
   NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
     const NcclModel& members = model(lie[static_cast<std::size_t>(c.group)]);
-    return over_uplinks(nccl_choose(members, c.kind, c.bytes), c.group, members, lie);
+    return over_uplinks(nccl_choose(members, c.kind, c.bytes), c.group, members,
+                        lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie[kDimensions][t.offset > 0 ? 0 : 1] == 1;
+    const std::size_t way = t.offset > 0 ? 0 : 1;
+    const bool near = lie[kHops][way] == 1;
     const NcclModel& members = model(near ? Spread{2} : Spread{1, 1});
-    return over_uplinks(nccl_point_to_point(members, near, t.bytes), Dimension::pipeline, members, lie);
+    return over_uplinks(nccl_point_to_point(members, near, t.bytes), Dimension::pipeline, members,
+                        lie[kHopCrossings][way] == 1);
   }
 
-  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, const std::vector<Spread>& lie) const {
-    if (lie[kDimensions + 1][static_cast<std::size_t>(d)] == 0) return c;
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
+    if (!crosses) return c;
     const NcclTopology& t = members.topology;
     const double slowdown = uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps);
     c.seconds *= slowdown;

@@ -4,6 +4,11 @@
 #include <map>
 
 namespace orrery {
+namespace {
+
+constexpr auto kPipeline = static_cast<std::size_t>(Dimension::pipeline);
+
+}  // namespace
 
 Uplinks::Uplinks(const Plan& plan, const Cluster& cluster) : plan_(plan) {
   if (cluster.oversubscribed_above_gpus <= 0 || cluster.oversubscription <= 1) return;
@@ -13,10 +18,14 @@ Uplinks::Uplinks(const Plan& plan, const Cluster& cluster) : plan_(plan) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     std::map<std::int64_t, std::int64_t> leaving;
     for (const auto& group : plan.dimensions[d].groups) {
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const std::int64_t pod = pod_of(group[i]);
-        if (pod != pod_of(group[(i + 1) % group.size()])) edges_[d] = std::max(edges_[d], ++leaving[pod]);
+      const auto leave = [&](std::int64_t from, std::int64_t to) {
+        if (crosses(from, to)) edges_[d] = std::max(edges_[d], ++leaving[pod_of(from)]);
+      };
+      for (std::size_t i = 0; i + 1 < group.size(); ++i) {
+        leave(group[i], group[i + 1]);
+        if (d == kPipeline) leave(group[i + 1], group[i]);  // gradients come back while activations go
       }
+      if (d != kPipeline && group.size() > 1) leave(group.back(), group.front());
     }
   }
 }
@@ -25,7 +34,7 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (pod_gpus_ == 0) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  return pod_of(group.front()) != pod_of(group.back());  // in rank order
+  return crosses(group.front(), group.back());  // in rank order
 }
 
 double Uplinks::slowdown(Dimension d, double GBps) const {

@@ -18,7 +18,8 @@ class Uplinks {
  public:
   Uplinks(const Plan& plan, const Cluster& cluster);
 
-  // Whether the rank's group of this dimension lies in several pods whose uplink can be short.
+  // Whether the way between two ranks, or that around a rank's group, leaves a pod whose uplink can be short.
+  bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
   // How much longer a transfer of such a group takes that sends GBps over an edge between two nodes. At least 1.
   double slowdown(Dimension d, double GBps) const;

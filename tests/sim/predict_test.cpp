@@ -156,6 +156,12 @@ TEST(Predict, EachKindComesFromWhatCausesIt) {
   EXPECT_GT(part(report("data: 8, sharding: none, global_batch: 8, overlap: {gradient_reduce: false}"),
                  TimeKind::exposed_data),
             part(report("data: 8, sharding: none, global_batch: 8"), TimeKind::exposed_data));
+  const std::string fsdp = "data: 8, sharding: fsdp, global_batch: 8";
+  for (const char* key : {"gradient_reduce", "parameter_gather"}) {
+    EXPECT_GT(part(report(fsdp + ", overlap: {" + key + ": false}", "pytorch-fsdp"), TimeKind::exposed_data),
+              1.2 * part(report(fsdp, "pytorch-fsdp"), TimeKind::exposed_data))
+        << key;
+  }
   const Report pipeline = report("pipeline: 4, data: 1, global_batch: 8");
   EXPECT_GT(part(pipeline, TimeKind::bubble), 0);
   EXPECT_GT(part(pipeline, TimeKind::exposed_pipeline), 0);

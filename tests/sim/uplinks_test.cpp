@@ -39,6 +39,7 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
                            PodCase{"{tensor: 8, data: 4}", 16, 7, Dimension::tensor, false, 1.0},  // within nodes
                            PodCase{"{data: 32}", 16, 7, Dimension::data, true, 1.0},               // one ring
                            PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::pipeline, true, 4.0},
+                           PodCase{"{tensor: 8, pipeline: 4}", 8, 4, Dimension::pipeline, true, 8.0},  // there and back
                            PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::data, false, 1.0}}) {
     const Spec spec = pods(c.strategy, c.above_gpus, c.ratio);
     const Plan plan = make_plan(spec);
@@ -54,6 +55,27 @@ TEST(Uplinks, SlowAStepThatIsShortOfThemAndNoOther) {
   const Seconds alone = predict(pods(strategy, 32, 64)).report.step_time_s;
   EXPECT_EQ(predict(pods(strategy, 16, 2)).report.step_time_s, alone);
   EXPECT_GT(predict(pods(strategy, 16, 64)).report.step_time_s, 1.05 * alone);
+}
+
+// Of the three hops of four stages in pods of two, only the second leaves one.
+TEST(Uplinks, SlowOnlyTheHopsThatLeaveAPod) {
+  const auto hops = [](int above_gpus) {
+    const Spec spec = pods("{tensor: 8, pipeline: 4, global_batch: 8}", above_gpus, 64);
+    const Prediction p = predict(spec);
+    std::vector<Picoseconds> least(4, 0);
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const auto* transfer = std::get_if<Transfer>(&p.plan.op_of(t).work);
+      if (transfer == nullptr || !transfer->send || transfer->offset < 0) continue;
+      const Span& s = p.trace.spans[t];
+      Picoseconds& best = least[p.plan.slots[p.plan.slot_of(t)].stage];
+      best = best == 0 ? s.ended - s.matched : std::min(best, s.ended - s.matched);
+    }
+    return least;
+  };
+  const std::vector<Picoseconds> alone = hops(32), cut = hops(16);
+  EXPECT_EQ(cut[0], alone[0]);
+  EXPECT_GT(cut[1], 2 * alone[1]);
+  EXPECT_EQ(cut[2], alone[2]);
 }
 
 TEST(Uplinks, AreTheSameFoldedOrNot) {
