@@ -12,7 +12,7 @@ using kernels::heads_of;
 using kernels::matrix;
 
 // Queries, keys and values, or their gradients, by heads.
-struct Packed {
+struct PackedHeads {
   kernels::Heads<float> q, k, v;
 };
 
@@ -37,7 +37,7 @@ class PackedValues {
              heads_of(all, s.batch, s.heads + s.kv_heads, s.kv_heads, s.head_dim)};
   }
 
-  Packed heads;
+  PackedHeads heads;
 
  private:
   // Only the last columns of the projection's gradient are written here.
@@ -137,7 +137,7 @@ void run_attention(const CpuCall& c, const FlashAttention& a) {
   const float scale = scale_of(a.head_dim);
   const bool normed = c.rank.spec.model.qk_norm;
   const PackedValues in(c, shape, c.reads, 0, normed, Values::Mode::read);
-  const Packed& p = in.heads;
+  const PackedHeads& p = in.heads;
   if (a.direction == Direction::forward) {
     const Values y = c.write(c.writes[0], flat);
     return kernels::attention(p.q, p.k, p.v, scale, mask, of_queries(y), CpuCall::floats(c.writes[1]));

@@ -11,9 +11,6 @@
 namespace orrery {
 namespace {
 
-// As far as a host runs ahead of its device at most: CUDA queues 1,024 launches.
-constexpr TaskId kLaunchQueue = 1024;
-
 class HostThread {
  public:
   HostThread(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options)

@@ -30,10 +30,6 @@ void ask_for_short_slices() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
 }  // namespace
 
 HostLanes::HostLanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute,

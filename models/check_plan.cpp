@@ -16,10 +16,6 @@ namespace {
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
 // Which node each task belongs to: tasks of a match or a batch start and end together.
 std::vector<TaskId> contract(const Plan& plan) {
   std::vector<TaskId> parent(plan.task_count());

@@ -27,14 +27,14 @@ constexpr double kNicReachedByAll = .92;
 
 constexpr Bytes kLlBytesPerChannel = 16 << 10;  // up to here LL (enqueue.cc)
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
-constexpr int kMaxChannels = 32;  // of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+constexpr int kMaxSendChannels = 32;  // of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
 constexpr int kNetChannels = 2;
 
 // Channels to one peer: twice its NVLinks, to a power of two (init.cc); 2 over PCIe and NICs.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
   const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
-  return static_cast<int>(std::min<unsigned>(kMaxChannels, std::bit_ceil(std::max(1U, twice))));
+  return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
 // Inside a node, one pair alone or all at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on gen 5, 24 of 96
@@ -83,7 +83,7 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   NcclChoice c;
   c.algorithm = NcclAlgorithm::point_to_point;
   c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
-  c.channels = std::min(kMaxChannels, near * channels_to_peer(t, true) + far * kNetChannels);
+  c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
   c.seconds = ((ll ? kStartLl : kStartSimple) + slowest + peers) * 1e-6 + std::max(near_s, far_s);
   c.nccl_seconds = c.seconds;
   if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));

@@ -107,6 +107,15 @@ struct Op {
   std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
 };
 
+// Whether it moves bytes between ranks.
+inline bool moves(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
+}
+
+// Launches that a device queues before a launch blocks; so far at most the host runs ahead of it. (CUDA's per-context
+// channel ring has 1,024 entries.)
+inline constexpr TaskId kLaunchQueue = 1024;
+
 // How a weight (out, in) is cut over the tensor group: not at all, by rows, by columns, or by rows of each of the parts
 // it is packed of: queries, keys and values by heads; gates and ups.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves };

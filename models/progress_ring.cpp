@@ -19,31 +19,33 @@
 #include "models/error.h"
 
 namespace orrery {
-namespace {
 
-constexpr std::array<char, 8> kMagic = {'O', 'R', 'R', 'E', 'R', 'Y', 'P', '1'};
 constexpr std::size_t kRing = kRecentEvents + 1;  // one more than is read: it may be under the writer's hand
 constexpr std::size_t kCacheLine = 64;
 
 // An event in two words, so that it is written with two stores.
-struct Entry {
+struct ProgressEntry {
   std::atomic<std::uint64_t> what;  // step << 33 | open << 32 | task
   std::atomic<std::int64_t> time_ns;
 };
 
-struct alignas(kCacheLine) LaneRing {
+struct alignas(kCacheLine) ProgressLane {
   std::atomic<std::uint64_t> count;
-  std::array<Entry, kRing> entries;
+  std::array<ProgressEntry, kRing> entries;
 };
 
-ProgressEvent unpack(const Entry& entry) {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'O', 'R', 'R', 'E', 'R', 'Y', 'P', '1'};
+
+ProgressEvent unpack(const ProgressEntry& entry) {
   const std::uint64_t what = entry.what.load(std::memory_order_relaxed);
   return {static_cast<std::uint32_t>(what >> 33), static_cast<TaskId>(what), ((what >> 32) & 1) != 0,
           entry.time_ns.load(std::memory_order_relaxed)};
 }
 
 // The last events of a lane. What the writer overwrites meanwhile is read again.
-std::uint64_t read_lane(const LaneRing& lane, std::vector<ProgressEvent>& events) {
+std::uint64_t read_lane(const ProgressLane& lane, std::vector<ProgressEvent>& events) {
   for (;;) {
     const std::uint64_t count = lane.count.load(std::memory_order_acquire);
     events.clear();
@@ -85,7 +87,7 @@ struct ProgressRing::File {
   std::atomic<RankState> state;
   std::atomic<std::int32_t> exit_code;
   std::array<char, 1024> line;
-  std::array<LaneRing, kLanes> lanes;
+  std::array<ProgressLane, kLanes> lanes;
 
   static std::optional<RankProgress> read(const std::string& path);
 };
@@ -108,9 +110,9 @@ ProgressRing::ProgressRing(const std::string& path, std::int64_t rank, std::stri
 ProgressRing::~ProgressRing() { ::munmap(file_, sizeof(File)); }
 
 void ProgressRing::note(LaneKind kind, std::uint32_t step, TaskId task, bool open) noexcept {
-  LaneRing& lane = file_->lanes[static_cast<std::size_t>(kind)];
+  ProgressLane& lane = file_->lanes[static_cast<std::size_t>(kind)];
   const std::uint64_t count = lane.count.load(std::memory_order_relaxed);
-  Entry& entry = lane.entries[count % kRing];
+  ProgressEntry& entry = lane.entries[count % kRing];
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   // Released, so that who reads them sees that the count has moved on.
   entry.what.store(std::uint64_t{step} << 33 | std::uint64_t{open} << 32 | task, std::memory_order_release);

@@ -35,12 +35,12 @@ std::int64_t leaf_of(const Cluster& c, std::int64_t node) {
   return c.oversubscribed_above_gpus > 0 ? node * c.gpus_per_node / c.oversubscribed_above_gpus : 0;
 }
 
-std::int64_t home(const Cluster& c, const Place& p) { return p.part == Part::gpu ? node_of(c, p.index) : p.node; }
+std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }
 
 // The graph of one or two nodes and what joins them.
-class Builder {
+class ClusterGraph {
  public:
-  explicit Builder(const Cluster& cluster) : c_(cluster) {}
+  explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
   // The node of a place. Of its NICs a GPU uses the one at its own position, so that GPUs of one PCIe switch do not
   // meet in one NIC.
@@ -52,7 +52,7 @@ class Builder {
     add_host(node);
     const std::int64_t count = std::min(c_.nics, c_.gpus_per_node);
     for (std::int64_t nic = 0; nic < count; ++nic) {
-      if (end.part != Part::gpu || nic == end.index % c_.gpus_per_node * count / c_.gpus_per_node)
+      if (end.part != PlaceKind::gpu || nic == end.index % c_.gpus_per_node * count / c_.gpus_per_node)
         add_nic(node, nic, count);
     }
   }
@@ -70,16 +70,17 @@ class Builder {
 
   void add_gpus(std::int64_t node) {
     for (std::int64_t i = 0; i < c_.gpus_per_node; ++i) {
-      const Place gpu{Part::gpu, 0, node * c_.gpus_per_node + i};
-      link(gpu, {Part::pcie_switch, node, i / std::max(1, c_.gpus_per_pcie_switch)}, c_.gpu.pcie_GBps, kPcieHop);
-      if (has_nvlink(c_)) link(gpu, {Part::nvswitch, 0, gpu.index / c_.nvlink_domain}, c_.gpu.nvlink_GBps, kNvlinkHop);
+      const Place gpu{PlaceKind::gpu, 0, node * c_.gpus_per_node + i};
+      link(gpu, {PlaceKind::pcie_switch, node, i / std::max(1, c_.gpus_per_pcie_switch)}, c_.gpu.pcie_GBps, kPcieHop);
+      if (has_nvlink(c_))
+        link(gpu, {PlaceKind::nvswitch, 0, gpu.index / c_.nvlink_domain}, c_.gpu.nvlink_GBps, kNvlinkHop);
     }
   }
 
   void add_host(std::int64_t node) {
-    const Place cpu{Part::cpu, node, 0};
+    const Place cpu{PlaceKind::cpu, node, 0};
     for (std::int64_t i = 0; i < pcie_switches(); ++i) {
-      link({Part::pcie_switch, node, i}, cpu, c_.gpu.pcie_GBps, kPcieHop);
+      link({PlaceKind::pcie_switch, node, i}, cpu, c_.gpu.pcie_GBps, kPcieHop);
     }
     if (c_.host) link(cpu, dram_place(node), c_.host->dram_GBps, kHostHop);
     if (c_.nvme) {
@@ -91,10 +92,11 @@ class Builder {
   // NICs are spread evenly over the PCIe switches; a slot carries at least what its NIC does.
   void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
     const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
-    const Place nic{Part::nic, node, index}, leaf{Part::leaf, 0, leaf_of(c_, node)};
-    link({Part::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps), kPcieHop);
+    const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
+    link({PlaceKind::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps),
+         kPcieHop);
     if (c_.oversubscribed_above_gpus > 0 && !vertices_.count(leaf)) {
-      link(leaf, {Part::spine, 0, 0}, GBps / c_.oversubscription, kSpineHop);
+      link(leaf, {PlaceKind::spine, 0, 0}, GBps / c_.oversubscription, kSpineHop);
     }
     link(nic, leaf, GBps, kNetworkHop);
   }
@@ -129,7 +131,8 @@ const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return grap
 std::string to_string(const Place& place) {
   static constexpr std::array kNames = {"gpu",  "nvswitch", "pcie_switch", "cpu",  "dram",
                                         "nvme", "nic",      "leaf",        "spine"};
-  const bool in_node = place.part != Part::gpu && place.part != Part::nvswitch && place.part < Part::leaf;
+  const bool in_node =
+      place.part != PlaceKind::gpu && place.part != PlaceKind::nvswitch && place.part < PlaceKind::leaf;
   const char* name = kNames[static_cast<std::size_t>(place.part)];
   return in_node ? fmt::format("{} {}.{}", name, place.node, place.index) : fmt::format("{} {}", name, place.index);
 }
@@ -137,14 +140,14 @@ std::string to_string(const Place& place) {
 Place gpu_place(const Cluster& cluster, std::int64_t gpu) {
   const std::int64_t count = cluster.nodes * cluster.gpus_per_node;
   if (gpu < 0 || gpu >= count) throw Error(fmt::format("cluster: there is no gpu {}; it has {}", gpu, count));
-  return {Part::gpu, 0, gpu};
+  return {PlaceKind::gpu, 0, gpu};
 }
 
-Place dram_place(std::int64_t node) { return {Part::dram, node, 0}; }
-Place nvme_place(std::int64_t node) { return {Part::nvme, node, 0}; }
+Place dram_place(std::int64_t node) { return {PlaceKind::dram, node, 0}; }
+Place nvme_place(std::int64_t node) { return {PlaceKind::nvme, node, 0}; }
 
 Route route(const Cluster& cluster, const Place& from, const Place& to) {
-  Builder builder(cluster);
+  ClusterGraph builder(cluster);
   builder.add_node_of(from);
   if (home(cluster, to) != home(cluster, from)) builder.add_node_of(to);
   const Graph& graph = builder.graph();

@@ -12,12 +12,12 @@ namespace orrery {
 
 // A part of a cluster that links start or end at. `nvswitch` is the whole NVLink domain, `leaf` the switches below
 // which the network is not oversubscribed. `nic` is what one GPU has to itself where there are more NICs than GPUs.
-enum class Part : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, nvme, nic, leaf, spine };
+enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, nvme, nic, leaf, spine };
 
 // One of them. index counts within the node for parts of a node, within the cluster for nvswitch and leaf (node is 0).
 // Gpus count within the cluster. Two places are the same part if and only if they are equal.
 struct Place {
-  Part part = Part::gpu;
+  PlaceKind part = PlaceKind::gpu;
   std::int64_t node = 0;
   std::int64_t index = 0;
   auto operator<=>(const Place&) const = default;

@@ -12,8 +12,11 @@
 namespace orrery {
 namespace {
 
-constexpr double kOutsideSteps = 4;  // times the patience, while a rank starts or writes its results
-constexpr double kTimesPredicted = 10;
+// Outside its steps a rank reads its program from a shared disk and makes its weights: how long that takes says nothing
+// about how long an op may, so a short patience for ops does not shorten it. Ten minutes: what torch.distributed and
+// Megatron-LM allow a process to join its group (their default timeout).
+constexpr Seconds kOutsideSteps = 600;
+constexpr double kTimesPredicted = 10;  // issue order and neighbours make an op late, but not by that
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
 
 // The state letter of /proc/PID/stat (proc(5)); 'X' when there is no such process.
@@ -34,7 +37,8 @@ struct Moment {
 // Reads what the ranks were doing out of their progress.
 class Scene {
  public:
-  Scene(const Plan& plan, std::span<const Witness> ranks) : plan_(plan), ranks_(ranks) {}
+  Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)
+      : plan_(plan), ranks_(ranks), steps_(steps) {}
 
   bool working(std::int64_t r) const { return !ranks_[r].progress || ranks_[r].progress->state == RankState::working; }
 
@@ -47,6 +51,13 @@ class Scene {
     }
     std::sort(moments.begin(), moments.end());
     return moments;
+  }
+
+  // Whether its host is between the first task and the last one; a stopped one goes nowhere.
+  bool in_steps(std::int64_t r) const {
+    if (ranks_[r].stopped || !open(r).empty()) return true;
+    const std::optional<Moment> at = last(r);
+    return at && at->step + 1 < steps_;
   }
 
   // The last thing it did.
@@ -116,11 +127,11 @@ class Scene {
     return first;
   }
 
-  std::string place(std::int64_t r, std::int64_t steps) const {
+  std::string place(std::int64_t r) const {
     const std::vector<Moment> moments = open(r);
     const std::optional<Moment> at = moments.empty() ? last(r) : moments.front();
     if (!at) return " before its first task";
-    return fmt::format(" in step {} of {}, {} {}", at->step + 1, steps, moments.empty() ? "after" : "in",
+    return fmt::format(" in step {} of {}, {} {}", at->step + 1, steps_, moments.empty() ? "after" : "in",
                        place_of(plan_, at->task));
   }
 
@@ -154,13 +165,13 @@ class Scene {
 
   const Plan& plan_;
   std::span<const Witness> ranks_;
+  std::int64_t steps_;
 };
 
-Seconds patience_with(const Scene& scene, const Plan& plan, const Witness& w, std::int64_t r, const Patience& p) {
-  const std::vector<Moment> open = scene.open(r);
-  if (open.empty() && !w.stopped) return kOutsideSteps * p.hang;
+Seconds patience_with(const Scene& scene, const Plan& plan, std::int64_t r, const Patience& p) {
+  if (!scene.in_steps(r)) return std::max(kOutsideSteps, p.hang);
   Seconds longest = p.hang;
-  for (const Moment& m : open) {
+  for (const Moment& m : scene.open(r)) {
     if (!p.predicted.empty()) longest = std::max(longest, kTimesPredicted * p.predicted[plan.tasks[m.task].op]);
   }
   return longest;
@@ -176,8 +187,8 @@ std::string hung_text(const Witness& w, std::int64_t r, Seconds silent) {
   return fmt::format("rank {} stands still for {:.1f} s ({})", r, silent, process);
 }
 
-Fault fault_of(const Scene& scene, std::int64_t r, std::int64_t steps, std::string line) {
-  line += scene.place(r, steps);
+Fault fault_of(const Scene& scene, std::int64_t r, std::string line) {
+  line += scene.place(r);
   if (const auto transfer = scene.transfer_of(r)) line += scene.transfer_text(*transfer);
   return {r, kRankLost, line};
 }
@@ -223,24 +234,24 @@ std::uint32_t Witnesses::step() const {
 
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now) {
-  const Scene scene(unfolded, ranks);
+  const Scene scene(unfolded, ranks, steps);
   const std::int64_t count = std::ssize(ranks);
   for (std::int64_t r = 0; r < count; ++r) {
     const auto& p = ranks[r].progress;
     if (p && p->state == RankState::failed) return Fault{r, p->exit_code, fmt::format("rank {}: {}", r, p->line)};
   }
   for (std::int64_t r = 0; r < count; ++r) {
-    if (ranks[r].gone && scene.working(r)) return fault_of(scene, r, steps, lost_text(ranks[r], r));
+    if (ranks[r].gone && scene.working(r)) return fault_of(scene, r, lost_text(ranks[r], r));
   }
   const auto silent = [&](std::int64_t r) { return now - ranks[r].moved; };
   const auto hangs = [&](std::int64_t r) {
-    return scene.working(r) && silent(r) > patience_with(scene, unfolded, ranks[r], r, patience);
+    return scene.working(r) && silent(r) > patience_with(scene, unfolded, r, patience);
   };
   for (const bool stopped : {true, false}) {  // a stopped process explains why others stand still
     for (std::int64_t r = 0; r < count; ++r) {
       if (!hangs(r) || ranks[r].stopped != stopped) continue;
       const std::int64_t c = scene.culprit(r);
-      if (hangs(c)) return fault_of(scene, c, steps, hung_text(ranks[c], c, silent(c)));
+      if (hangs(c)) return fault_of(scene, c, hung_text(ranks[c], c, silent(c)));
     }
   }
   return std::nullopt;

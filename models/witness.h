@@ -56,7 +56,8 @@ inline constexpr int kRankLost = 5;  // exit status: a rank was lost or hung
 
 // The first of: a rank that failed and said why; one whose process has ended before it was done; one that stands still.
 // Of ranks that wait for each other, the one at the end of the chain is named: who is stopped, or has a task open that
-// waits for nobody. Outside its steps (start, writing of results) a rank may be silent four times as long.
+// waits for nobody. Before its first task and after those of the last step (it starts, it
+// writes its results) a rank may be silent for ten minutes, unless it is stopped.
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now);
 

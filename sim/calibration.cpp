@@ -10,17 +10,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kWarmUp = 2;     // steps
-constexpr double kAlone = 0.05;        // share of a task during which another may run
-constexpr double kSlowed = 0.9;        // share during which it must
-constexpr TaskId kLaunchQueue = 1024;  // the host waits for room in the queue beyond (exec/execute.cpp)
-constexpr std::size_t kFewest = 4;     // repetitions that make a sample
+constexpr std::size_t kWarmUp = 2;  // steps
+constexpr double kAlone = 0.05;     // share of a task during which another may run
+constexpr double kSlowed = 0.9;     // share during which it must
+constexpr std::size_t kFewest = 4;  // repetitions that make a sample
 
 using Interval = std::pair<Picoseconds, Picoseconds>;
-
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
 
 // Sorted, without overlap.
 std::vector<Interval> joined(std::vector<Interval> all) {

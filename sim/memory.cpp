@@ -8,9 +8,6 @@
 namespace orrery {
 namespace {
 
-// Launches that CUDA queues before a launch blocks; so far at most the host runs ahead of the device.
-// (CUDA's per-context channel ring has 1,024 entries.)
-constexpr TaskId kLaunchQueue = 1024;
 constexpr std::size_t kLargest = 6;
 
 // Streams with an allocator pool of their own: FSDP gathers and reduces on its own streams. Other transfers use buffers

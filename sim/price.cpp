@@ -9,6 +9,7 @@
 #include "models/nccl.h"
 #include "sim/kernel_time.h"
 #include "sim/shared_links.h"
+#include "sim/uplinks.h"
 
 namespace orrery {
 namespace {
@@ -18,12 +19,15 @@ constexpr double kPressureUnit = 65536;
 // NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
 constexpr Bytes kConnectionBytes = 9'646'899;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}.
+// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
+// and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
 using Spread = std::vector<int>;
+constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2;
 
 class Pricer {
  public:
-  Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       compute_.push_back(
@@ -39,6 +43,8 @@ class Pricer {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
       lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
+      lie.push_back({leaves_pod(s, 1) ? 1 : 0, leaves_pod(s, -1) ? 1 : 0});
+      lie.push_back(crossings(plan_.slots[s].representative));
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
@@ -64,13 +70,27 @@ class Pricer {
     return result;
   }
 
+  // By dimension: 1 where the rank's group lies in several pods.
+  Spread crossings(std::int64_t rank) const {
+    Spread result;
+    for (std::size_t d = 0; d < kDimensions; ++d)
+      result.push_back(uplinks_.crosses(static_cast<Dimension>(d), rank) ? 1 : 0);
+    return result;
+  }
+
   // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
+    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+  }
+  bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
+    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+  }
+  std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
     const auto size = static_cast<std::int64_t>(group.size());
-    return node_of(group[at]) == node_of(group[(at + offset + size) % size]);
+    return group[(at + offset + size) % size];
   }
 
   // One connection per channel of every communicator that the slot's lanes use.
@@ -151,13 +171,28 @@ class Pricer {
   }
 
   NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
-    return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
+    const NcclModel& members = model(lie[static_cast<std::size_t>(c.group)]);
+    return over_uplinks(nccl_choose(members, c.kind, c.bytes), c.group, members,
+                        lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
-    return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
+    const std::size_t way = t.offset > 0 ? 0 : 1;
+    const bool near = lie[kHops][way] == 1;
+    const NcclModel& members = model(near ? Spread{2} : Spread{1, 1});
+    return over_uplinks(nccl_point_to_point(members, near, t.bytes), Dimension::pipeline, members,
+                        lie[kHopCrossings][way] == 1);
+  }
+
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
+    if (!crosses) return c;
+    const NcclTopology& t = members.topology;
+    const double slowdown = uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps);
+    c.seconds *= slowdown;
+    c.nic_share /= slowdown;
+    c.nvlink_share /= slowdown;
+    return c;
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
@@ -187,8 +222,7 @@ class Pricer {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
     if (!profile_.measured.empty()) return picoseconds(profile_.measured.issue);
-    const bool moves = std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-    return picoseconds((moves ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
+    return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
   }
 
   const Plan& plan_;
@@ -197,6 +231,7 @@ class Pricer {
   std::vector<Seconds> compute_;
   std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
+  Uplinks uplinks_;
   Prices prices_;
 };
 

@@ -14,10 +14,6 @@ constexpr double kWhole = 65536;
 
 std::uint32_t fraction(double x) { return static_cast<std::uint32_t>(std::max(x, 0.0) * kWhole + 0.5); }
 
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
 class MeasuredPricer {
  public:
   MeasuredPricer(const Plan& plan, const Profile& profile) : plan_(plan), profile_(profile), times_(profile.measured) {}

@@ -7,15 +7,8 @@
 namespace orrery {
 namespace {
 
-// As far as a host runs ahead of its device: it waits for room in the queue beyond (exec/execute.cpp), which the
-// engine does not play.
-constexpr TaskId kLaunchQueue = 1024;
-
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
-// The host's own time for a task; what it waited before is not in it.
+// The host's own time for a task; what it waited before is not in it. Beyond the launch queue it waits for room
+// (exec/execute.cpp), which the engine does not play.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.slots[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);

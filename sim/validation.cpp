@@ -14,10 +14,6 @@
 namespace orrery {
 namespace {
 
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
 double error_of(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
 
 // What tasks of each kind took, predicted and measured, between the same two moments of a task.

@@ -71,8 +71,8 @@ struct AddParts {
 template <class T>
 void add_parts(const float* partial, std::int64_t parts, const Heads& to, cudaStream_t stream) {
   const std::int64_t rows = to.batch * to.rows * to.heads;
-  const AddParts<T> f = {partial,     static_cast<int>(parts),   to.heads, to.head_dim,
-                         rows * to.head_dim, static_cast<T*>(to.data), to.stride};
+  const AddParts<T> f = {
+      partial, static_cast<int>(parts), to.heads, to.head_dim, rows * to.head_dim, static_cast<T*>(to.data), to.stride};
   launch_over_rows("attention_gradient", rows, to.head_dim, true, f, stream);
 }
 
@@ -140,8 +140,8 @@ void attention_gradient(const AttentionSaved& saved, ConstHeads dout, float scal
   auto* sums = static_cast<float*>(workspace.data);
   float *statistics = sums + scratch.dq_sums, *partial = statistics + scratch.statistics;
   const std::int64_t rows = q.batch * q.heads * q.rows, parts = parts_of(q, k);
-  const BackwardArguments arguments = {saved, dout, scale, mask, dq, dk, dv, sums, statistics,
-                                       parts > 1 ? partial : nullptr};
+  const BackwardArguments arguments = {saved, dout, scale, mask,       dq,
+                                       dk,    dv,   sums,  statistics, parts > 1 ? partial : nullptr};
   with_type(q.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, float>) {
@@ -150,8 +150,7 @@ void attention_gradient(const AttentionSaved& saved, ConstHeads dout, float scal
       require_tiles(q, k, v, out, dout, dq, dk, dv);
       launch_teams("attention_gradient", prepare_row<T>, rows, Team{kWarp}, stream, rows, query_rows_as<T>(out),
                    query_rows_as<T>(dout), lse, statistics);
-      ORRERY_CHECK_CUDA(
-          cudaMemsetAsync(sums, 0, static_cast<std::size_t>(scratch.dq_sums) * sizeof(float), stream));
+      ORRERY_CHECK_CUDA(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(scratch.dq_sums) * sizeof(float), stream));
       switch (backward_extent(q.head_dim).depth) {
         case 64:
           attention_gradient_64(arguments, stream);

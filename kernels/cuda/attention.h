@@ -18,8 +18,9 @@ struct AttentionSaved {
 };
 
 // Writes all three gradients. In 16 bits dq is summed by atomic additions of fp32, in no fixed order: its low bits may
-// change from run to run; dk and dv do not. The workspace holds those sums: 4 bytes for every element of q (rows
-// rounded up to a tile), 8 for every row of lse.
+// change from run to run; dk and dv do not. The workspace holds those sums, 4 bytes for every element of q (rows and
+// head_dim rounded up to a tile's), and 8 bytes for every row of lse; where key heads and tiles are too few to fill a
+// GPU, also 8 bytes for every element of k and head of its group, whose sums then run apart.
 std::int64_t attention_gradient_workspace(ConstHeads q, ConstHeads k);
 void attention_gradient(const AttentionSaved& saved, ConstHeads dout, float scale, const CausalMask& mask, Heads dq,
                         Heads dk, Heads dv, Workspace workspace, cudaStream_t stream);

@@ -101,7 +101,7 @@ struct BackwardBlock {
     const int head = head_of(round), first = tile_of(round) * Tile::queries;
     load_tile<kStride, Tile::queries, Tile::depth, Tile::threads>(to, call.q.of(sample, head), first, thread);
     load_tile<kStride, Tile::queries, Tile::depth, Tile::threads>(to + Tile::q_bytes, call.dout.of(sample, head), first,
-                                                                   thread);
+                                                                  thread);
   }
 
   // Probabilities and the gradients of scores (less the scale), in registers and, rounded, in their tiles.
@@ -157,8 +157,7 @@ struct BackwardBlock {
     const std::uint32_t q_tile = q_tile_of(round), dout_tile = q_tile + Tile::q_bytes;
     const int row = warp % 4 * Tile::key_rows, column = warp / 4 * Tile::key_columns;
     constexpr int kQuerySteps = Tile::queries / 16;
-    multiply_tiles<T, kQuerySteps>(dv, a_of_km<Tile::p_stride>(p_tile, 0, row),
-                                   b_of_kn<kStride>(dout_tile, 0, column));
+    multiply_tiles<T, kQuerySteps>(dv, a_of_km<Tile::p_stride>(p_tile, 0, row), b_of_kn<kStride>(dout_tile, 0, column));
     send_query_gradient(round);
     multiply_tiles<T, kQuerySteps>(dk, a_of_km<Tile::p_stride>(ds_tile, 0, row), b_of_kn<kStride>(q_tile, 0, column));
   }
@@ -237,13 +236,12 @@ __global__ void __launch_bounds__(Tile::threads, 1) backward_block(BackwardCall<
 
 // dq = scale times its sums: every thread takes eight columns of two rows, which four lanes' results hold.
 template <class T, class Tile>
-__global__ void __launch_bounds__(Tile::threads) finish_queries(const float* sums, int heads, float scale,
-                                                                HeadsView<T> dq) {
+__global__ void __launch_bounds__(Tile::threads)
+    finish_queries(const float* sums, int heads, float scale, HeadsView<T> dq) {
   constexpr int kFragments = Tile::queries * Tile::depth / 128;
   const int sample = static_cast<int>(blockIdx.x) / heads, head = static_cast<int>(blockIdx.x) % heads;
   const HeadView<T> to = dq.of(sample, head);
-  const float* tile =
-      sums + (std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * (Tile::queries * Tile::depth);
+  const float* tile = sums + (std::int64_t{blockIdx.x} * gridDim.y + blockIdx.y) * (Tile::queries * Tile::depth);
   for (int at = static_cast<int>(threadIdx.x); at < 8 * kFragments; at += Tile::threads) {
     const int fragment = at / 8, g = at % 8;
     const int n = fragment % Tile::dq_column_tiles, m = fragment / Tile::dq_column_tiles % Tile::dq_row_tiles;

@@ -38,9 +38,11 @@ struct RunningRows {
     }
   }
 
-  // Takes in a tile's scores, which become exp2(unit (score - largest)); what is summed in `out` shrinks to the new maximum.
+  // Takes in a tile's scores, which become exp2(unit (score - largest)); what is summed in `out` shrinks to the new
+  // maximum.
   template <int score_tiles, int out_tiles>
-  __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4], float (&out)[row_tiles][out_tiles][4]) {
+  __device__ void absorb(float unit, float (&scores)[row_tiles][score_tiles][4],
+                         float (&out)[row_tiles][out_tiles][4]) {
 #pragma unroll
     for (int m = 0; m < row_tiles; ++m) {
 #pragma unroll

@@ -13,8 +13,8 @@ struct ForwardArguments {
   float* lse;
 };
 
-// dq_sums, tiles of fp32 in the order in which threads add to them; statistics: (batch, heads, query) of lse in powers of
-// two, then as many row sums of dout out. partial_keys: where query heads that share a key head run apart, their
+// dq_sums, tiles of fp32 in the order in which threads add to them; statistics: (batch, heads, query) of lse in powers
+// of two, then as many row sums of dout out. partial_keys: where query heads that share a key head run apart, their
 // gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) fp32; else null.
 struct BackwardArguments {
   AttentionSaved saved;

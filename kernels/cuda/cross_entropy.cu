@@ -14,8 +14,8 @@ Part part_of(VocabularyPart part, std::int64_t columns) {
 }
 
 template <int width, class T>
-__global__ void __launch_bounds__(kBlock) maximum_row(Team team, std::int64_t rows, Part part, Rows<const T> logits,
-                                                      float* maxima) {
+__global__ void __launch_bounds__(kBlock)
+    maximum_row(Team team, std::int64_t rows, Part part, Rows<const T> logits, float* maxima) {
   const std::int64_t row = team.row();
   if (row >= rows) return;
   float largest = -INFINITY;
@@ -57,9 +57,8 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <int width, class T>
-__global__ void __launch_bounds__(kBlock)
-    gradient_row(Team team, std::int64_t rows, Part part, Rows<T> exponents, const float* sums,
-                 const std::int64_t* labels, float scale) {
+__global__ void __launch_bounds__(kBlock) gradient_row(Team team, std::int64_t rows, Part part, Rows<T> exponents,
+                                                       const float* sums, const std::int64_t* labels, float scale) {
   const std::int64_t row = team.row();
   if (row >= rows) return;
   const float factor = scale / sums[row];
@@ -73,8 +72,8 @@ __global__ void __launch_bounds__(kBlock)
   });
 }
 
-__global__ void __launch_bounds__(kBlock) loss_of_row(std::int64_t rows, const float* sums, const float* label_logits,
-                                                      float* losses) {
+__global__ void __launch_bounds__(kBlock)
+    loss_of_row(std::int64_t rows, const float* sums, const float* label_logits, float* losses) {
   const std::int64_t row = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (row < rows) losses[row] = logf(sums[row]) - label_logits[row];
 }

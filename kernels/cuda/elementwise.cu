@@ -131,8 +131,8 @@ constexpr int kTile = 32;  // rows and columns
 // A tile goes through shared memory, so that both results are written along their rows. One more word a row keeps the
 // columns of a tile in different banks.
 template <class From, class To>
-__global__ void __launch_bounds__(kBlock) cast_tile(std::int64_t rows, std::int64_t columns, Rows<const From> from,
-                                                    Rows<To> to, Rows<To> transposed) {
+__global__ void __launch_bounds__(kBlock)
+    cast_tile(std::int64_t rows, std::int64_t columns, Rows<const From> from, Rows<To> to, Rows<To> transposed) {
   auto* tile = reinterpret_cast<float(*)[kTile + 1]>(shared_memory());
   const std::int64_t row0 = std::int64_t{blockIdx.x} * kTile, column0 = std::int64_t{blockIdx.y} * kTile;
   const int lane = static_cast<int>(threadIdx.x) % kTile, first = static_cast<int>(threadIdx.x) / kTile;

@@ -66,14 +66,13 @@ __device__ inline void multiply_tiles(float (&sums)[row_tiles][column_tiles][4],
   }
 }
 
-// How operands lie in their tiles, for multiply_tiles: beginning at (row, column) of a tile. The letters name the tile's
-// rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
+// How operands lie in their tiles, for multiply_tiles: beginning at (row, column) of a tile. The letters name the
+// tile's rows and columns: m, n, k as in c(m, n) = a(m, k) b(k, n).
 template <int stride>
 __device__ inline auto a_of_mk(std::uint32_t tile, int row, int column) {
   const Reader<stride> r = down_first<stride>(tile);
-  return [=](std::uint32_t(&f)[4], int m, int step) {
-    load_matrices(f, r.at(row + 16 * m, column / kChunk + 2 * step));
-  };
+  return
+      [=](std::uint32_t(&f)[4], int m, int step) { load_matrices(f, r.at(row + 16 * m, column / kChunk + 2 * step)); };
 }
 template <int stride>
 __device__ inline auto a_of_km(std::uint32_t tile, int row, int column) {
@@ -85,9 +84,8 @@ __device__ inline auto a_of_km(std::uint32_t tile, int row, int column) {
 template <int stride>
 __device__ inline auto b_of_nk(std::uint32_t tile, int row, int column) {
   const Reader<stride> r = across_first<stride>(tile);
-  return [=](std::uint32_t(&f)[4], int n, int step) {
-    load_matrices(f, r.at(row + 16 * n, column / kChunk + 2 * step));
-  };
+  return
+      [=](std::uint32_t(&f)[4], int n, int step) { load_matrices(f, r.at(row + 16 * n, column / kChunk + 2 * step)); };
 }
 template <int stride>
 __device__ inline auto b_of_kn(std::uint32_t tile, int row, int column) {

@@ -36,9 +36,9 @@ bool is_wide(const BasicHeads<Void>& h) {
 
 // Forward: the mean, if centred, then the squares around it, then the row; the second and third reads find it in L1.
 template <int width, class T>
-__global__ void __launch_bounds__(kBlock) norm_row(Team team, std::int64_t rows, HeadRows<const T> x, ConstArray weight,
-                                                   ConstArray bias, float epsilon, bool centred, HeadRows<T> y,
-                                                   NormStatistics saved) {
+__global__ void __launch_bounds__(kBlock)
+    norm_row(Team team, std::int64_t rows, HeadRows<const T> x, ConstArray weight, ConstArray bias, float epsilon,
+             bool centred, HeadRows<T> y, NormStatistics saved) {
   const std::int64_t row = team.row(), columns = x.columns;
   if (row >= rows) return;
   const T* in = x.at(row);
@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(kBlock) norm_row(Team team, std::int64_t rows,
   if (centred) saved.mean[row] = mean;
 }
 
-// dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/norm.cpp). Every team takes
-// rows far apart and sums what its lanes' columns give to the weight's and bias's gradients in shared memory; every lane
-// reads and writes its own columns there, so nobody waits.
+// dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/norm.cpp). Every team
+// takes rows far apart and sums what its lanes' columns give to the weight's and bias's gradients in shared memory;
+// every lane reads and writes its own columns there, so nobody waits.
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock)
     norm_gradient_rows(Team team, std::int64_t rows, HeadRows<const T> x, NormStatistics saved, HeadRows<const T> dy,
@@ -155,8 +155,8 @@ void norm(const char* name, const ConstHeads& x, ConstArray weight, ConstArray b
   with_type(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     with_width(all_wide(weight, bias) && is_wide(x) && is_wide(y), [&](auto width) {
-      launch_teams(name, norm_row<width(), T>, rows_in(x), team_for(x.head_dim), stream, rows_in(x),
-                   head_rows_as<T>(x), weight, bias, epsilon, centred, head_rows_as<T>(y), saved);
+      launch_teams(name, norm_row<width(), T>, rows_in(x), team_for(x.head_dim), stream, rows_in(x), head_rows_as<T>(x),
+                   weight, bias, epsilon, centred, head_rows_as<T>(y), saved);
     });
   });
 }

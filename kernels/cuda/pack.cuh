@@ -9,8 +9,8 @@
 
 #include "kernels/cuda/tensor.h"
 
-// How the memory-bound kernels walk over tensors: every thread takes a pack of `width` neighbouring elements, 8 where all
-// rows are 16-byte aligned, else 1; kernels are functors of the place of a pack.
+// How the memory-bound kernels walk over tensors: every thread takes a pack of `width` neighbouring elements, 8 where
+// all rows are 16-byte aligned, else 1; kernels are functors of the place of a pack.
 namespace orrery::kernels::cuda {
 
 constexpr unsigned kBlock = 256;  // threads

@@ -49,21 +49,37 @@ std::uint32_t alignment_of(const void* pointer) {
 }
 
 // All that decides which algorithm is chosen.
-using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                         // m, n, k
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,           // strides of rows
-                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,           // batch and its strides
-                       Type, Type, Type, bool, bool, bool, Epilogue,                     // types, transposed, adds
-                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;      // alignments
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t,                     // m, n, k
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // strides of rows
+                       std::int64_t, std::int64_t, std::int64_t, std::int64_t,       // batch and its strides
+                       Type, Type, Type, bool, bool, bool, Epilogue,                 // types, transposed, adds
+                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;  // alignments
 
 std::int64_t inner_of(const Product& p) { return p.transposed.a ? p.a.rows : p.a.columns; }
 
 Key key_of(const Product& p) {
-  return {p.c.rows,         p.c.columns,    inner_of(p),     p.a.stride,
-          p.b.stride,       p.c.stride,     p.aux.stride,    p.batch,
-          p.a_stride,       p.b_stride,     p.c_stride,      p.a.type,
-          p.c.type,         p.bias.type,    p.transposed.a,  p.transposed.b,
-          p.beta != 0,      p.epilogue,     alignment_of(p.a.data), alignment_of(p.b.data),
-          alignment_of(p.c.data), alignment_of(p.aux.data)};
+  return {p.c.rows,
+          p.c.columns,
+          inner_of(p),
+          p.a.stride,
+          p.b.stride,
+          p.c.stride,
+          p.aux.stride,
+          p.batch,
+          p.a_stride,
+          p.b_stride,
+          p.c_stride,
+          p.a.type,
+          p.c.type,
+          p.bias.type,
+          p.transposed.a,
+          p.transposed.b,
+          p.beta != 0,
+          p.epilogue,
+          alignment_of(p.a.data),
+          alignment_of(p.b.data),
+          alignment_of(p.c.data),
+          alignment_of(p.aux.data)};
 }
 
 void check_shapes(const Product& p) {
@@ -165,7 +181,8 @@ struct Tile {
   cublasLtMatmulTile_t id;
   int library_rows, library_columns;
 };
-#define ORRERY_TILE(rows, columns) {CUBLASLT_MATMUL_TILE_##rows##x##columns, rows, columns}
+#define ORRERY_TILE(rows, columns) \
+  { CUBLASLT_MATMUL_TILE_##rows##x##columns, rows, columns }
 constexpr Tile kTiles[] = {ORRERY_TILE(16, 16),   ORRERY_TILE(16, 32),   ORRERY_TILE(32, 16),   ORRERY_TILE(32, 32),
                            ORRERY_TILE(32, 64),   ORRERY_TILE(64, 32),   ORRERY_TILE(64, 64),   ORRERY_TILE(32, 128),
                            ORRERY_TILE(128, 32),  ORRERY_TILE(64, 96),   ORRERY_TILE(96, 64),   ORRERY_TILE(64, 128),

@@ -10,8 +10,8 @@ constexpr unsigned kNormBlocks = 1024;
 constexpr std::int64_t kMostParts = 256;
 constexpr std::int64_t kPartRows = 64;  // at least
 
-__global__ void __launch_bounds__(kBlock) sum_parts(const float* partial, std::int64_t parts, std::int64_t columns,
-                                                    Array to) {
+__global__ void __launch_bounds__(kBlock)
+    sum_parts(const float* partial, std::int64_t parts, std::int64_t columns, Array to) {
   auto* sums = reinterpret_cast<float(*)[kReduceColumns]>(shared_memory());
   const unsigned lane = threadIdx.x % kReduceColumns, group = threadIdx.x / kReduceColumns;
   const std::int64_t column = std::int64_t{blockIdx.x} * kReduceColumns + lane;
@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(kBlock) sum_parts(const float* partial, std::i
 // partial(part, column): the sum of dy's rows [part * rows_each, ...). A warp lies along the columns, the block's warps
 // take every eighth row.
 template <int width, class T>
-__global__ void __launch_bounds__(kBlock) sum_rows(std::int64_t rows, std::int64_t columns, std::int64_t rows_each,
-                                                   Rows<const T> dy, float* partial) {
+__global__ void __launch_bounds__(kBlock)
+    sum_rows(std::int64_t rows, std::int64_t columns, std::int64_t rows_each, Rows<const T> dy, float* partial) {
   auto* sums = reinterpret_cast<float*>(shared_memory());  // (kWarps, kWarp * width)
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + lane) * width;
@@ -58,8 +58,9 @@ __global__ void __launch_bounds__(kBlock) sum_rows(std::int64_t rows, std::int64
   }
 }
 
-std::int64_t bias_parts(std::int64_t rows) { return std::clamp<std::int64_t>(ceil_div(rows, kPartRows), 1, kMostParts); }
-
+std::int64_t bias_parts(std::int64_t rows) {
+  return std::clamp<std::int64_t>(ceil_div(rows, kPartRows), 1, kMostParts);
+}
 
 template <int width, class T>
 __global__ void __launch_bounds__(kBlock) sum_squares(std::int64_t n, const T* x, double* partial) {

@@ -34,9 +34,7 @@ struct Draw {
     }
   }
 };
-Draw draw_of(const Dropout& d) {
-  return {static_cast<std::uint64_t>(d.probability * 4294967296.0), d.stream, d.index};
-}
+Draw draw_of(const Dropout& d) { return {static_cast<std::uint64_t>(d.probability * 4294967296.0), d.stream, d.index}; }
 
 struct Masks {
   std::uint8_t* data;
@@ -145,7 +143,7 @@ void add_residual(const ConstMatrix& base, const ConstMatrix& x, const Biases& b
   const bool wide = all_wide(base, x, biases.first, biases.second, y) && is_wide_mask(mask, y.columns);
   with_type(y.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const AddResidual<T, source> f = {rows_as<T>(base),  rows_as<T>(x),     biases,       factor_of(dropout.probability),
+    const AddResidual<T, source> f = {rows_as<T>(base), rows_as<T>(x),     biases,       factor_of(dropout.probability),
                                       draw_of(dropout), {mask, y.columns}, rows_as<T>(y)};
     launch_over_rows("residual", y.rows, y.columns, wide, f, stream);
   });

@@ -16,9 +16,9 @@ __device__ void over_seen(const Team& team, std::int64_t columns, KeyRange seen,
 }
 
 template <int width, class From, class To>
-__global__ void __launch_bounds__(kBlock) softmax_row(Team team, std::int64_t rows, std::int64_t columns,
-                                                      std::int64_t queries, CausalMask mask, Rows<const From> scores,
-                                                      Rows<To> probabilities) {
+__global__ void __launch_bounds__(kBlock)
+    softmax_row(Team team, std::int64_t rows, std::int64_t columns, std::int64_t queries, CausalMask mask,
+                Rows<const From> scores, Rows<To> probabilities) {
   const std::int64_t row = team.row();
   if (row >= rows) return;
   const KeyRange seen = visible_keys(mask, row % queries, columns);

@@ -8,15 +8,15 @@
 namespace orrery::kernels {
 namespace {
 
-struct Shape {
+struct ProductShape {
   std::int64_t rows, in, out;
   std::int64_t gap = 0;  // unused elements after every row
 };
 
-const Shape kShapes[] = {{1, 1, 1}, {7, 5, 3}, {33, 65, 17, 3}, {128, 64, 96}, {61, 127, 130, 2}};
+const ProductShape kProductShapes[] = {{1, 1, 1}, {7, 5, 3}, {33, 65, 17, 3}, {128, 64, 96}, {61, 127, 130, 2}};
 
 TEST(Gemm, LinearMatchesItsReferenceAndLeavesTheGapsAlone) {
-  for (const Shape& s : kShapes) {
+  for (const ProductShape& s : kProductShapes) {
     const Operand x(s.rows, s.in, s.gap, 1), w(s.out, s.in, s.gap, 2), bias(1, s.out, 0, 3);
     Operand y(s.rows, s.out, s.gap, 4);
     linear(x.view, w.view, bias.values.data(), y.view);
@@ -26,7 +26,7 @@ TEST(Gemm, LinearMatchesItsReferenceAndLeavesTheGapsAlone) {
 }
 
 TEST(Gemm, LinearGradientsMatchTheirReference) {
-  for (const Shape& s : kShapes) {
+  for (const ProductShape& s : kProductShapes) {
     const Operand x(s.rows, s.in, s.gap, 1), w(s.out, s.in, s.gap, 2), dy(s.rows, s.out, s.gap, 3);
     Operand dx(s.rows, s.in, s.gap, 4), dw(s.out, s.in, s.gap, 5);
     linear_input_gradient(dy.view, w.view, dx.view);

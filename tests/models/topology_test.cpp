@@ -142,7 +142,7 @@ TEST(Topology, GpusOfOneSwitchHaveNicsOfTheirOwn) {
     std::set<Place> nics;
     for (std::int64_t gpu = 0; gpu < c.gpus_per_node; ++gpu) {
       for (const Hop& hop : route(c, gpu, c.gpus_per_node + gpu).hops) {
-        if (hop.from.part == Part::pcie_switch && hop.to.part == Part::nic) nics.insert(hop.to);
+        if (hop.from.part == PlaceKind::pcie_switch && hop.to.part == PlaceKind::nic) nics.insert(hop.to);
       }
     }
     EXPECT_EQ(nics.size(), 8U);

@@ -119,16 +119,18 @@ TEST_F(Scenes, LongOpsAndQuietPhasesGetMoreTime) {
   EXPECT_TRUE(find(14).has_value());
   EXPECT_FALSE(find(14, patience).has_value());
   EXPECT_TRUE(find(15.1, patience).has_value());
-  note(0, 0, 0, false);  // between tasks: start, writing of results
-  EXPECT_FALSE(find(17.9).has_value());
-  EXPECT_TRUE(find(18.1).has_value());
+  note(0, 0, 0, false);  // between the tasks of a step
+  EXPECT_TRUE(find(13).has_value());
+  note(0, 4, 0, false);  // after its last: it writes its results
+  EXPECT_FALSE(find(609).has_value());
+  EXPECT_TRUE(find(611).has_value());
 }
 
 TEST_F(Scenes, ARankThatHasNotBegunIsMissing) {
   ranks_[1].progress.reset();
   note(0, 0, transfer(0, Dimension::tensor, 0), true);
-  EXPECT_FALSE(find(17).has_value());
-  const auto fault = find(18.5);
+  EXPECT_FALSE(find(609).has_value());
+  const auto fault = find(611);
   EXPECT_EQ(fault->rank, 1);
   EXPECT_NE(fault->line.find("it has not started"), std::string::npos) << fault->line;
 }

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kSpec = ORRERY_SOURCE_DIR "/tests/program/specs/small.yaml";
+const std::string kSmallSpec = ORRERY_SOURCE_DIR "/tests/program/specs/small.yaml";
 
 Common json_common(unsigned threads = 1) {
   return {.threads = threads, .json = true, .progress = [](std::string_view) {}};
@@ -25,7 +25,7 @@ json without_wall_time(json list) {
 }
 
 TEST(CommandCompare, DoesNotDependOnTheNumberOfThreads) {
-  const CompareOptions options{.specs = {kSpec},
+  const CompareOptions options{.specs = {kSmallSpec},
                                .vary = {"strategy.micro_batch=1,2,4", "strategy.sharding=none,zero1"}};
   const json one = without_wall_time(json::parse(compare_command(options, json_common(1)).text));
   EXPECT_EQ(one.size(), 6U);
@@ -36,14 +36,14 @@ TEST(CommandCompare, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST(CommandCompare, ListValuesStayWhole) {
-  const CompareOptions options{.specs = {kSpec}, .vary = {"strategy.recompute=none,[mlp, norm],full"}};
+  const CompareOptions options{.specs = {kSmallSpec}, .vary = {"strategy.recompute=none,[mlp, norm],full"}};
   const json list = json::parse(compare_command(options, json_common()).text);
   ASSERT_EQ(list.size(), 3U);
   EXPECT_EQ(list[1]["name"], "small recompute=[mlp, norm]");
 }
 
 TEST(CommandCompare, ImpossibleRowsSayWhy) {
-  const CompareOptions options{.specs = {kSpec}, .vary = {"strategy.data=2,3"}};
+  const CompareOptions options{.specs = {kSmallSpec}, .vary = {"strategy.data=2,3"}};
   const json list = json::parse(compare_command(options, json_common()).text);
   EXPECT_TRUE(list[0].contains("report"));
   EXPECT_NE(list[1]["error"].get<std::string>().find("gpus"), std::string::npos);
@@ -52,13 +52,13 @@ TEST(CommandCompare, ImpossibleRowsSayWhy) {
 }
 
 TEST(CommandCompare, ThrowsWhenNothingIsPossible) {
-  EXPECT_THROW(compare_command({.specs = {kSpec}, .vary = {"strategy.sharing=none,zero1"}}, json_common()), Error);
-  EXPECT_THROW(compare_command({.specs = {kSpec}, .overrides = {"strategy.data=3"}}, json_common()), Error);
-  EXPECT_THROW(compare_command({.specs = {kSpec}, .vary = {"strategy.data"}}, json_common()), Error);
+  EXPECT_THROW(compare_command({.specs = {kSmallSpec}, .vary = {"strategy.sharing=none,zero1"}}, json_common()), Error);
+  EXPECT_THROW(compare_command({.specs = {kSmallSpec}, .overrides = {"strategy.data=3"}}, json_common()), Error);
+  EXPECT_THROW(compare_command({.specs = {kSmallSpec}, .vary = {"strategy.data"}}, json_common()), Error);
 }
 
 TEST(CommandSimulate, StatusTellsWhatDoesNotFitOnlyOnRequest) {
-  SimulateOptions options{.spec = kSpec, .overrides = {"model=gpt3-175b"}};
+  SimulateOptions options{.spec = kSmallSpec, .overrides = {"model=gpt3-175b"}};
   EXPECT_EQ(simulate_command(options, json_common()).status, 0);
   options.require_fit = true;
   EXPECT_EQ(simulate_command(options, json_common()).status, kDoesNotFit);
@@ -67,7 +67,7 @@ TEST(CommandSimulate, StatusTellsWhatDoesNotFitOnlyOnRequest) {
 }
 
 TEST(CommandExplain, NamesEveryOriginAndEveryGroup) {
-  const std::string text = explain_command({.spec = kSpec}, json_common()).text;
+  const std::string text = explain_command({.spec = kSmallSpec}, json_common()).text;
   for (const char* part :
        {"strategy.tensor", "small.yaml:8", "18Ψ", "stage 1", "(p-1)/(m+p-1)", "tensor", "data", "pipeline"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;

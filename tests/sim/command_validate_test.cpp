@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
+const std::string kValidateSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
 
 class CommandValidate : public testing::Test {
  protected:
@@ -28,7 +28,7 @@ class CommandValidate : public testing::Test {
     fs::create_directory(folder_);
     ::setenv("ORRERY_RANK", ORRERY_FAKE_RANK, 1);
     ::unsetenv("FAKE_FAULT");
-    std::ofstream(profile()) << to_json(cpu_profile(make_plan(load_spec(kSpec))));
+    std::ofstream(profile()) << to_json(cpu_profile(make_plan(load_spec(kValidateSpec))));
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -36,7 +36,7 @@ class CommandValidate : public testing::Test {
   static Common common() {
     return {.json = true, .progress = [](std::string_view) {}};
   }
-  ValidateOptions options() const { return {.specs = {kSpec}, .profile = profile(), .steps = 3}; }
+  ValidateOptions options() const { return {.specs = {kValidateSpec}, .profile = profile(), .steps = 3}; }
 
   std::string folder_;
 };

@@ -5,15 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/random_bits.h"
+
 namespace orrery {
 namespace {
 
-std::uint64_t random_bits(std::uint64_t counter) {  // splitmix64 (Steele, Lea, Flood, OOPSLA 2014)
-  std::uint64_t z = counter * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
+using test::random_bits;
 
 TEST(Heap, TiesComeInTheOrderOfIds) {
   Heap heap;

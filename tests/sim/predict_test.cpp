@@ -11,8 +11,8 @@ namespace orrery {
 namespace {
 
 // A small GPT under a strategy: "tensor: 2, pipeline: 2, ...".
-Spec spec_of(const std::string& strategy, const std::string& software = "megatron-core",
-             const std::string& cluster = "{node: dgx-h100, nodes: 2}") {
+Spec gpt_spec(const std::string& strategy, const std::string& software = "megatron-core",
+              const std::string& cluster = "{node: dgx-h100, nodes: 2}") {
   return parse_spec(
       "model: {name: small, layers: 8, hidden: 1024, heads: 16, kv_heads: 8, feed_forward: 4096, vocab: 32000}\n"
       "sequence: 1024\ncluster: " +
@@ -70,7 +70,7 @@ std::string comparable(Report r, const Report& folded) {
 
 TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
   for (const auto& [strategy, software] : kStrategies) {
-    const Spec spec = spec_of(strategy, software);
+    const Spec spec = gpt_spec(strategy, software);
     const Prediction folded = predict(spec), all = predict(spec, true);
     ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
     ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.gpus)) << strategy;
@@ -97,7 +97,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
         "tensor: 8, pipeline: 2, data: 1, global_batch: 8", "tensor: 4, data: 4, sharding: zero1, global_batch: 8",
         "pipeline: 2, data: 8, sharding: zero1, global_batch: 16",
         "tensor: 2, pipeline: 2, data: 4, sharding: zero1, global_batch: 16"}) {
-    const Spec spec = spec_of(strategy, "megatron-core", cluster);
+    const Spec spec = gpt_spec(strategy, "megatron-core", cluster);
     const Prediction folded = predict(spec), all = predict(spec, true);
     EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
@@ -107,7 +107,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
 TEST(Predict, UnfoldedMemoryAgreesRankByRank) {
   for (const char* strategy : {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8",
                                "data: 4, sharding: fsdp, global_batch: 8"}) {
-    const Spec spec = spec_of(strategy);
+    const Spec spec = gpt_spec(strategy);
     const Prediction folded = predict(spec), all = predict(spec, true);
     for (std::size_t r = 0; r < all.plan.slots.size(); ++r) {
       const std::int64_t stage = all.plan.slots[r].stage;
@@ -123,7 +123,7 @@ TEST(Predict, UnfoldedMemoryAgreesRankByRank) {
 
 TEST(Predict, TimesSumUpAndFiguresFollowFromEachOther) {
   for (const auto& [strategy, software] : kStrategies) {
-    const Spec spec = spec_of(strategy, software);
+    const Spec spec = gpt_spec(strategy, software);
     const Report r = predict(spec).report;
     const double sum = std::accumulate(r.time_s.begin(), r.time_s.end(), 0.0);
     EXPECT_NEAR(sum, r.step_time_s, 1e-6 * r.step_time_s) << strategy;
@@ -150,12 +150,18 @@ double part(const Report& r, TimeKind k) { return r.time_s[static_cast<std::size
 
 TEST(Predict, EachKindComesFromWhatCausesIt) {
   const auto report = [](const std::string& strategy, const std::string& software = "megatron-core") {
-    return predict(spec_of(strategy, software)).report;
+    return predict(gpt_spec(strategy, software)).report;
   };
   EXPECT_GT(part(report("tensor: 8, data: 1, global_batch: 4"), TimeKind::exposed_tensor), 0);
   EXPECT_GT(part(report("data: 8, sharding: none, global_batch: 8, overlap: {gradient_reduce: false}"),
                  TimeKind::exposed_data),
             part(report("data: 8, sharding: none, global_batch: 8"), TimeKind::exposed_data));
+  const std::string fsdp = "data: 8, sharding: fsdp, global_batch: 8";
+  for (const char* key : {"gradient_reduce", "parameter_gather"}) {
+    EXPECT_GT(part(report(fsdp + ", overlap: {" + key + ": false}", "pytorch-fsdp"), TimeKind::exposed_data),
+              1.2 * part(report(fsdp, "pytorch-fsdp"), TimeKind::exposed_data))
+        << key;
+  }
   const Report pipeline = report("pipeline: 4, data: 1, global_batch: 8");
   EXPECT_GT(part(pipeline, TimeKind::bubble), 0);
   EXPECT_GT(part(pipeline, TimeKind::exposed_pipeline), 0);

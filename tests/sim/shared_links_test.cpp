@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kData = static_cast<std::size_t>(Dimension::data);
 
-struct Case {
+struct SharedCase {
   const char* cluster;
   const char* strategy;
   std::int64_t data_groups;  // on the NIC of stage 0's representative; 0: no NIC of its is contested
@@ -21,7 +21,7 @@ struct Case {
 
 Timing priced(const Spec& spec, const Plan& plan) { return price(plan, spec, find_profile(spec.cluster.gpu)).timing; }
 
-Spec spec_of(const Case& c) {
+Spec spec_of(const SharedCase& c) {
   return parse_spec(std::string("model: {name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096}\n"
                                 "sequence: 256\ncluster: ") +
                         c.cluster + "\nstrategy: " + c.strategy + "\n",
@@ -31,7 +31,7 @@ Spec spec_of(const Case& c) {
 // A NIC is contested when several lanes, or several groups, use it; the members of one collective beside it are one
 // flow.
 TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
-  const std::vector<Case> cases = {
+  const std::vector<SharedCase> cases = {
       {"{node: dgx-h100, nodes: 4}", "{tensor: 8, data: 4}", 0},               // one lane on its own NIC
       {"{node: dgx-h100, nodes: 4}", "{tensor: 8, pipeline: 2, data: 2}", 1},  // sends beside reductions
       {"{node: dgx-h100, nodes: 4, nics: 4}", "{tensor: 8, data: 4}", 2},      // two groups to a NIC
@@ -40,7 +40,7 @@ TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
       {"{node: dgx-h100, nodes: 2, nics: 1}", "{tensor: 4, pipeline: 2, data: 2, rank_order: tp-cp-ep-pp-dp}", 4},
       {"{node: dgx-h100, nodes: 1}", "{tensor: 2, pipeline: 2, data: 2}", 0},  // all of it on NVLink
   };
-  for (const Case& c : cases) {
+  for (const SharedCase& c : cases) {
     const Spec spec = spec_of(c);
     const Plan plan = make_plan(spec);
     const Timing folded = priced(spec, plan);

@@ -15,11 +15,11 @@ const char kSpec[] =
     "cluster: {node: localhost}\ngpus: 2\nsoftware: orrery\n"
     "strategy: {precision: fp32, gradient_precision: fp32, micro_batch: 2, global_batch: 8, pipeline: 2}\n";
 
-struct Case {
+struct MeasuredCase {
   Spec spec = parse_spec(kSpec, "small.yaml");
   Plan folded = make_plan(spec);
   Prediction prediction;
-  Case() {
+  MeasuredCase() {
     prediction.plan = unfold(folded);
     prediction.profile = cpu_profile(prediction.plan);
     prediction.prices = price(prediction.plan, spec, prediction.profile);
@@ -35,7 +35,7 @@ struct Case {
 };
 
 TEST(Validation, OfWhatWasPredictedHasNoError) {
-  const Case c;
+  const MeasuredCase c;
   const Validation v = validate(c.spec, c.prediction, c.runs());
   EXPECT_NEAR(v.step_error, 0, 1e-3);
   EXPECT_NEAR(v.engine_error, 0, 2e-3);
@@ -45,14 +45,14 @@ TEST(Validation, OfWhatWasPredictedHasNoError) {
 }
 
 TEST(Validation, TellsMemoryThatIsOff) {
-  const Case c;
+  const MeasuredCase c;
   auto runs = c.runs();
   runs[1].memory.peak *= 2;
   EXPECT_DOUBLE_EQ(validate(c.spec, c.prediction, runs).memory_error, -0.5);
 }
 
 TEST(Validation, PrintsBothSidesAndTheirErrors) {
-  const Case c;
+  const MeasuredCase c;
   Validation v = validate(c.spec, c.prediction, c.runs());
   v.name = "a spec";
   v.step_error = 0.25;

@@ -27,8 +27,7 @@ struct Case {
         half.insert(half.end(), row, row + columns);
       }
       const auto bytes = stored(type, half);
-      ORRERY_CHECK_CUDA(
-          cudaMemcpy(halves[h].memory.as<void>(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+      ORRERY_CHECK_CUDA(cudaMemcpy(halves[h].memory.as<void>(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
     }
   }
 

@@ -12,8 +12,8 @@
 #include "kernels/matrix.h"
 #include "tests/kernels/random.h"
 
-// Tensors on a device and the doubles that their references compute on, for the tests of kernels/cuda. The same tests run
-// on a GPU (cuda_kernels_test) and on the emulated one (cuda_emulated_test); without a GPU the former skip.
+// Tensors on a device and the doubles that their references compute on, for the tests of kernels/cuda. The same tests
+// run on a GPU (cuda_kernels_test) and on the emulated one (cuda_emulated_test); without a GPU the former skip.
 namespace orrery::kernels::cuda {
 
 struct OnDevice : testing::Test {
@@ -25,7 +25,8 @@ struct OnDevice : testing::Test {
 
 constexpr Type kTypes[] = {Type::fp32, Type::bf16, Type::fp16};
 
-// Half a unit in the last place: what storing a result once may change, relatively. bf16 has 8 significant bits, fp16 11.
+// Half a unit in the last place: what storing a result once may change, relatively. bf16 has 8 significant bits,
+// fp16 11.
 inline double rounding_of(Type type) { return type == Type::fp32 ? 0x1p-24 : type == Type::bf16 ? 0x1p-8 : 0x1p-11; }
 // Of a kernel that computes in fp32 and rounds once.
 inline double error_of(Type type) { return kFloatError + rounding_of(type); }
@@ -85,11 +86,15 @@ inline std::vector<unsigned char> stored(Type type, const std::vector<float>& va
   return bytes;
 }
 
-// A matrix of random numbers with unused elements after every row. `doubles` begin as what is stored; a reference computes
-// on them, and error() compares all, so that a kernel that writes into the gaps is caught.
+// A matrix of random numbers with unused elements after every row. `doubles` begin as what is stored; a reference
+// computes on them, and error() compares all, so that a kernel that writes into the gaps is caught.
 struct Operand {
   Operand(Type t, std::int64_t r, std::int64_t c, std::int64_t gap, std::uint64_t seed)
-      : type(t), rows(r), columns(c), stride(c + gap), memory(stored(t, random_floats(r * stride, seed))),
+      : type(t),
+        rows(r),
+        columns(c),
+        stride(c + gap),
+        memory(stored(t, random_floats(r * stride, seed))),
         doubles(read()) {}
   std::vector<double> read() const {
     const auto bytes = memory.read<unsigned char>();
@@ -112,13 +117,14 @@ struct MatrixShape {
   std::int64_t rows, columns, gap;
 };
 // Odd ones, ones that allow wide accesses, and ones of which a whole block takes a row.
-constexpr MatrixShape kShapes[] = {{1, 1, 0},  {3, 7, 2},     {17, 16, 0},  {40, 129, 5}, {33, 64, 8},
+constexpr MatrixShape kShapes[] = {{1, 1, 0},   {3, 7, 2},     {17, 16, 0},  {40, 129, 5}, {33, 64, 8},
                                    {5, 768, 1}, {9, 1024, 16}, {3, 2056, 8}, {2, 3001, 0}};
 
 // A type's name and a shape, for messages.
 inline std::string name_of(Type type) { return type == Type::fp32 ? "fp32" : type == Type::bf16 ? "bf16" : "fp16"; }
 inline std::string name_of(Type type, const MatrixShape& s) {
-  return name_of(type) + " " + std::to_string(s.rows) + " x " + std::to_string(s.columns) + " + " + std::to_string(s.gap);
+  return name_of(type) + " " + std::to_string(s.rows) + " x " + std::to_string(s.columns) + " + " +
+         std::to_string(s.gap);
 }
 
 }  // namespace orrery::kernels::cuda

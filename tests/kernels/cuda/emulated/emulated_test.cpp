@@ -27,8 +27,8 @@ Gradients attend(std::int64_t head_dim) {
   const auto head = [&](const Operand& x, std::int64_t at) { return heads_of(x.view(), 1, at, 1, head_dim); };
   const Memory lse(4 * rows), workspace(attention_gradient_workspace(head(qkv, 0), head(qkv, 1)));
   attention(head(qkv, 0), head(qkv, 1), head(qkv, 2), 0.25F, {}, head(out, 0), lse.as<float>(), nullptr);
-  attention_gradient({head(qkv, 0), head(qkv, 1), head(qkv, 2), head(out, 0), lse.as<float>()}, head(dout, 0), 0.25F, {},
-                     head(dqkv, 0), head(dqkv, 1), head(dqkv, 2), workspace.workspace(), nullptr);
+  attention_gradient({head(qkv, 0), head(qkv, 1), head(qkv, 2), head(out, 0), lse.as<float>()}, head(dout, 0), 0.25F,
+                     {}, head(dqkv, 0), head(dqkv, 1), head(dqkv, 2), workspace.workspace(), nullptr);
   return {out.read(), dqkv.read()};
 }
 

@@ -16,10 +16,10 @@
 
 #define __launch_bounds__(...)
 
-// A GPU as far as the kernels of kernels/cuda can tell, on the host: the same names as kernels/cuda/gpu/machine.cuh. Every
-// thread of a block is a fiber with its own stack; they take turns, one at a time, and hand over where a kernel waits for
-// its warp or block. Blocks run one after another. Matrix instructions gather and spread their fragments as the tables of
-// the PTX ISA manual 9.0 say (9.7.14.5.8 and 9.7.14.5.15). It never models time.
+// A GPU as far as the kernels of kernels/cuda can tell, on the host: the same names as kernels/cuda/gpu/machine.cuh.
+// Every thread of a block is a fiber with its own stack; they take turns, one at a time, and hand over where a kernel
+// waits for its warp or block. Blocks run one after another. Matrix instructions gather and spread their fragments as
+// the tables of the PTX ISA manual 9.0 say (9.7.14.5.8 and 9.7.14.5.15). It never models time.
 namespace orrery::kernels::cuda {
 
 namespace emulated {
@@ -137,8 +137,8 @@ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, 
   for (unsigned i = 0; i < 12; ++i) mine[i] = unpacked<T>(i < 8 ? a[i / 2] : i < 10 ? b0 : b1, i % 2);
   const unsigned char* all = emulated::exchange(mine, sizeof mine);
   const unsigned l = emulated::lane();
-  // Element (row, k) of a: lane 4 (row % 8) + k / 2 % 4, register row / 8 + 2 (k / 8), half k % 2; (k, column) of b: lane
-  // 4 column + k / 2 % 4, register k / 8.
+  // Element (row, k) of a: lane 4 (row % 8) + k / 2 % 4, register row / 8 + 2 (k / 8), half k % 2; (k, column) of b:
+  // lane 4 column + k / 2 % 4, register k / 8.
   const auto of = [all](unsigned lane, unsigned at) {
     float x;
     std::memcpy(&x, all + std::size_t{64} * lane + std::size_t{4} * at, 4);
