@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kLooks = 4096;  // of a waiting host between two at the transport: about a millisecond of event queries
 
-bool moves(const Op& op) {
-  return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
-}
-
 }  // namespace
 
 QueueLanes::QueueLanes(const Rank& rank, QueueDevice& device, QueuedTransport& transport, Watcher watcher,

@@ -14,10 +14,7 @@
 namespace orrery {
 namespace {
 
-bool computes(const Plan& plan, TaskId t) {
-  const Work& work = plan.op_of(t).work;
-  return !std::holds_alternative<Collective>(work) && !std::holds_alternative<Transfer>(work);
-}
+bool computes(const Plan& plan, TaskId t) { return !moves(plan.op_of(t)); }
 
 template <class T>
 T median(std::vector<T> values) {

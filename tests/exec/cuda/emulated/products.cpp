@@ -36,9 +36,7 @@ class Floats {
 };
 
 // A view with its strides; gaps between its rows keep what is there.
-std::int64_t span_of(const ConstMatrix& m) {
-  return m.rows == 0 ? 0 : (m.rows - 1) * m.stride + m.columns;
-}
+std::int64_t span_of(const ConstMatrix& m) { return m.rows == 0 ? 0 : (m.rows - 1) * m.stride + m.columns; }
 std::int64_t span_of(const ConstHeads& h) {
   return h.batch * h.rows == 0 ? 0 : (h.batch * h.rows - 1) * h.stride + h.heads * h.head_dim;
 }
