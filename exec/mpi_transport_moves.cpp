@@ -9,7 +9,7 @@
 namespace orrery::mpi {
 namespace {
 
-std::byte* bytes_at(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+std::byte* writable_bytes(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
 // This rank's part of the moves, round after round. What arrives to be added, or where a chunk is still being sent,
 // waits in staging_ until the round is over.
@@ -49,7 +49,7 @@ class MovesPending final : public Pending {
     pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
     if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
     if (call_.kind == CollectiveKind::all_to_all)
-      copy(bytes_at(call_.in) + channel_.rank * call_.counts[0] * width_, pieces_[own_exchange()]);
+      copy(writable_bytes(call_.in) + channel_.rank * call_.counts[0] * width_, pieces_[own_exchange()]);
     assert(pieces_.size() == static_cast<std::size_t>(moves.chunks));
   }
 
@@ -91,7 +91,7 @@ class MovesPending final : public Pending {
   }
 
   void end() {
-    if (call_.kind == CollectiveKind::reduce_scatter) copy(own().at, {bytes_at(call_.out), own().bytes});
+    if (call_.kind == CollectiveKind::reduce_scatter) copy(own().at, {writable_bytes(call_.out), own().bytes});
     ended_ = true;
   }
 

@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr int kLooks = 4096;  // of a waiting host between two at the transport: about a millisecond of event queries
+constexpr int kLooksBetweenChecks =
+    4096;  // of a waiting host between two at the transport: about a millisecond of event queries
 
 }  // namespace
 
@@ -149,7 +150,7 @@ void QueueLanes::wait_until(const Condition& condition) {
   for (int looks = 1;; ++looks) {
     poll();
     if (condition()) return;
-    if (looks % kLooks == 0) transport_.check();
+    if (looks % kLooksBetweenChecks == 0) transport_.check();
     std::this_thread::yield();
   }
 }

@@ -27,7 +27,7 @@ namespace orrery {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds(50);
-constexpr int kRoundTrips = 20;
+constexpr int kClockRounds = 20;
 constexpr std::uint32_t kLongest = 1 << 20;  // of a key or value
 
 // Requests: a letter, key and value, each with its length before; the answer is a value. Both ends are the same
@@ -240,7 +240,7 @@ Picoseconds Store::time() { return std::atoll(ask('t', "", "").c_str()); }
 
 ClockOffset clock_of(Store& store) {
   ClockOffset best = {0, -1};
-  for (int i = 0; i < kRoundTrips; ++i) {
+  for (int i = 0; i < kClockRounds; ++i) {
     const Picoseconds sent = host_now();
     const Picoseconds there = store.time();
     const Picoseconds half = (host_now() - sent) / 2;

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-double d(std::int64_t x) { return static_cast<double>(x); }
+double real(std::int64_t x) { return static_cast<double>(x); }
 
 std::string_view name_of(Gemm::Role role) {
   static constexpr std::string_view names[] = {"output",         "input_gradient", "weight_gradient",
@@ -36,57 +36,58 @@ struct Shapes {
 
   Shape operator()(const Gemm& g) const {
     const std::string kind = fmt::format("gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : "");
-    if (g.heads == 0) return {kind, {d(g.m), d(g.n), d(g.k)}, true};
-    return {kind, {d(g.m), d(g.n), d(g.k), d(g.batch)}, true};
+    if (g.heads == 0) return {kind, {real(g.m), real(g.n), real(g.k)}, true};
+    return {kind, {real(g.m), real(g.n), real(g.k), real(g.batch)}, true};
   }
   Shape operator()(const FlashAttention& a) const {
     return {fmt::format("attention/{}", name_of(a.direction)),
-            {d(a.batch) * d(a.heads), d(a.query), 2 * keys_per_query(a), d(a.head_dim)},
+            {real(a.batch) * real(a.heads), real(a.query), 2 * keys_per_query(a), real(a.head_dim)},
             true};
   }
   Shape operator()(const Softmax& s) const {
-    return {fmt::format("softmax/{}", name_of(s.direction)), {d(s.rows), d(s.columns)}};
+    return {fmt::format("softmax/{}", name_of(s.direction)), {real(s.rows), real(s.columns)}};
   }
   Shape operator()(const Normalize& n) const {
-    return {fmt::format("norm/{}/{}", n.layernorm ? "layer" : "rms", name_of(n.direction)), {d(n.rows), d(n.columns)}};
+    return {fmt::format("norm/{}/{}", n.layernorm ? "layer" : "rms", name_of(n.direction)),
+            {real(n.rows), real(n.columns)}};
   }
   Shape operator()(const Rotary& r) const {
-    return {fmt::format("rotary/{}", name_of(r.direction)), {d(r.rows), d(r.columns)}};
+    return {fmt::format("rotary/{}", name_of(r.direction)), {real(r.rows), real(r.columns)}};
   }
   Shape operator()(const Activation& a) const {
     return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),
-            {d(a.rows), d(a.columns)}};
+            {real(a.rows), real(a.columns)}};
   }
   Shape operator()(const Residual& r) const {
     return {fmt::format("residual{}{}{}/{}", r.residual ? "" : "/none", r.bias ? "/bias" : "",
                         r.dropout ? "/dropout" : "", name_of(r.direction)),
-            {d(r.rows), d(r.columns)}};
+            {real(r.rows), real(r.columns)}};
   }
-  Shape operator()(const Add& a) const { return {"add", {d(a.elements)}}; }
-  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {d(b.rows), d(b.columns)}}; }
+  Shape operator()(const Add& a) const { return {"add", {real(a.elements)}}; }
+  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {real(b.rows), real(b.columns)}}; }
   Shape operator()(const Embedding& e) const {
     return {fmt::format("{}/{}", e.positions ? "positions" : "embedding", name_of(e.direction)),
-            {d(e.rows), d(e.columns)}};
+            {real(e.rows), real(e.columns)}};
   }
   Shape operator()(const CrossEntropy& c) const {
-    return {fmt::format("cross-entropy/{}", name_of(c.part)), {d(c.rows), d(c.columns)}};
+    return {fmt::format("cross-entropy/{}", name_of(c.part)), {real(c.rows), real(c.columns)}};
   }
-  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {d(c.elements)}}; }
+  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {real(c.elements)}}; }
   Shape operator()(const SoftCap& s) const {
-    return {fmt::format("soft cap/{}", name_of(s.direction)), {d(s.elements)}};
+    return {fmt::format("soft cap/{}", name_of(s.direction)), {real(s.elements)}};
   }
   Shape operator()(const Accumulate& a) const {
-    return {fmt::format("accumulate/{}-{}", a.from, a.to), {d(a.elements)}};
+    return {fmt::format("accumulate/{}-{}", a.from, a.to), {real(a.elements)}};
   }
-  Shape operator()(const Load& l) const { return {"load", {d(l.rows)}}; }
-  Shape operator()(const Fill& f) const { return {"fill", {d(f.bytes)}}; }
-  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {d(m.elements)}}; }
-  Shape operator()(const SquaredNorm& n) const { return {fmt::format("squared norm/{}", n.width), {d(n.elements)}}; }
+  Shape operator()(const Load& l) const { return {"load", {real(l.rows)}}; }
+  Shape operator()(const Fill& f) const { return {"fill", {real(f.bytes)}}; }
+  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {real(m.elements)}}; }
+  Shape operator()(const SquaredNorm& n) const { return {fmt::format("squared norm/{}", n.width), {real(n.elements)}}; }
   Shape operator()(const Update& u) const {
-    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {d(u.elements)}};
+    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {real(u.elements)}};
   }
-  Shape operator()(const Collective& c) const { return {"collective", {d(c.bytes)}}; }
-  Shape operator()(const Transfer& t) const { return {"message", {d(t.bytes)}}; }
+  Shape operator()(const Collective& c) const { return {"collective", {real(c.bytes)}}; }
+  Shape operator()(const Transfer& t) const { return {"message", {real(t.bytes)}}; }
 };
 
 constexpr std::size_t kMostSizes = 4;
@@ -194,11 +195,11 @@ std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& wor
 Seconds interpolate(const TransferTable& table, Bytes bytes) {
   const auto& s = table.samples;
   if (bytes <= s.front().bytes || s.size() == 1)
-    return s.front().seconds * std::max(1.0, d(bytes) / d(std::max<Bytes>(s.front().bytes, 1)));
+    return s.front().seconds * std::max(1.0, real(bytes) / real(std::max<Bytes>(s.front().bytes, 1)));
   auto above = std::find_if(s.begin() + 1, s.end() - 1, [&](const TransferSample& x) { return x.bytes >= bytes; });
   const TransferSample &a = *std::prev(above), &b = *above;
-  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / d(b.bytes - a.bytes));
-  return a.seconds + per_byte * d(bytes - a.bytes);
+  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / real(b.bytes - a.bytes));
+  return a.seconds + per_byte * real(bytes - a.bytes);
 }
 
 std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,

@@ -31,7 +31,7 @@ class Hash {
   std::uint64_t state_ = 0x9e3779b97f4a7c15ULL;
 };
 
-struct Shapes {
+struct HashedShapes {
   Hash& h;
 
   template <typename... T>
@@ -92,7 +92,7 @@ void add_operands(Hash& h, const std::vector<Operand>& operands) {
 void add_op(Hash& h, const Op& op) {
   h.add(op.name);
   h.add(op.work.index());
-  std::visit(Shapes{h}, op.work);
+  std::visit(HashedShapes{h}, op.work);
   h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
         op.runtime_size);
   add_operands(h, op.operands);

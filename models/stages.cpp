@@ -8,13 +8,13 @@ namespace orrery {
 namespace {
 
 // What blocks cost: embedding, each layer, head.
-struct Costs {
+struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
 
 // nanotron's own rule: a stage closes once the running cost passes its share of the total. The first and the last stage
 // have embedding and head; the others get a layer each, however heavy those are.
-std::vector<std::int64_t> cut_by_share(const Costs& cost, std::int64_t count, std::int64_t stages) {
+std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
   std::vector<std::int64_t> layers(stages, 0);
   double done = 0;
@@ -36,7 +36,7 @@ std::vector<std::int64_t> cut_by_share(const Costs& cost, std::int64_t count, st
 
 // The dearest stage as cheap as can be: layers are alike, so each goes to the stage that is cheapest with it. Stages
 // without embedding and head get one at least.
-std::vector<std::int64_t> cut_evenly_by_cost(const Costs& cost, std::int64_t count, std::int64_t stages) {
+std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const auto with_one_more = [&](std::int64_t s) {
     return (s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
@@ -54,7 +54,7 @@ std::vector<std::int64_t> cut_evenly_by_cost(const Costs& cost, std::int64_t cou
   return layers;
 }
 
-Costs block_costs(const Spec& spec) {
+StageCosts block_costs(const Spec& spec) {
   const Model& m = spec.model;
   const auto h = static_cast<double>(m.hidden);
   const auto v = static_cast<double>(m.vocab);

@@ -9,13 +9,13 @@ namespace {
 
 // The constants of CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc, kLargeBuffer,
 // kRoundLarge.
-constexpr Bytes kMiB = 1 << 20;
+constexpr Bytes kMebibyte = 1 << 20;
 constexpr Bytes kGranule = 512;
-constexpr Bytes kLargestSmall = kMiB;
-constexpr Bytes kSmallSegment = 2 * kMiB;
-constexpr Bytes kSharedSegmentBelow = 10 * kMiB;
-constexpr Bytes kSharedSegment = 20 * kMiB;
-constexpr Bytes kSegmentRounding = 2 * kMiB;
+constexpr Bytes kLargestSmall = kMebibyte;
+constexpr Bytes kSmallSegment = 2 * kMebibyte;
+constexpr Bytes kSharedSegmentBelow = 10 * kMebibyte;
+constexpr Bytes kSharedSegment = 20 * kMebibyte;
+constexpr Bytes kSegmentRounding = 2 * kMebibyte;
 
 constexpr Bytes round_up(Bytes bytes, Bytes unit) { return ceil_div(bytes, unit) * unit; }
 constexpr bool is_large(std::uint32_t pool) { return pool % 2 != 0; }

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kIndent = "  ";
+constexpr std::string_view kIndented = "  ";
 constexpr std::size_t kCriticalRows = 10;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
@@ -23,7 +23,7 @@ std::string origins(const Spec& spec) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
   for (const Origin& o : spec.origins) t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from});
-  return print(t, kIndent);
+  return print(t, kIndented);
 }
 
 // The formula with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
@@ -42,7 +42,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   const std::string unit(scale.unit);
   std::string text = heading(fmt::format("Model states per rank: {} bytes", text_of(f)), style);
   text +=
-      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndent,
+      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
   Table t;
@@ -58,7 +58,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
                       number(as_double(m.peak), scale)});
   }
-  return text + print(t, kIndent);
+  return text + print(t, kIndented);
 }
 
 std::string volume_text(const Spec& spec, const Prediction& p, const Style& style) {
@@ -74,7 +74,7 @@ std::string volume_text(const Spec& spec, const Prediction& p, const Style& styl
     t.rows.push_back(
         {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
   }
-  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndent);
+  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndented);
 }
 
 std::string route_text(const Route& route) {
@@ -100,13 +100,13 @@ std::string routes_text(const Spec& spec, const Prediction& p, const Style& styl
                       fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
   }
   if (t.rows.empty()) return "";
-  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndent);
+  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndented);
 }
 
 std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return "";
-  std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndent);
+  std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
   if (const std::optional<Bubble> b = bubble_formula(s)) {
     text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
                         s.pipeline, s.micro_batches(), s.virtual_stages);
@@ -137,7 +137,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
     const double share = as_double(rows[i].first) / as_double(busy + late);
     t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
   }
-  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndent);
+  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
 }
 
 std::string parameters_text(const Spec& spec) {
@@ -149,7 +149,7 @@ std::string parameters_text(const Spec& spec) {
   };
   double layers = 0;
   for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
-  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndent,
+  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndented,
                      grouped(as_double(parameter_count(m))), m.layers, count_text(layers),
                      count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))));
 }
@@ -165,7 +165,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
   text += bubble_text(spec, p.report, style);
   text += critical_text(p, style);
-  text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndent,
+  text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
                       time_text(p.report.step_time_s), p.report.limit);
   return {text};
 }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -24,10 +23,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr Seconds kLook = 0.1;  // between two looks at the ranks
-
-Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds started, const Common& common) {
   std::optional<Prediction> predicted;

@@ -10,6 +10,7 @@
 #include "sim/report_text.h"
 #include "sim/simulate.h"
 #include "sim/table.h"
+#include "sim/validation.h"
 
 namespace orrery {
 namespace {
@@ -31,8 +32,6 @@ Picoseconds measured_duration(const RankRun& run, std::size_t task) {
   }
   return median(std::move(durations));
 }
-
-double error_of(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
 
 template <class F>
 std::vector<double> errors_of(const std::vector<Composed>& all, const F& f) {
@@ -63,7 +62,7 @@ Seconds measured_compute(const Plan& plan, const RankSlot& slot, const RankRun& 
 }  // namespace
 
 double ComposedRank::memory_error() const {
-  return error_of(static_cast<double>(predicted_peak), static_cast<double>(measured_peak));
+  return relative_error(static_cast<double>(predicted_peak), static_cast<double>(measured_peak));
 }
 
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone) {

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-double as_double(std::int64_t n) { return static_cast<double>(n); }
+double real(std::int64_t n) { return static_cast<double>(n); }
 
 std::int64_t group_size(const Plan& plan, Dimension d) {
   const auto& groups = plan.dimensions[static_cast<std::size_t>(d)].groups;
@@ -28,25 +28,25 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
 double average_elements(const Plan& plan) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    sum += as_double(elements_of(plan, s)) * as_double(plan.slots[s].multiplicity);
+    sum += real(elements_of(plan, s)) * real(plan.slots[s].multiplicity);
   }
-  return sum / as_double(plan.ranks);
+  return sum / real(plan.ranks);
 }
 
 // What one micro-batch's hidden states take on a rank of the tensor group, before sequence parallelism cuts them.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  return as_double(s.micro_batch) * as_double(spec.sequence / s.context) * as_double(spec.model.hidden) *
-         as_double(storage_bytes(s.precision));
+  return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
+         real(storage_bytes(s.precision));
 }
 
 // techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
 Volume data_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
-  const double n = as_double(group_size(plan, Dimension::data)), r = as_double(group_size(plan, Dimension::replicate));
-  const double g = as_double(storage_bytes(s.gradient_precision)), w = as_double(storage_bytes(s.precision));
-  const double m = as_double(s.micro_batches()), elements = average_elements(plan);
+  const double n = real(group_size(plan, Dimension::data)), r = real(group_size(plan, Dimension::replicate));
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const double m = real(s.micro_batches()), elements = average_elements(plan);
   Volume v{.what = "data"};
   double per_parameter = 0;
   if (!row.shards_optimizer) {
@@ -78,11 +78,11 @@ Volume data_volume(const Spec& spec, const Plan& plan) {
 // inputs again; forward's once more under full recomputation. In fp8 what is gathered takes half.
 Volume tensor_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const double t = as_double(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
+  const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
   const double full = s.recompute.layer && !s.recompute.layers ? (1 + gather) * blocks : 0;
-  const double layers = as_double(spec.model.layers) / as_double(s.pipeline), m = as_double(s.micro_batches());
+  const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{}·S·m·(L/p)·(t-1)/t", per_layer),
@@ -94,21 +94,19 @@ Volume tensor_volume(const Spec& spec) {
 // Each of the p·v - 1 boundaries passes S forward and its gradient back.
 Volume pipeline_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const double cut = s.sequence_parallel ? as_double(s.tensor) : 1;
-  const double boundaries = as_double(s.pipeline * s.virtual_stages - 1), m = as_double(s.micro_batches());
+  const double cut = s.sequence_parallel ? real(s.tensor) : 1;
+  const double boundaries = real(s.pipeline * s.virtual_stages - 1), m = real(s.micro_batches());
   return {.what = "pipeline",
           .formula = s.sequence_parallel ? "2m·(S/t)·(p·v-1)/p" : "2m·S·(p·v-1)/p",
           .numbers =
               fmt::format("S = {:.4g} B, m = {}, p = {}, v = {}", hidden_bytes(spec), m, s.pipeline, s.virtual_stages),
-          .bytes = 2 * m * hidden_bytes(spec) / cut * boundaries / as_double(s.pipeline)};
+          .bytes = 2 * m * hidden_bytes(spec) / cut * boundaries / real(s.pipeline)};
 }
 
 }  // namespace
 
 double StateFormula::bytes(double elements) const {
-  const auto part = [&](Bytes each, bool sharded) {
-    return as_double(each) * elements / (sharded ? as_double(shards) : 1);
-  };
+  const auto part = [&](Bytes each, bool sharded) { return real(each) * elements / (sharded ? real(shards) : 1); };
   return part(parameters, shards_parameters) + part(gradients, shards_gradients) + part(optimizer, shards_optimizer);
 }
 
@@ -189,8 +187,8 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy) {
       {"interleaved", "(p-1)/(vm+p-1)", [](double p, double m, double v) { return (p - 1) / (v * m + p - 1); }}};
   for (const Row& row : rows) {
     if (row.schedule != strategy.schedule) continue;
-    return Bubble{std::string(row.formula), row.share(as_double(strategy.pipeline), as_double(strategy.micro_batches()),
-                                                      as_double(strategy.virtual_stages))};
+    return Bubble{std::string(row.formula),
+                  row.share(real(strategy.pipeline), real(strategy.micro_batches()), real(strategy.virtual_stages))};
   }
   return std::nullopt;
 }

@@ -19,8 +19,6 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kLook = 0.1;
-
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};

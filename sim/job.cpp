@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -22,12 +21,9 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kLook = 0.1;  // between two looks at the ranks
 constexpr Seconds kLinger = 5;  // that mpirun may take to end after its ranks, before it is killed
 constexpr char kShared[] = "/dev/shm";
 constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
-
-Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // What each op is predicted to take; unknown on a device without a profile.
 Patience patience_for(const Job& job) {

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMicro = 1e-6;
+constexpr double kMicrosecond = 1e-6;
 constexpr double kPressureUnit = 65536;
 // NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
 constexpr Bytes kConnectionBytes = 9'646'899;
@@ -141,7 +141,7 @@ class Pricer {
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
     const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
-      if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicro);
+      if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicrosecond);
     };
     for (const Block& block : plan_.blocks) {
       const bool layer = block.role == BlockRole::layer;
@@ -151,7 +151,7 @@ class Pricer {
       add(block.backward, (layer ? s.layer_us : 0) + (last ? s.micro_batch_us : 0));
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
-      if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicro);
+      if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicrosecond);
     }
   }
 
@@ -159,7 +159,7 @@ class Pricer {
     const Op& op = plan_.ops[i];
     // Samples are from one end to the next, so the gaps are in them.
     const bool sampled = measured_time(profile_.measured, op.work, plan_.element_bytes).has_value();
-    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
     const Seconds time = compute_[i] + gap;
     t.duration = picoseconds(time);
     t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
@@ -222,7 +222,7 @@ class Pricer {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
     if (!profile_.measured.empty()) return picoseconds(profile_.measured.issue);
-    return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
+    return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicrosecond);
   }
 
   const Plan& plan_;

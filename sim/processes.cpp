@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -68,6 +69,8 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
 }
 
 }  // namespace
+
+Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 HeldSignals::HeldSignals() {
   sigemptyset(&held_);

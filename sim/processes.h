@@ -32,6 +32,9 @@ class HeldSignals {
   sigset_t held_{}, before_{};
 };
 
+inline constexpr Seconds kLook = 0.1;  // between two looks at processes
+Seconds now();                         // on a steady clock
+
 // A program and what it starts in turn, as one thing that is gone when this object is: the destructor kills what is
 // left, and waits until nothing is. Orphans of the program become children of this process, so none can hide; stopped
 // ones die too. One at a time; for a process without other threads that start programs.

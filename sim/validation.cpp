@@ -14,8 +14,6 @@
 namespace orrery {
 namespace {
 
-double error_of(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
-
 // What tasks of each kind took, predicted and measured, between the same two moments of a task.
 std::vector<KindError> kind_errors(const Prediction& p, const Trace& measured) {
   std::map<std::string, KindError> kinds;
@@ -48,8 +46,8 @@ double cost_error(const std::vector<KindError>& kinds) {
 double memory_error(const MemoryReport& predicted, const MemoryReport& measured) {
   double worst = 0;
   for (std::size_t r = 0; r < predicted.ranks.size() && r < measured.ranks.size(); ++r) {
-    const double e = error_of(static_cast<double>(predicted.ranks[r].memory.peak),
-                              static_cast<double>(measured.ranks[r].memory.peak));
+    const double e = relative_error(static_cast<double>(predicted.ranks[r].memory.peak),
+                                    static_cast<double>(measured.ranks[r].memory.peak));
     if (std::abs(e) > std::abs(worst)) worst = e;
   }
   return worst;
@@ -92,8 +90,8 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   v.cost_error = cost_error(v.kinds);
   v.replayed = seconds(replay(p.plan, trace, p.profile.measured).step_time);
   v.spread = spread_of(times);
-  v.step_error = error_of(v.predicted.step_time_s, v.measured.step_time_s);
-  v.engine_error = error_of(v.replayed, v.measured.step_time_s);
+  v.step_error = relative_error(v.predicted.step_time_s, v.measured.step_time_s);
+  v.engine_error = relative_error(v.replayed, v.measured.step_time_s);
   v.memory_error = memory_error(v.predicted.memory, v.measured.memory);
   return v;
 }

@@ -9,12 +9,15 @@
 
 namespace orrery {
 
+// 0 where nothing was measured.
+inline double relative_error(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
+
 // Errors are predicted over measured, minus 1.
 struct KindError {
   std::string kind;  // "gemm/output fp32", "all_reduce"
   std::int64_t count = 0;
   Seconds predicted = 0, measured = 0;  // sums over all ranks of one step
-  double error() const { return measured > 0 ? predicted / measured - 1 : 0; }
+  double error() const { return relative_error(predicted, measured); }
 };
 
 // A prediction held against a run of the same plan, and what of the error is whose.

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-const std::string kModel =
+const std::string kCallModel =
     "name: tiny, layers: 2, hidden: 33, heads: 4, head_dim: 6, kv_heads: 2, feed_forward: 44, vocab: 67, dropout: 0.1, "
     "positions: learned, gated: false";
 
@@ -28,7 +28,7 @@ void for_calls(const test::Job& job, std::int64_t number, const F& f) {
 // All ranks together count every weight once, whatever is cut, copied or sharded.
 TEST(Call, NormStretchesCoverEveryWeightOnce) {
   const auto counted = [](const std::string& strategy) {
-    const test::Job job = test::tiny_job(strategy, kModel);
+    const test::Job job = test::tiny_job(strategy, kCallModel);
     std::int64_t sum = 0;
     for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
       const std::int64_t copies = job.rank(r).seat(Dimension::replicate).size;
@@ -49,7 +49,7 @@ TEST(Call, NormStretchesCoverEveryWeightOnce) {
 // A mask's numbers depend on where an element stands in the step's whole batch, not on who holds it.
 TEST(Call, MasksOfASampleAreTheSameOnWhicheverRankItIs) {
   const auto firsts = [](const std::string& strategy) {
-    const test::Job job = test::tiny_job(strategy, kModel);
+    const test::Job job = test::tiny_job(strategy, kCallModel);
     std::map<std::string, std::vector<std::uint64_t>> by_op;
     for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
       for_calls(job, r, [&](const OpCall& c) {

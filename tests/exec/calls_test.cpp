@@ -59,7 +59,7 @@ bool inside(const Rank& rank, const Launch& launch, const void* at, Bytes bytes)
   return false;
 }
 
-void check_call(const Rank& rank, const Collective& work, const Launch& launch, const PreparedCollective& p) {
+void expect_call(const Rank& rank, const Collective& work, const Launch& launch, const PreparedCollective& p) {
   const CollectiveCall& call = p.call;
   const Bytes width = width_of(call.element);
   const std::int64_t all = std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
@@ -108,7 +108,7 @@ TEST(Calls, StayInsideTheirBuffers) {
       if (const auto* work = std::get_if<Collective>(&op.work)) {
         SCOPED_TRACE(op.name);
         const PreparedCollective p = prepare(rank, *work, launch);
-        check_call(rank, *work, launch, p);
+        expect_call(rank, *work, launch, p);
         ++collectives;
         packed += p.packed.runs.empty() ? 0 : 1;
       }

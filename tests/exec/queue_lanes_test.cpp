@@ -26,7 +26,7 @@ TEST_P(QueuedStrategies, AgreeWithOneRank) {
   expect_close(distance(spec, test::run_on_threads(spec, on_host), test::on_one_cpu_rank(spec)));
 }
 
-const Case kCases[] = {
+const Case kQueueCases[] = {
     {test::kLlama, "data: 1, global_batch: 2, recompute: full"},
     {test::kLlama, "data: 2, global_batch: 4"},
     {test::kLlama, "data: 2, sharding: zero1, global_batch: 4"},
@@ -40,16 +40,16 @@ const Case kCases[] = {
     {test::kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {test::kQwen, "tensor: 4, data: 2, sharding: fsdp, global_batch: 2"},
 };
-INSTANTIATE_TEST_SUITE_P(All, QueuedStrategies, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(All, QueuedStrategies, testing::ValuesIn(kQueueCases));
 
-struct Recorded {
+struct RecordedRun {
   Execution execution;
   std::vector<int> queue_of;
   std::vector<std::pair<int, TaskId>> waits;
   int queues = 0;
 };
 
-Recorded run_alone(const test::Job& job, std::int64_t number, bool one_queue, Watcher watcher = {}) {
+RecordedRun run_alone(const test::Job& job, std::int64_t number, bool one_queue, Watcher watcher = {}) {
   const Rank rank = job.rank(number);
   const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   const std::vector<std::byte> bank(4096);
@@ -58,7 +58,7 @@ Recorded run_alone(const test::Job& job, std::int64_t number, bool one_queue, Wa
   ExecuteOptions options;
   options.steps = 3;
   options.watcher = std::move(watcher);
-  Recorded r{execute(rank, device, text, options), {}, {}, 0};
+  RecordedRun r{execute(rank, device, text, options), {}, {}, 0};
   r.queue_of = device.queues().queue_of;
   r.waits = device.queues().waits;
   r.queues = device.queues().queues();
@@ -78,7 +78,7 @@ TEST(QueueLanes, WaitForWhatTasksDependOn) {
     const test::Job job =
         tiny_job(strategy, "name: tiny, layers: 4, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 48, vocab: 64");
     const Rank rank = job.rank(job.plan.ranks - 1);
-    const Recorded r = run_alone(job, rank.number, false);
+    const RecordedRun r = run_alone(job, rank.number, false);
     EXPECT_GT(r.queues, 1);
     EXPECT_FALSE(r.waits.empty());
     ASSERT_EQ(r.execution.steps.size(), 3U);
@@ -101,7 +101,7 @@ TEST(QueueLanes, WaitForWhatTasksDependOn) {
 TEST(QueueLanes, OneQueueRunsEveryTaskAlone) {
   for (const char* strategy : kStrategies) {
     const test::Job job = tiny_job(strategy);
-    const Recorded r = run_alone(job, 0, true);
+    const RecordedRun r = run_alone(job, 0, true);
     EXPECT_EQ(r.queues, 1);
     EXPECT_TRUE(r.waits.empty());
     std::vector<MeasuredSpan> spans = r.execution.steps.back().spans;
@@ -114,7 +114,7 @@ TEST(QueueLanes, OneQueueRunsEveryTaskAlone) {
 TEST(QueueLanes, ARankAloneHoldsAsMuchMemory) {
   for (const char* strategy : kStrategies) {
     const test::Job job = tiny_job(strategy);
-    const Recorded alone = run_alone(job, 0, true), lanes = run_alone(job, 0, false);
+    const RecordedRun alone = run_alone(job, 0, true), lanes = run_alone(job, 0, false);
     EXPECT_EQ(alone.execution.memory.peak, lanes.execution.memory.peak);
     EXPECT_EQ(alone.execution.memory.at_peak, lanes.execution.memory.at_peak);
     EXPECT_FALSE(std::isnan(alone.execution.losses.empty() ? 0 : alone.execution.losses.back()));

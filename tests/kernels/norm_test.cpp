@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kEpsilon = 0x1p-17;  // near 1e-5, and the same as float
 
-struct Case {
-  explicit Case(const MatrixShape& s)
+struct NormCase {
+  explicit NormCase(const MatrixShape& s)
       : x(s.rows, s.columns, s.gap, 1),
         dy(s.rows, s.columns, s.gap, 2),
         weight(1, s.columns, 0, 3),
@@ -36,7 +36,7 @@ struct Case {
 
 TEST(Norm, RmsMatchesItsReference) {
   for (const MatrixShape& shape : kMatrixShapes) {
-    Case c(shape);
+    NormCase c(shape);
     rms_norm(c.x.view, c.weight.values.data(), kEpsilon, c.y.view, c.saved());
     rms_norm_gradient(c.x.view, c.saved(), c.dy.view, c.weight.values.data(), c.dx.view, c.dweight.values.data());
     reference::norm<double>(c.x.reference, c.weight.doubles.data(), nullptr, kEpsilon, c.y.reference);
@@ -50,7 +50,7 @@ TEST(Norm, RmsMatchesItsReference) {
 TEST(Norm, LayerMatchesItsReference) {
   for (const MatrixShape& shape : kMatrixShapes) {
     if (shape.columns == 1) continue;
-    Case c(shape);
+    NormCase c(shape);
     layer_norm(c.x.view, c.weight.values.data(), c.bias.values.data(), kEpsilon, c.y.view, c.saved());
     layer_norm_gradient(c.x.view, c.saved(), c.dy.view, c.weight.values.data(), c.dx.view, c.dweight.values.data(),
                         c.dbias.values.data());
@@ -64,7 +64,7 @@ TEST(Norm, LayerMatchesItsReference) {
 
 TEST(Norm, ReferenceGradientsAreDerivatives) {
   for (const bool layer : {false, true}) {
-    Case c({4, 6, 0});
+    NormCase c({4, 6, 0});
     const auto with = [&](const std::vector<double>& x, const std::vector<double>& w, const std::vector<double>& b) {
       std::vector<double> y(24);
       reference::norm<double>(seen(x, 6), w.data(), layer ? b.data() : nullptr, kEpsilon, seen(y, 6));

@@ -9,14 +9,14 @@ namespace orrery::kernels {
 namespace {
 
 using Kind = UpdateRule::Kind;
-constexpr std::int64_t kCount = 77;
+constexpr std::int64_t kWeights = 77;
 constexpr int kSteps = 5;
 
 template <class Gradient, class Forward>
 struct State {
-  std::vector<float> weights = random_floats(kCount, 1);
-  std::vector<float> moment1 = std::vector<float>(kCount), moment2 = std::vector<float>(kCount);
-  std::vector<Forward> forward = std::vector<Forward>(kCount);
+  std::vector<float> weights = random_floats(kWeights, 1);
+  std::vector<float> moment1 = std::vector<float>(kWeights), moment2 = std::vector<float>(kWeights);
+  std::vector<Forward> forward = std::vector<Forward>(kWeights);
 
   void apply(const UpdateRule& rule, UpdateStep step, std::int64_t first, std::int64_t count,
              const std::vector<Gradient>& gradient) {
@@ -25,18 +25,18 @@ struct State {
   }
 };
 
-std::vector<float> gradient_of_step(int step) { return random_floats(kCount, static_cast<std::uint64_t>(10 + step)); }
+std::vector<float> gradient_of_step(int step) { return random_floats(kWeights, static_cast<std::uint64_t>(10 + step)); }
 
 TEST(Update, FiveStepsOfEveryRuleMatchTheReference) {
   for (const Kind kind : {Kind::adamw, Kind::adam, Kind::sgd}) {
     const UpdateRule rule = {.kind = kind, .learning_rate = 0.01, .beta2 = 0.95, .weight_decay = 0.1};
     State<float, float> state;
-    std::vector<reference::WeightState<double>> expected(kCount);
-    for (std::int64_t i = 0; i < kCount; ++i) expected[i].weight = state.weights[i];
+    std::vector<reference::WeightState<double>> expected(kWeights);
+    for (std::int64_t i = 0; i < kWeights; ++i) expected[i].weight = state.weights[i];
     for (int step = 1; step <= kSteps; ++step) {
       const std::vector<float> gradient = gradient_of_step(step);
-      state.apply(rule, {step, 0.5}, 0, kCount, gradient);
-      for (std::int64_t i = 0; i < kCount; ++i) {
+      state.apply(rule, {step, 0.5}, 0, kWeights, gradient);
+      for (std::int64_t i = 0; i < kWeights; ++i) {
         expected[i] = reference::update<double>(rule, {step, 0.5}, gradient[i], expected[i]);
       }
     }
@@ -51,9 +51,9 @@ TEST(Update, ShardsGiveTheWhole) {
   const UpdateRule rule = {.learning_rate = 0.01, .weight_decay = 0.1};
   State<float, float> whole, shards;
   for (int step = 1; step <= kSteps; ++step) {
-    whole.apply(rule, {step}, 0, kCount, gradient_of_step(step));
+    whole.apply(rule, {step}, 0, kWeights, gradient_of_step(step));
     shards.apply(rule, {step}, 0, 40, gradient_of_step(step));
-    shards.apply(rule, {step}, 40, kCount - 40, gradient_of_step(step));
+    shards.apply(rule, {step}, 40, kWeights - 40, gradient_of_step(step));
   }
   EXPECT_EQ(shards.weights, whole.weights);
 }
@@ -65,10 +65,10 @@ TEST(Update, NarrowGradientsAndCopiesAreRoundedOnce) {
   std::vector<float> same;
   for (const float g : gradient_of_step(1)) gradient.push_back(to_bf16(g));
   for (const Bf16 g : gradient) same.push_back(to_float(g));
-  narrow.apply({}, {}, 0, kCount, gradient);
-  wide_state.apply({}, {}, 0, kCount, same);
+  narrow.apply({}, {}, 0, kWeights, gradient);
+  wide_state.apply({}, {}, 0, kWeights, same);
   EXPECT_EQ(narrow.weights, wide_state.weights);
-  for (std::int64_t i = 0; i < kCount; ++i) EXPECT_EQ(narrow.forward[i].bits, to_bf16(narrow.weights[i]).bits);
+  for (std::int64_t i = 0; i < kWeights; ++i) EXPECT_EQ(narrow.forward[i].bits, to_bf16(narrow.weights[i]).bits);
 }
 
 TEST(Update, SgdNeedsNoMoments) {

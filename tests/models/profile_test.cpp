@@ -21,7 +21,7 @@ std::string own_file() {
 }
 
 // The message of the error that a profile's text gives, "" if none.
-std::string error_of(const std::string& text) {
+std::string profile_error(const std::string& text) {
   const std::string path = own_file();
   std::ofstream(path) << text;
   std::string message;
@@ -39,7 +39,7 @@ nlohmann::json hopper() { return nlohmann::json::parse(data_file("profiles/hoppe
 TEST(Profile, EveryBuiltInOneIsWholeAndNamesItsSources) {
   for (const std::string_view name : data_names("profiles")) {
     const std::string text(data_file("profiles/" + std::string(name) + ".json"));
-    EXPECT_EQ(error_of(text), "") << name;
+    EXPECT_EQ(profile_error(text), "") << name;
     const nlohmann::json root = nlohmann::json::parse(text);
     EXPECT_TRUE(root.at("gemm").contains("tiles_source")) << name;
     for (const nlohmann::json& kernel : root.at("attention").at("kernels"))
@@ -70,19 +70,19 @@ TEST(Profile, MissingNumbersAreNamed) {
     nlohmann::json root = hopper();
     const nlohmann::json::json_pointer at(pointer);
     root.at(at.parent_pointer()).erase(at.back());
-    const std::string message = error_of(root.dump());
+    const std::string message = profile_error(root.dump());
     EXPECT_NE(message.find(".json: "), std::string::npos) << pointer;
     EXPECT_NE(message.find(name), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     root = hopper();
     root[at] = "a word";
-    EXPECT_NE(error_of(root.dump()), "") << pointer;
+    EXPECT_NE(profile_error(root.dump()), "") << pointer;
   }
 }
 
 TEST(Profile, WhatIsNoJsonObjectIsRefused) {
   for (const char* text : {"", "{", "[1]", "3", "not json", "{\"gemm\": 3}"}) {
-    const std::string message = error_of(text);
+    const std::string message = profile_error(text);
     EXPECT_NE(message.find(".json: "), std::string::npos) << text;
     EXPECT_EQ(message.find('\n'), std::string::npos) << text;
   }

@@ -5,19 +5,19 @@
 namespace orrery {
 namespace {
 
-struct Case {
+struct QuantityCase {
   const char* text;
   const char* unit;
   double value;
 };
 
 TEST(Quantity, ReadsUnits) {
-  const Case cases[] = {{"3.5", "", 3.5},         {"80", "GiB", 80},        {"80 GiB", "GiB", 80},
-                        {"1 TiB", "GiB", 1024},   {"1GB", "MB", 1000},      {"400 Gb/s", "Gbps", 400},
-                        {"50 GB/s", "Gbps", 400}, {"400 Gbps", "GBps", 50}, {"2 us", "us", 2},
-                        {"2 ms", "us", 2000},     {"1e3 W", "kW", 1},       {"-4", "", -4},
-                        {"2 hours", "s", 7200},   {"30 min", "hours", 0.5}};
-  for (const Case& c : cases) {
+  const QuantityCase cases[] = {{"3.5", "", 3.5},         {"80", "GiB", 80},        {"80 GiB", "GiB", 80},
+                                {"1 TiB", "GiB", 1024},   {"1GB", "MB", 1000},      {"400 Gb/s", "Gbps", 400},
+                                {"50 GB/s", "Gbps", 400}, {"400 Gbps", "GBps", 50}, {"2 us", "us", 2},
+                                {"2 ms", "us", 2000},     {"1e3 W", "kW", 1},       {"-4", "", -4},
+                                {"2 hours", "s", 7200},   {"30 min", "hours", 0.5}};
+  for (const QuantityCase& c : cases) {
     const auto value = parse_quantity(c.text, c.unit);
     ASSERT_TRUE(value) << c.text;
     EXPECT_NEAR(*value, c.value, 1e-9 * (1 + c.value * c.value)) << c.text << " in " << c.unit;

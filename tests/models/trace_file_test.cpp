@@ -14,8 +14,8 @@
 namespace orrery {
 namespace {
 
-const test::TemporaryFolder kFolder;
-const std::string kFile = kFolder.path("trace_file.run");
+const test::TemporaryFolder kTraceFolder;
+const std::string kTraceFile = kTraceFolder.path("trace_file.run");
 
 RankRun sample(std::size_t steps, std::size_t tasks) {
   RankRun run{.plan_hash = "abc", .rank = 3, .ranks = 8, .device = "a \"device\"\n", .library = "Open MPI 4.1.4"};
@@ -42,11 +42,11 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-void put(const std::string& text) { std::ofstream(kFile, std::ios::binary) << text; }
+void put(const std::string& text) { std::ofstream(kTraceFile, std::ios::binary) << text; }
 
 std::string error_of_reading() {
   try {
-    read_rank_run(kFile);
+    read_rank_run(kTraceFile);
   } catch (const Error& e) {
     return e.what();
   }
@@ -58,8 +58,8 @@ TEST(RankRun, ComesBackAsItWas) {
     for (const std::size_t tasks : {0U, 1U, 1000U}) {
       RankRun run = sample(steps, tasks);
       if (steps > 1) run.losses[1] = std::numeric_limits<double>::quiet_NaN();  // a diverged one
-      write_rank_run(kFile, run);
-      const RankRun back = read_rank_run(kFile);
+      write_rank_run(kTraceFile, run);
+      const RankRun back = read_rank_run(kTraceFile);
       EXPECT_EQ(back.source, run.source);
       EXPECT_EQ(back.plan_hash, "abc");
       EXPECT_EQ(back.rank, 3);
@@ -88,13 +88,13 @@ TEST(RankRun, ComesBackAsItWas) {
 }
 
 TEST(RankRun, ABrokenFileIsOneClearError) {
-  write_rank_run(kFile, sample(2, 3));
-  const std::string whole = text_of(kFile);
+  write_rank_run(kTraceFile, sample(2, 3));
+  const std::string whole = text_of(kTraceFile);
   const std::size_t header = whole.find('\n') + 1;
   const auto says = [&](const std::string& text, const std::string& what) {
     put(text);
     const std::string error = error_of_reading();
-    EXPECT_TRUE(error.starts_with(kFile + ": no whole result of a rank: ")) << error;
+    EXPECT_TRUE(error.starts_with(kTraceFile + ": no whole result of a rank: ")) << error;
     EXPECT_NE(error.find(what), std::string::npos) << error;
   };
   for (std::size_t size = header; size < whole.size(); ++size) says(whole.substr(0, size), "length");
@@ -112,8 +112,8 @@ TEST(RankRun, ABrokenFileIsOneClearError) {
   changed = whole;
   changed[header + 8 + 7] = '\x80';  // the end of step 0 is far before its begin
   says(changed, "a time runs backwards");
-  std::filesystem::remove(kFile);
-  EXPECT_EQ(error_of_reading(), kFile + ": no whole result of a rank: it cannot be read");
+  std::filesystem::remove(kTraceFile);
+  EXPECT_EQ(error_of_reading(), kTraceFile + ": no whole result of a rank: it cannot be read");
 }
 
 }  // namespace

@@ -38,13 +38,13 @@ std::vector<RankRun> alone(const Prediction& p, double factor) {
   return runs;
 }
 
-constexpr const char* kStrategies[] = {"data: 1, global_batch: 2", "tensor: 2, data: 1, global_batch: 2",
-                                       "pipeline: 4, data: 1, global_batch: 8",
-                                       "data: 4, sharding: zero3, global_batch: 8"};
+constexpr const char* kComposedStrategies[] = {"data: 1, global_batch: 2", "tensor: 2, data: 1, global_batch: 2",
+                                               "pipeline: 4, data: 1, global_batch: 8",
+                                               "data: 4, sharding: zero3, global_batch: 8"};
 
 // Ranks that compute as predicted make the predicted step.
 TEST(Compose, OfPredictedDurationsIsThePrediction) {
-  for (const char* strategy : kStrategies) {
+  for (const char* strategy : kComposedStrategies) {
     const Spec spec = spec_of(strategy);
     const Prediction p = predict(spec, true);
     const std::vector<RankRun> runs = alone(p, 1);
@@ -60,7 +60,7 @@ TEST(Compose, OfPredictedDurationsIsThePrediction) {
 }
 
 TEST(Compose, TakesTheMeasuredCompute) {
-  const Spec spec = spec_of(kStrategies[2]);
+  const Spec spec = spec_of(kComposedStrategies[2]);
   const Prediction p = predict(spec, true);
   const Composed c = compare_composed(spec, p, alone(p, 2));
   EXPECT_NEAR(worst_compute_error(c), 0.5, 1e-6);
@@ -69,7 +69,7 @@ TEST(Compose, TakesTheMeasuredCompute) {
 }
 
 TEST(Compose, HasATableOfItsOwn) {
-  const Spec spec = spec_of(kStrategies[1]);
+  const Spec spec = spec_of(kComposedStrategies[1]);
   const Prediction p = predict(spec, true);
   const std::string text = composed_table({compare_composed(spec, p, alone(p, 1.25))}, {});
   EXPECT_NE(text.find("-20.0"), std::string::npos) << text;

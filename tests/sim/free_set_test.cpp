@@ -13,7 +13,7 @@ namespace {
 using test::random_bits;
 
 // Sizes of 512 bytes up to 128 GiB, many of them equal.
-Bytes random_size(std::uint64_t r) { return 512 * (1 + static_cast<Bytes>((r >> 20) & ((1U << (r % 29)) - 1))); }
+Bytes scattered_size(std::uint64_t r) { return 512 * (1 + static_cast<Bytes>((r >> 20) & ((1U << (r % 29)) - 1))); }
 
 TEST(FreeSet, EqualsASetOrderedBySizeAndAddress) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -23,16 +23,16 @@ TEST(FreeSet, EqualsASetOrderedBySizeAndAddress) {
       const std::uint64_t r = random_bits(seed * 100'003 + step);
       const auto address = static_cast<Bytes>(step) * 512;
       if (r % 8 < 5 || expected.empty()) {
-        const Bytes size = random_size(r >> 3);
+        const Bytes size = scattered_size(r >> 3);
         blocks.insert({size, address, static_cast<std::uint32_t>(step)});
         expected.insert({size, address});
       } else {
-        const auto it = expected.lower_bound({random_size(r >> 3), 0});
+        const auto it = expected.lower_bound({scattered_size(r >> 3), 0});
         const auto [size, at] = it == expected.end() ? *expected.begin() : *it;
         blocks.erase(size, at);
         expected.erase({size, at});
       }
-      const Bytes wanted = random_size(random_bits(r));
+      const Bytes wanted = scattered_size(random_bits(r));
       const auto it = expected.lower_bound({wanted, 0});
       const FreeBlock* found = blocks.at_least(wanted);
       ASSERT_EQ(found == nullptr, it == expected.end());

@@ -10,13 +10,13 @@
 namespace orrery {
 namespace {
 
-const char kSpec[] =
+const char kMeasuredSpec[] =
     "model: {name: small, layers: 2, hidden: 64, heads: 4, feed_forward: 128, vocab: 256}\nsequence: 32\n"
     "cluster: {node: localhost}\ngpus: 2\nsoftware: orrery\n"
     "strategy: {precision: fp32, gradient_precision: fp32, micro_batch: 2, global_batch: 8, pipeline: 2}\n";
 
 struct MeasuredCase {
-  Spec spec = parse_spec(kSpec, "small.yaml");
+  Spec spec = parse_spec(kMeasuredSpec, "small.yaml");
   Plan folded = make_plan(spec);
   Prediction prediction;
   MeasuredCase() {
