@@ -31,7 +31,7 @@ const std::string kTinyLlama =
 const std::string kTinyGpt =
     "{name: tiny, layers: 2, hidden: 16, heads: 2, feed_forward: 32, vocab: 40, gated: false, positions: learned, "
     "norm: layernorm, bias: true, tied_embeddings: true, dropout: 0.1}";
-const Case kCases[] = {
+const Case kDeviceCases[] = {
     {kTinyLlama, "data: 1, global_batch: 1, recompute: full"},
     {kTinyGpt, "data: 1, global_batch: 2, attention: unfused"},
     {kTinyLlama, "data: 2, sharding: fsdp, global_batch: 2"},
@@ -39,7 +39,7 @@ const Case kCases[] = {
     {kTinyGpt, "pipeline: 2, data: 1, sharding: none, global_batch: 2"},
     {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2"},
 };
-INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kDeviceCases));
 
 class CudaRank : public OnGpu {};
 
