@@ -2,8 +2,10 @@
 // it is asked and what it leaves behind.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -84,6 +86,12 @@ std::string processor() {
   return "CPU, 1 thread";
 }
 
+std::string host() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 std::string library() {
   char name[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -135,6 +143,7 @@ void run(const Options& o, const Spec& spec, const Plan& plan, const std::string
                     .device = processor(),
                     .library = library(),
                     .link = "shared memory",
+                    .host = host(),
                     .steps = std::move(e.steps),
                     .losses = std::move(e.losses),
                     .memory = e.memory,

@@ -11,6 +11,7 @@
 #include "models/error.h"
 #include "models/measured_json.h"
 #include "models/names.h"
+#include "models/nccl_log.h"
 
 namespace orrery {
 namespace {
@@ -79,7 +80,9 @@ Profile parse(std::string_view text, const std::string& path) {
     const json fingerprint = section_of(root, "fingerprint", path);
     for (const auto& [key, value] : fingerprint.items()) p.fingerprint.emplace_back(key, value.get<std::string>());
   }
-  if (!p.measured.empty() && !root.contains("gemm")) return p;  // no formulas
+  for (const json& n : root.value("nccl", json::array())) p.nccl.push_back(logged_nccl_of(n, path));
+  p.rest_built_in = root.value("rest", "") == "built-in";
+  if ((p.rest_built_in || !p.measured.empty()) && !root.contains("gemm")) return p;  // no formulas
   const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
   p.gemm.tiles = tiles_of(gemm, path);
   p.gemm.prologue_us = number(gemm, "prologue_us", path, "gemm.");
@@ -112,6 +115,12 @@ std::string_view architecture_file(Architecture a) {
   return "";  // none is built in
 }
 
+std::string file_of(const Gpu& gpu) {
+  const auto names = data_names("profiles");
+  const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
+  return own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
+}
+
 }  // namespace
 
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name) {
@@ -134,9 +143,7 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim) {
 }
 
 Profile find_profile(const Gpu& gpu) {
-  const auto names = data_names("profiles");
-  const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
-  const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
+  const std::string file = file_of(gpu);
   if (file.empty()) {
     throw Error(
         fmt::format("cluster.gpu: no kernel times are built in for {}{}; measure them with orrery calibrate "
@@ -158,12 +165,29 @@ Profile load_profile(const std::string& path) {
   }
 }
 
+Profile profile_for(const std::string& path, const Gpu& gpu) {
+  if (path.empty()) return find_profile(gpu);
+  Profile given = load_profile(path);
+  if (!given.rest_built_in || file_of(gpu).empty()) return given;
+  Profile filled = find_profile(gpu);
+  filled.name = given.name;
+  filled.hash = given.hash;
+  filled.measured = std::move(given.measured);
+  filled.nccl = std::move(given.nccl);
+  filled.rest_built_in = true;
+  filled.memory_bytes = given.memory_bytes;
+  filled.fingerprint = std::move(given.fingerprint);
+  return filled;
+}
+
 std::string to_json(const Profile& p) {
   nlohmann::ordered_json root;
   root["name"] = p.name;
   for (const auto& [key, value] : p.fingerprint) root["fingerprint"][key] = value;
+  if (p.rest_built_in) root["rest"] = "built-in";
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
+  for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
   return root.dump(1) + '\n';
 }
 

@@ -98,6 +98,7 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
 }  // namespace
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
+  if (!options.imports.empty()) return import_command(options);
   if (options.device != "cpu")
     throw Error("calibrate: --device cuda is not built: ranks on a GPU cannot be measured yet; use --device cpu", 1);
   const std::string load_before = load();

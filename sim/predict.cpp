@@ -12,7 +12,7 @@ namespace orrery {
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
-  p.profile = profile_path.empty() ? find_profile(spec.cluster.gpu) : load_profile(profile_path);
+  p.profile = profile_for(profile_path, spec.cluster.gpu);
   p.plan = make_plan(spec);
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);

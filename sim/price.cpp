@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -88,7 +89,25 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    return models_.emplace(members, nccl_model(nccl_topology(spec_.cluster, members))).first->second;
+    NcclModel m = nccl_model(nccl_topology(spec_.cluster, members));
+    for (const LoggedNccl& logged : profile_.nccl) {
+      if (logged.ranks == ranks_in(members) && logged.nodes == std::ssize(members)) apply(logged, m);
+    }
+    return models_.emplace(members, std::move(m)).first->second;
+  }
+
+  static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
+
+  // What was measured goes before the model; its shares of links follow from its time.
+  NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
+    const TransferTable* table =
+        find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
+    if (table == nullptr || !covers(*table, bytes)) return choice;
+    const Seconds time = interpolate(*table, bytes);
+    choice.nic_share *= choice.seconds / time;
+    choice.nvlink_share *= choice.seconds / time;
+    choice.seconds = time;
+    return choice;
   }
 
   std::vector<OpTiming> row(const std::vector<Spread>& lie) {
@@ -97,9 +116,9 @@ class Pricer {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
       if (const auto* c = std::get_if<Collective>(&op.work))
-        transfer(i, t, choose(*c, lie));
+        transfer(i, t, choose(op, *c, lie));
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(*p, lie));
+        transfer(i, t, send(op, *p, lie));
       else
         compute(i, t);
       t.issue = issue(op);
@@ -138,14 +157,16 @@ class Pricer {
     return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
   }
 
-  NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
-    return nccl_choose(model(lie[static_cast<std::size_t>(c.group)]), c.kind, c.bytes);
+  NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
+    const Spread& members = lie[static_cast<std::size_t>(c.group)];
+    return measured(nccl_choose(model(members), c.kind, c.bytes), transfer_kind(op), members, c.bytes);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
-  NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
+  NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
     const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
-    return nccl_point_to_point(model(near ? Spread{2} : Spread{1, 1}), near, t.bytes);
+    const Spread pair = near ? Spread{2} : Spread{1, 1};
+    return measured(nccl_point_to_point(model(pair), near, t.bytes), transfer_kind(op), pair, t.bytes);
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
@@ -189,7 +210,8 @@ class Pricer {
 }  // namespace
 
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
-  return profile.measured.transfers.empty() ? Pricer(plan, spec, profile).run() : price_measured(plan, profile);
+  const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
+  return complete ? price_measured(plan, profile) : Pricer(plan, spec, profile).run();
 }
 
 }  // namespace orrery
