@@ -51,9 +51,15 @@ class KinetoTrace {
     for (const auto& [id, op] : operators_) {
       if (!on_backward(*op)) add_product(*op, forward_);
     }
+    std::vector<const nlohmann::json*> kernels;
+    std::set<std::string> devices;
     for (const nlohmann::json& e : root_.at("traceEvents")) {
-      if (e.value("cat", "") == "kernel" && e.value("ph", "") == "X") kernel(e);
+      if (e.value("cat", "") != "kernel" || e.value("ph", "") != "X") continue;
+      kernels.push_back(&e);
+      devices.insert(e.value("pid", nlohmann::json()).dump());
     }
+    if (devices.size() > 1) node_gpus_ = 0;  // many ranks in one file: where they ran is not said
+    for (const nlohmann::json* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
   }
@@ -97,7 +103,7 @@ class KinetoTrace {
     const Seconds time = duration(e);
     const nlohmann::json args = e.value("args", nlohmann::json::object());
     if (args.contains("Collective name"))
-      collective(args, time);
+      collective(args, time, e.value("pid", nlohmann::json()).dump());
     else if (args.contains("kind"))
       own(args, time);
     else if (args.contains("External id"))
@@ -122,7 +128,7 @@ class KinetoTrace {
   }
 
   // The n-th of its name in its group on every rank is the same collective.
-  void collective(const nlohmann::json& args, Seconds time) {
+  void collective(const nlohmann::json& args, Seconds time, const std::string& device) {
     const auto torch = args.at("Collective name").get<std::string>();
     TransferRow row{std::string(torch_kind(torch)), args.value("Group size", std::int64_t{0})};
     const Bytes width = element_bytes(args.value("dtype", ""));
@@ -142,7 +148,7 @@ class KinetoTrace {
       group += ends;
     }
     row.seconds = time;
-    result_.ends.push_back({fmt::format("{} {}", group, count_[group]++), row});
+    result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 
   // "[0, 1, 2, 3]" over nodes of as many GPUs as the trace names; 0: not told.
@@ -164,8 +170,8 @@ class KinetoTrace {
   std::map<std::int64_t, const nlohmann::json*> operators_;  // by external id
   std::set<std::pair<std::string, std::string>> autograd_;   // threads
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;      // of an operator's kernels, by external id
-  std::map<std::string, std::int64_t> count_;  // of collectives, by group
+  std::map<std::int64_t, Seconds> times_;                              // of an operator's kernels, by external id
+  std::map<std::pair<std::string, std::string>, std::int64_t> count_;  // of collectives, by device and group
 };
 
 }  // namespace
