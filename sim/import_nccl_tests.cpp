@@ -141,7 +141,7 @@ class NcclTestsOutput {
     started_ = true;
     const TestColumns& c = *columns_;
     // Old versions print nothing for the operator of collectives that have none.
-    if (words.size() + 1 == c.names.size() && c.redop < words.size() && is_integer(words[c.redop]))
+    if (words.size() + 1 == c.names.size() && c.redop < words.size() && figure_of(words[c.redop]))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(c.redop), "none");
     if (words.size() < c.names.size())
       fail(fmt::format("a row of {} figures under a header of {} columns; the line is cut short", words.size(),

