@@ -60,7 +60,7 @@ struct CalibrateOptions {
   std::string out;
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;                // three small shapes
+  bool quick = false;                // two small shapes
   double noise = 0.3;                // quartile distance over median that is accepted, by time
   std::string date;                  // "" = today
   std::vector<std::string> imports;  // files that others measured: read instead of measuring

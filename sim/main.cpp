@@ -115,7 +115,7 @@ void add_calibrate(CLI::App& app, Options& o) {
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
-  c.add_flag("--quick", o.calibrate.quick, "three small shapes: some fifteen seconds, for specs of their size");
+  c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
   c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)")
       ->check(CLI::PositiveNumber)
       ->type_name("SHARE");
