@@ -227,6 +227,7 @@ TEST(ImportProfile, RoundTripThroughAPrediction) {
   const Prediction ours = predict(spec), measured = predict(spec, false, path);
   const Profile profile = load_profile(path);
   fs::remove(path);
+  EXPECT_EQ(measured.report.remarks.size(), ours.report.remarks.size());  // none about the device
   EXPECT_EQ(fingerprint_of(profile, "files"), "all_reduce_8.txt, mixed_srun.txt");
   EXPECT_EQ(fingerprint_of(profile, "refused: the result was wrong"), "1");
   int found = 0;
@@ -242,6 +243,19 @@ TEST(ImportProfile, RoundTripThroughAPrediction) {
     }
   }
   EXPECT_GT(found, 0);
+}
+
+TEST(ImportProfile, AnotherDeviceIsRemarked) {
+  const std::string path = testing::TempDir() + "other" + std::to_string(::getpid()) + ".json";
+  import_command({.out = path, .imports = {kImports + "all_reduce_8.txt"}});
+  const Spec spec = parse_spec(
+      "model: {name: small, layers: 2, hidden: 256, heads: 4, feed_forward: 1024, vocab: 1024}\nsequence: 128\n"
+      "cluster: {node: dgx-a100, nodes: 1}\nstrategy: {data: 8, global_batch: 8}\n",
+      "case");
+  const Report report = predict(spec, false, path).report;
+  fs::remove(path);
+  ASSERT_FALSE(report.remarks.empty());
+  EXPECT_NE(report.remarks.back().find("measured on NVIDIA H100"), std::string::npos) << report.remarks.back();
 }
 
 struct Broken {
