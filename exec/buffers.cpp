@@ -24,7 +24,17 @@ int pool_of(LaneKind lane) {
 
 }  // namespace
 
-Buffers::Buffers(const Rank& rank, CachingMemory& memory) : rank_(rank), memory_(memory), held_(rank.plan.buffers) {
+void clear_on_host(std::span<std::byte> bytes) { std::memset(bytes.data(), 0, bytes.size()); }
+
+Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<void(std::span<std::byte>)>& clear,
+                 Bytes workspace)
+    : rank_(rank), memory_(memory), held_(rank.plan.buffers) {
+  for (TaskId t = 0; t < rank.plan.task_count(); ++t)
+    one_lane_ = one_lane_ && rank.plan.tasks[t].lane == rank.plan.tasks[0].lane;
+  if (workspace > 0) {
+    workspace_ = {memory.allocate(workspace, 0), static_cast<std::size_t>(workspace)};
+    count(Category::workspace, memory.size_of(workspace_.data()));
+  }
   Launch none;
   for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
     const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
@@ -32,7 +42,7 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory) : rank_(rank), memory_
     for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
       if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
-      std::memset(held_[index(f, s)].data, 0, static_cast<std::size_t>(block.slots[s].bytes));
+      clear({held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes)});
     }
   }
   count_peak(kNone);
@@ -79,7 +89,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const Op& op = rank_.plan.op_of(task);
   const bool sent = std::holds_alternative<Transfer>(op.work);  // may end long after what follows it
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
-    used_.push_back({held.data, held.data + size, task});
+    if (!one_lane_) used_.push_back({held.data, held.data + size, task});
     memory_.free(held.data);
   } else {
     memory_.retire(held.data);

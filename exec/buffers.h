@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Launch {
   std::vector<std::span<std::byte>> zeroed;  // what must hold zeros before: sums of gradients, first moments
 };
 
+void clear_on_host(std::span<std::byte> bytes);
+
 // The buffers of one rank: which memory each holds now. Taken and returned in issue order, as a caching allocator's
 // clients do: what the compute lane or a collective returns may be taken again at once, because lanes are in order;
 // another lane that takes it must wait for its last user (Launch::after). What has been sent comes back when it has
@@ -33,7 +36,9 @@ struct Launch {
 // user has completed.
 class Buffers {
  public:
-  Buffers(const Rank& rank, CachingMemory& memory);
+  // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, taken first.
+  Buffers(const Rank& rank, CachingMemory& memory,
+          const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0);
 
   // Takes what the task allocates, finds addresses, returns what it frees. completed(t): whether t has ended.
   template <class Completed>
@@ -44,6 +49,8 @@ class Buffers {
 
   // Address of a state's buffer that stays; nullptr where it has no bytes or has not appeared yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
+
+  std::span<std::byte> workspace() const { return workspace_; }
 
   const std::array<Bytes, kCategories>& at_peak() const { return at_peak_; }
   TaskId peak_task() const { return peak_task_; }
@@ -93,6 +100,8 @@ class Buffers {
 
   const Rank& rank_;
   CachingMemory& memory_;
+  bool one_lane_ = true;
+  std::span<std::byte> workspace_;
   std::vector<Held> held_;          // by buffer
   std::vector<Returned> returned_;  // to other lanes' pools, not completed yet
   std::vector<Used> used_;          // memory returned at once, whose last user may still run

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "models/blocks.h"
 
@@ -66,9 +67,12 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
   p.call.out = a.data;
   if (a.operand.part != Part::all) {
     p.packed.runs = places_of(rank, launch, a);
-    p.packed.pack();
-    p.call.counts = {static_cast<std::int64_t>(p.packed.buffer.size()) / a.width};
-    p.call.out = p.packed.buffer.data();
+    p.call.counts = {p.packed.bytes() / a.width};
+    p.call.out = nullptr;
+    if (p.packed.runs.size() == 1) {  // lies together as it is
+      p.call.out = p.packed.runs[0].at;
+      p.packed.runs.clear();
+    }
   } else if (a.operand.scope == Scope::state && role_of(rank, launch) == BlockRole::state) {
     p.call.out = a.data + work.first * a.width;  // a bucket
   }
@@ -105,23 +109,30 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
 
 }  // namespace
 
-void Packed::pack() {
-  std::size_t bytes = 0;
-  for (const Run& r : runs) bytes += r.bytes;
-  buffer.resize(bytes);
-  std::byte* to = buffer.data();
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+Bytes Packed::bytes() const {
+  return std::accumulate(runs.begin(), runs.end(), Bytes{0},
+                         [](Bytes sum, const Run& r) { return sum + static_cast<Bytes>(r.bytes); });
+}
+
+void Packed::pack(std::byte* to, const Copy& copy) const {
   for (const Run& r : runs) {
-    std::memcpy(to, r.at, r.bytes);
+    copy(to, r.at, r.bytes);
     to += r.bytes;
   }
 }
 
-void Packed::unpack() const {
-  const std::byte* from = buffer.data();
+void Packed::unpack(const std::byte* from, const Copy& copy) const {
   for (const Run& r : runs) {
-    std::memcpy(r.at, from, r.bytes);
+    copy(r.at, from, r.bytes);
     from += r.bytes;
   }
+}
+
+void PreparedCollective::pack_into(std::byte* memory, const Copy& copy) {
+  packed.pack(memory, copy);
+  call.in = call.out = memory;
 }
 
 std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {

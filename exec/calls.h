@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "exec/buffers.h"
@@ -9,23 +10,30 @@
 
 namespace orrery {
 
-// Calls of a transport for a task that moves bytes. What lies scattered in a flat buffer is packed first and unpacked
-// when the call has ended.
+// Copies bytes between places of one device, which do not overlap.
+using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes);
+
+// What lies scattered in a flat buffer and moves as one. Packed first, unpacked when the call has ended.
 struct Packed {
   struct Run {
     std::byte* at;
     std::size_t bytes;
   };
   std::vector<Run> runs;
-  std::vector<std::byte> buffer;
 
-  void pack();
-  void unpack() const;
+  Bytes bytes() const;
+  void pack(std::byte* to, const Copy& copy) const;
+  void unpack(const std::byte* from, const Copy& copy) const;
 };
 
+// The call of a transport for a task that moves bytes. Where there are runs to pack, the call has no address yet:
+// pack_into() packs them and sets it.
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
+
+  void pack_into(std::byte* memory, const Copy& copy);
 };
 
 PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch);

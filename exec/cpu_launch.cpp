@@ -17,14 +17,6 @@ namespace {
 
 using kernels::matrix;
 
-// A dropout is told apart by its layer and name, so that running it again draws the same numbers.
-std::uint16_t stream_of(std::string name) {
-  if (name.ends_with(" again")) name.resize(name.size() - 6);
-  std::uint32_t hash = 2166136261U;  // FNV-1a
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
-  return static_cast<std::uint16_t>(hash ^ hash >> 16);
-}
-
 struct CpuKernels {
   const CpuCall& c;
 
@@ -127,7 +119,10 @@ struct CpuKernels {
     const Values x = c.read(c.reads[0], n), branch = c.read(c.reads[r.residual ? 1 : 0], n);
     const Values y = c.write(c.writes[0], n);
     auto* mask = r.dropout ? reinterpret_cast<std::uint8_t*>(c.writes[1].data) : nullptr;
-    if (r.dropout) draw_mask(r, p, mask);
+    if (r.dropout) {
+      for (const MaskPart& m : mask_parts(c, r))
+        kernels::dropout_mask(m.dropout, m.count, r.columns, mask + m.row * r.columns);
+    }
     std::vector<float> bias;
     for (const Argument& b : c.weights) {
       const Values v = c.weight(b);
@@ -154,35 +149,6 @@ struct CpuKernels {
     apply(dy, c.reads[1], dx);
   }
 
-  // Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
-  void draw_mask(const Residual& r, double p, std::uint8_t* mask) const {
-    kernels::Dropout d = {p,
-                          {c.state.training.seed, static_cast<std::uint32_t>(c.state.step),
-                           static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
-                          {}};
-    const Model& m = c.rank.spec.model;
-    const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
-    const auto columns = static_cast<std::uint64_t>(r.columns);
-    d.index.row_stride = columns;
-    if (!scores) {
-      c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
-        const std::int64_t before = c.sample(sample) % c.rank.spec.strategy.global_batch * c.sequence() + position;
-        d.index.first = static_cast<std::uint64_t>(before) * columns;
-        d.index.rows_per_sample = count;
-        kernels::dropout_mask(d, count, r.columns, mask + row * r.columns);
-      });
-      return;
-    }
-    const std::int64_t rows = r.rows / c.batch();  // heads of this rank times queries
-    const std::int64_t first_head = c.rank.seat(Dimension::tensor).index * (rows / c.sequence());
-    for (std::int64_t b = 0; b < c.batch(); ++b) {
-      const std::int64_t sample = c.sample(b) % c.rank.spec.strategy.global_batch;
-      d.index.first = static_cast<std::uint64_t>((sample * m.heads + first_head) * c.sequence()) * columns;
-      d.index.rows_per_sample = rows;
-      kernels::dropout_mask(d, rows, r.columns, mask + b * rows * r.columns);
-    }
-  }
-
   void operator()(const Add& a) const {
     const Values x = c.read(c.reads[0], a.elements), y = c.read(c.reads[1], a.elements);
     const Values sum = c.write(c.writes[0], a.elements);
@@ -196,7 +162,7 @@ struct CpuKernels {
 
   void operator()(const Embedding& e) const {
     if (e.positions) return positions(e);
-    const std::int64_t first = c.rank.seat(Dimension::tensor).index * e.vocab;
+    const std::int64_t first = first_token(c, e.vocab);
     if (e.direction == Direction::forward) {
       const Values table = c.weight(c.weights[0]), y = c.write(c.writes[0], e.rows * e.columns);
       return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
@@ -228,7 +194,7 @@ struct CpuKernels {
   }
 
   void operator()(const CrossEntropy& e) const {
-    const kernels::VocabularyPart part = {c.rank.seat(Dimension::tensor).index * e.columns, c.rank.spec.model.vocab};
+    const kernels::VocabularyPart part = {first_token(c, e.columns), c.rank.spec.model.vocab};
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
@@ -246,15 +212,9 @@ struct CpuKernels {
         c.state.tokens += e.rows;
         return;
       }
-      case CrossEntropy::Part::gradient: {
-        // The loss is the mean over the step's tokens; a stack that averages gradients takes its own ranks' mean.
-        const Strategy& s = c.rank.spec.strategy;
-        const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
-        const double tokens =
-            static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
+      case CrossEntropy::Part::gradient:
         return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),
-                                               CpuCall::integers(c.reads[0]), static_cast<float>(1 / tokens));
-      }
+                                               CpuCall::integers(c.reads[0]), loss_scale(c));
     }
   }
 
@@ -279,14 +239,6 @@ struct CpuKernels {
 };
 
 }  // namespace
-
-RunState run_state(const Rank& rank, const Text& text, const Training& training) {
-  RunState state = {rank, text, training, 0, 0, 0, {}};
-  const Model& m = rank.spec.model;
-  if (m.positions == Positions::rope)
-    state.rotary = kernels::rotary_table(rank.spec.sequence, m.head_dim, kRotaryTheta);
-  return state;
-}
 
 void launch_on_cpu(RunState& state, const Launch& launch) {
   for (const auto& zeroed : launch.zeroed) std::memset(zeroed.data(), 0, zeroed.size());

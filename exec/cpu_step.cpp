@@ -23,34 +23,6 @@ T* at(const Argument& a, std::int64_t element) {
   return reinterpret_cast<T*>(a.data) + element;
 }
 
-bool whole(const Argument& a) { return a.operand.slot == kGradients || a.operand.slot == kParameters; }
-
-// Where a piece lies in a buffer of the whole chunk, or in one of shards.
-std::int64_t place_of(const Argument& a, const Piece& piece) {
-  return whole(a) ? piece.owned_first : piece.shard_first;
-}
-
-std::uint32_t state_frame(const CpuCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
-
-// Sum of squares of the part [first, first + n) of the chunk's gradients. Weights that each rank of the tensor group
-// holds whole count on the first one, key/value heads on the first of those that hold them, a tied table on the first
-// stage.
-double squares(const CpuCall& c, std::int64_t first, std::int64_t n, const std::byte* gradients, Bytes width) {
-  double sum = 0;
-  for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
-    const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
-    const std::int64_t begin = std::max(first, p.first);
-    const std::int64_t end = std::min(first + n, p.first + p.local.out * p.local.in - kv);
-    const bool elsewhere = p.copy || (p.local.cut == Cut::none && c.rank.seat(Dimension::tensor).index > 0);
-    if (begin >= end || elsewhere) continue;
-    with_type(width, [&](auto* type) {
-      using T = std::remove_pointer_t<decltype(type)>;
-      sum += kernels::squared_norm(end - begin, reinterpret_cast<const T*>(gradients) + begin - first);
-    });
-  }
-  return sum;
-}
-
 }  // namespace
 
 void run_cast(const CpuCall& c, const Cast& work) {
@@ -77,9 +49,11 @@ void run_accumulate(const CpuCall& c, const Accumulate& work) {
 void run_squared_norm(const CpuCall& c, const SquaredNorm&) {
   const Argument& gradients = c.reads[0];
   double sum = 0;
-  for (const Piece& piece : c.rank.pieces.at(state_frame(c))) {
-    const std::byte* data = gradients.data + place_of(gradients, piece) * gradients.width;
-    sum += squares(c, piece.owned_first, piece.owned, data, gradients.width);
+  for (const Stretch& s : norm_stretches(c, gradients)) {
+    with_type(gradients.width, [&](auto* type) {
+      using T = std::remove_pointer_t<decltype(type)>;
+      sum += kernels::squared_norm(s.count, at<T>(gradients, s.first));
+    });
   }
   const bool adds = !c.updates.empty();
   float* norm = CpuCall::floats(adds ? c.updates[0] : c.writes[0]);
@@ -98,7 +72,7 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
   const double factor = kernels::clip_factor(*CpuCall::floats(c.reads[0]), c.state.training.clip);
   const Argument& gradients = c.updates[0];
-  for (const Piece& piece : c.rank.pieces.at(state_frame(c))) {
+  for (const Piece& piece : pieces_of(c)) {
     std::byte* data = gradients.data + place_of(gradients, piece) * gradients.width;
     const Values g(data, piece.owned, gradients.width, Values::Mode::update);
     for (std::int64_t i = 0; i < piece.owned; ++i) g.data()[i] = static_cast<float>(factor * g.data()[i]);
@@ -112,7 +86,7 @@ void run_update(const CpuCall& c, const Update& work) {
   const kernels::UpdateStep step = {c.state.step + 1, factor};
   const Argument& forward = c.writes[0];
   const bool master = c.updates[0].data != nullptr;
-  for (const Piece& piece : c.rank.pieces.at(state_frame(c))) {
+  for (const Piece& piece : pieces_of(c)) {
     const std::int64_t there = place_of(forward, piece);
     float* weights = master ? at<float>(c.updates[0], piece.shard_first) : at<float>(forward, there);
     float* first = work.moments > 0 ? at<float>(c.updates[1], piece.shard_first) : nullptr;

@@ -1,14 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
-#include "exec/cpu_launch.h"
-#include "exec/lanes.h"
-#include "exec/memory.h"
-#include "exec/rank.h"
-#include "exec/text.h"
-#include "exec/transport.h"
+#include "exec/device.h"
 #include "models/trace_file.h"
 
 namespace orrery {
@@ -20,8 +16,8 @@ struct Execution {
   MeasuredMemory memory;
 };
 
-// Throws Error for a spec that CPU ranks cannot execute yet, by its key.
-void check_executable(const Spec& spec);
+// Throws Error for a spec that ranks of either kind ("CPU", "GPU") cannot execute, by its key.
+void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {
   std::int64_t steps = 1;
@@ -36,6 +32,6 @@ struct ExecuteOptions {
 
 // Runs a rank's plan for real: per task, in issue order, takes and returns its buffers, hands it to its lane, waits
 // where the plan says the host does. It decides nothing.
-Execution execute(const Rank& rank, Transport& transport, const Text& text, const ExecuteOptions& options);
+Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options);
 
 }  // namespace orrery

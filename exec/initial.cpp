@@ -20,14 +20,6 @@ std::uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-float initial_value(const PlacedParameter& p, std::uint64_t key, std::uint64_t place) {
-  if (p.local.in == 1) return p.name.ends_with(".bias") ? 0.0F : 1.0F;
-  const auto words =
-      kernels::philox({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 0, 0}, key);
-  const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;  // Box and Muller 1958
-  return static_cast<float>(kDeviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
-}
-
 // Place in the uncut weight, row-major, of an element of this rank's.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = rank.seat(Dimension::tensor);
@@ -61,35 +53,74 @@ void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
   }
 }
 
+// How one weight begins.
+class Initial {
+ public:
+  Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
+    run_.in = p.local.in;
+    run_.key = hash_of(p.name) ^ seed;
+    run_.deviation = p.local.in == 1 ? 0 : kDeviation;
+    run_.constant = p.name.ends_with(".bias") ? 0.0F : 1.0F;
+    if (run_.deviation == 0) return;
+    for (std::int64_t r = 0; r < p.local.out; ++r) rows_.push_back(uncut_place(rank, p.local, r * p.local.in));
+    for (std::int64_t c = 0; c < p.local.in; ++c) columns_.push_back(uncut_place(rank, p.local, c) - rows_[0]);
+  }
+
+  void set(std::byte* to, Bytes width, std::int64_t first, std::int64_t count,
+           const std::function<void(const InitialRun&)>& how) {
+    run_.to = to;
+    run_.width = width;
+    run_.first = first;
+    run_.count = count;
+    run_.rows = rows_;
+    run_.columns = columns_;
+    how(run_);
+  }
+
+ private:
+  InitialRun run_;
+  std::vector<std::int64_t> rows_, columns_;
+};
+
 }  // namespace
 
-void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers) {
+void initial_on_host(const InitialRun& run) {
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    const std::int64_t e = run.first + i;
+    float value = run.constant;
+    if (run.deviation != 0) {
+      const auto place = static_cast<std::uint64_t>(run.rows[e / run.in] + run.columns[e % run.in]);
+      const auto words =
+          kernels::philox({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 0, 0}, run.key);
+      const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;  // Box and Muller 1958
+      value = static_cast<float>(run.deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+    }
+    store(run.to, run.width, i, value);
+  }
+}
+
+void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
+                         const std::function<void(const InitialRun&)>& set) {
   for (const std::uint32_t state : rank.states) {
     if (std::byte* whole = buffers.state(state, kParameters)) {
-      for (const PlacedParameter& p : rank.parameters.at(state)) {
-        const std::uint64_t key = hash_of(p.name) ^ seed;
-        for (std::int64_t i = 0; i < p.local.out * p.local.in; ++i) {
-          const auto place = static_cast<std::uint64_t>(uncut_place(rank, p.local, i));
-          store(whole, rank.state_width(kParameters), p.first + i, initial_value(p, key, place));
-        }
-      }
+      const Bytes width = rank.state_width(kParameters);
+      for (const PlacedParameter& p : rank.parameters.at(state))
+        Initial(rank, p, seed).set(whole + p.first * width, width, 0, p.local.out * p.local.in, set);
     }
     for (const std::uint16_t slot : {kParameterShard, kMaster}) {
       std::byte* shard = buffers.state(state, slot);
       if (shard == nullptr) continue;
+      const Bytes width = rank.state_width(slot);
       for_owned(rank, state,
                 [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
-                  const std::uint64_t key = hash_of(p.name) ^ seed;
-                  for (std::int64_t i = 0; i < n; ++i) {
-                    const auto place = static_cast<std::uint64_t>(uncut_place(rank, p.local, first + i));
-                    store(shard, rank.state_width(slot), at + i, initial_value(p, key, place));
-                  }
+                  Initial(rank, p, seed).set(shard + at * width, width, first, n, set);
                 });
     }
   }
 }
 
-std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers& buffers, Quantity quantity) {
+std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers& buffers, Quantity quantity,
+                                                const Copy& read) {
   std::map<std::string, OwnedValues> result;
   for (const std::uint32_t state : rank.states) {
     const auto first_of = [&](std::initializer_list<std::uint16_t> slots) {
@@ -101,15 +132,18 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
     const std::uint16_t slot = quantity == Quantity::weights ? first_of({kMaster, kParameterShard, kParameters})
                                                              : first_of({kGradientShard, kGradients});
     const bool whole = slot == kParameters || slot == kGradients;
+    const Bytes width = rank.state_width(slot);
     for_owned(
         rank, state,
         [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t shard, std::int64_t chunk) {
           const UncutShape shape = uncut_shape(rank.spec.model, p.local, rank.seat(Dimension::tensor).size);
           OwnedValues& v = result[p.name];
           v.shape = {shape.out, shape.in};
+          std::vector<std::byte> stored(static_cast<std::size_t>(n * width));
+          read(stored.data(), buffers.state(state, slot) + (whole ? chunk : shard) * width, stored.size());
           for (std::int64_t i = 0; i < n; ++i) {
             v.places.push_back(uncut_place(rank, p.local, first + i));
-            v.values.push_back(load(buffers.state(state, slot), rank.state_width(slot), (whole ? chunk : shard) + i));
+            v.values.push_back(load(stored.data(), width, i));
           }
         });
   }

@@ -1,86 +1,45 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <deque>
-#include <exception>
+#include <chrono>
+#include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "exec/buffers.h"
-#include "exec/calls.h"
-#include "exec/transport.h"
 #include "models/trace.h"
 
 namespace orrery {
 
-// Told when a task begins and ends, from the lane's thread.
+// Told when a task begins and ends. It is called by one thread at a time for each lane.
 using Watcher = std::function<void(TaskId, bool entered)>;
 
-// The lanes of one CPU rank: a thread that computes, and one that lets every other lane's transfers progress. Lanes are
-// in order; a task starts when its dependencies have ended; transfers of one batch start together. Errors of either
-// thread are rethrown by wait().
+// This machine's steady clock.
+inline Picoseconds host_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
+}
+
+// The in-order queues of one rank on its device: threads of a CPU rank, streams of a GPU. Given each task once, in
+// issue order, they run it when the tasks that it depends on, and those in Launch::after, have ended; transfers of one
+// batch start together. They decide nothing else. Errors of what runs are thrown by the waits.
 class Lanes {
  public:
-  Lanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute, Watcher watcher);
-  ~Lanes();
+  virtual ~Lanes() = default;
 
-  void submit(Launch launch, Picoseconds issued);  // in issue order
-  void flush();                                    // nothing joins the last transfer any more
-  void wait(TaskId task);                          // until it has ended
-  void wait_entered(TaskId task);
-  void wait_all();  // until all submitted have
-  bool completed(TaskId task) const { return done_[task].load(std::memory_order_acquire) != 0; }
-  bool entered(TaskId task) const { return entered_[task].load(std::memory_order_acquire) != 0; }
+  virtual void submit(Launch launch, Picoseconds issued) = 0;
+  virtual void flush() = 0;            // nothing joins the last transfer any more
+  virtual void wait(TaskId task) = 0;  // until it has ended
+  virtual void wait_entered(TaskId task) = 0;
+  virtual void wait_all() = 0;  // until all submitted have
+  virtual bool completed(TaskId task) const = 0;
+  virtual bool entered(TaskId task) const = 0;
 
-  // Forgets the step that has ended.
-  void begin_step();
-  const std::vector<Span>& spans() const { return spans_; }  // of the step; times on the machine's steady clock
-  static Picoseconds now();
-
- private:
-  struct Batch {
-    std::vector<Launch> launches;
-    std::vector<PreparedCollective> collectives;  // by launch; kept until their calls have ended
-    std::vector<std::unique_ptr<Pending>> pending;
-    bool started = false;
-  };
-
-  void compute_loop();
-  void transfer_loop();
-  bool progress();
-  bool ready(const Batch& batch) const;
-  bool dependencies_done(const Launch& launch) const;
-  void start(Batch& batch);
-  bool finish(Batch& batch);
-  void run_inline(const Launch& launch);
-  void enter(TaskId task);
-  void end(TaskId task);
-  void signal();
-  template <class Condition>
-  void wait_until(const Condition& condition);
-  void fail();
-  std::size_t lane_of(TaskId t) const { return rank_.plan.tasks[t].lane % kLanes; }
-
-  const Rank& rank_;
-  Transport& transport_;
-  std::function<void(const Launch&)> compute_;
-  Watcher watcher_;
-  std::vector<std::atomic<std::uint8_t>> done_, entered_;
-  std::vector<Span> spans_;
-  std::atomic<std::uint32_t> epoch_{0};  // rises with every end and every submission
-  std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
-  std::exception_ptr error_;
-  std::mutex mutex_;  // of the queues and error_
-  std::deque<Launch> compute_queue_;
-  std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
-  std::shared_ptr<Batch> open_;  // the host's
-  TaskId submitted_ = 0;
-  std::atomic<TaskId> ended_{0};
-  std::thread compute_thread_, transfer_thread_;
+  // Between begin and end of a step every task is submitted once. end_step() waits for all; then the run state's loss
+  // is that of the step.
+  virtual void begin_step() = 0;
+  virtual void end_step() = 0;
+  // Of all steps, once they have ended; times on the machine's steady clock, each span's matched being its entered.
+  virtual std::vector<std::vector<Span>> spans() = 0;
 };
 
 }  // namespace orrery

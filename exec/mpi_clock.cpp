@@ -13,7 +13,7 @@ void answer(MPI_Comm world, int from) {
   for (int i = 0; i < kRoundTrips; ++i) {
     Picoseconds now = 0;
     ORRERY_CHECK_MPI(MPI_Recv(&now, 1, MPI_INT64_T, from, 0, world, MPI_STATUS_IGNORE));
-    now = Lanes::now();
+    now = host_now();
     ORRERY_CHECK_MPI(MPI_Send(&now, 1, MPI_INT64_T, from, 0, world));
   }
 }
@@ -21,11 +21,11 @@ void answer(MPI_Comm world, int from) {
 Clock ask(MPI_Comm world) {
   Clock best = {0, -1};
   for (int i = 0; i < kRoundTrips; ++i) {
-    const Picoseconds sent = Lanes::now();
+    const Picoseconds sent = host_now();
     Picoseconds there = sent;
     ORRERY_CHECK_MPI(MPI_Send(&there, 1, MPI_INT64_T, 0, 0, world));
     ORRERY_CHECK_MPI(MPI_Recv(&there, 1, MPI_INT64_T, 0, 0, world, MPI_STATUS_IGNORE));
-    const Picoseconds half = (Lanes::now() - sent) / 2;
+    const Picoseconds half = (host_now() - sent) / 2;
     if (best.uncertainty < 0 || half < best.uncertainty) best = {there - sent - half, half};
   }
   return best;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "exec/chunks.h"
 #include "exec/combine.h"
 #include "exec/mpi_check.h"
 #include "exec/mpi_transport_parts.h"
@@ -149,14 +150,6 @@ class LandingPending final : public Pending {
   std::unique_ptr<Pending> pending_;
 };
 
-bool in_place(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
-}
-
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
-}
-
 std::int64_t elements_in_out(const Channel& channel, const CollectiveCall& call) {
   switch (call.kind) {
     case CollectiveKind::all_gather:
@@ -181,32 +174,6 @@ bool out_lies_in_in(const Channel& channel, const CollectiveCall& call) {
 
 bool by_library(const Channel& channel, const CollectiveCall& call) {
   return call.algorithm == "library" && channel.size > 1;
-}
-
-// A rank alone needs none, whatever the algorithm.
-Moves moves_of(const Channel& channel, const CollectiveCall& call) {
-  if (call.algorithm == "library") return {};
-  const CollectiveAlgorithm& algorithm = find_collective(call.algorithm);
-  if (algorithm.kind != call.kind) {
-    throw Error(fmt::format("collective {}: it carries out {}, not {}; name one that fits", algorithm.name,
-                            name_of(algorithm.kind), name_of(call.kind)));
-  }
-  return algorithm.moves(channel.size);
-}
-
-void check(const Channel& channel, const CollectiveCall& call) {
-  const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
-  if (call.counts.size() != (pieces ? channel.members.size() : 1)) {
-    throw Error(fmt::format("transport: {} among {} ranks has {} counts; give {}", name_of(call.kind), channel.size,
-                            call.counts.size(), pieces ? "one per rank" : "one"));
-  }
-  if (call.element == Element::bytes && (call.add || reduces(call.kind))) {
-    throw Error(
-        fmt::format("transport: {} of bytes, which have no sum; name f32 or bf16 elements", name_of(call.kind)));
-  }
-  if (call.add && in_place(call.kind)) {
-    throw Error(fmt::format("transport: {} has no result beside its input to add to", name_of(call.kind)));
-  }
 }
 
 class MpiTransport final : public Transport {
@@ -236,10 +203,10 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
     Channel& channel = at(call.group, lane);
-    check(channel, call);
+    check_call(call, channel.size);
     const auto start_it = [&](const CollectiveCall& c) -> std::unique_ptr<Pending> {
       if (by_library(channel, c)) return mpi::start_library(channel, operations_, c);
-      return mpi::start_moves(channel, c, moves_of(channel, c));
+      return mpi::start_moves(channel, c, moves_of(c, channel.size));
     };
     // MPI forbids that a result overlaps what is sent.
     const bool overlaps =

@@ -2,54 +2,14 @@
 #include <cassert>
 #include <cstring>
 
+#include "exec/chunks.h"
 #include "exec/combine.h"
 #include "exec/mpi_transport_parts.h"
 
 namespace orrery::mpi {
 namespace {
 
-// Where this rank keeps a chunk, if it ever has it.
-struct Piece {
-  std::byte* at = nullptr;
-  Bytes bytes = 0;
-};
-
 std::byte* bytes_at(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
-
-// One buffer of total elements in equal pieces, the last ones shorter or empty.
-std::vector<Piece> equal_pieces(void* data, std::int64_t total, int chunks, std::int64_t width) {
-  const std::int64_t piece = ceil_div(total, chunks);
-  std::vector<Piece> pieces;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t first = std::min(chunk * piece, total), last = std::min(first + piece, total);
-    pieces.push_back({bytes_at(data) + first * width, (last - first) * width});
-  }
-  return pieces;
-}
-
-std::vector<Piece> counted_pieces(void* data, const std::vector<std::int64_t>& counts, std::int64_t width) {
-  std::vector<Piece> pieces;
-  std::byte* at = bytes_at(data);
-  for (const std::int64_t count : counts) {
-    pieces.push_back({at, count * width});
-    at += count * width;
-  }
-  return pieces;
-}
-
-// Chunk s*n+d is what member s has for member d.
-std::vector<Piece> exchanged_pieces(const Channel& channel, const CollectiveCall& call, Bytes bytes) {
-  std::vector<Piece> pieces;
-  for (int src = 0; src < channel.size; ++src) {
-    for (int dst = 0; dst < channel.size; ++dst) {
-      std::byte* at = dst == channel.rank   ? bytes_at(call.out) + src * bytes
-                      : src == channel.rank ? bytes_at(call.in) + dst * bytes
-                                            : nullptr;
-      pieces.push_back({at, bytes});
-    }
-  }
-  return pieces;
-}
 
 // This rank's part of the moves, round after round. What arrives to be added, or where a chunk is still being sent,
 // waits in staging_ until the round is over.
@@ -82,26 +42,14 @@ class MovesPending final : public Pending {
   };
 
   void place_chunks(const Moves& moves) {
-    switch (call_.kind) {
-      case CollectiveKind::all_reduce:
-      case CollectiveKind::broadcast:
-      case CollectiveKind::reduce:
-        pieces_ = equal_pieces(call_.out, call_.counts[0], moves.chunks, width_);
-        break;
-      case CollectiveKind::all_gather:
-        pieces_ = counted_pieces(call_.out, call_.counts, width_);
-        copy(call_.in, own());
-        break;
-      case CollectiveKind::reduce_scatter:
-        sums_.resize(static_cast<std::size_t>(before_piece(call_.counts, channel_.size) * width_));
-        if (!sums_.empty()) std::memcpy(sums_.data(), call_.in, sums_.size());
-        pieces_ = counted_pieces(sums_.data(), call_.counts, width_);
-        break;
-      case CollectiveKind::all_to_all:
-        pieces_ = exchanged_pieces(channel_, call_, call_.counts[0] * width_);
-        copy(bytes_at(call_.in) + channel_.rank * call_.counts[0] * width_, pieces_[own_exchange()]);
-        break;
+    if (call_.kind == CollectiveKind::reduce_scatter) {
+      sums_.resize(static_cast<std::size_t>(before_piece(call_.counts, channel_.size) * width_));
+      if (!sums_.empty()) std::memcpy(sums_.data(), call_.in, sums_.size());
     }
+    pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
+    if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
+    if (call_.kind == CollectiveKind::all_to_all)
+      copy(bytes_at(call_.in) + channel_.rank * call_.counts[0] * width_, pieces_[own_exchange()]);
     assert(pieces_.size() == static_cast<std::size_t>(moves.chunks));
   }
 
@@ -117,7 +65,7 @@ class MovesPending final : public Pending {
     requests_.clear();
     std::byte* free = staging_.data();
     for (auto m = begin; m != end; ++m) {
-      const Piece at = piece(*m);
+      const Chunk at = piece(*m);
       assert(at.at != nullptr || at.bytes == 0);
       if (m->src == channel_.rank) {
         send(channel_, m->dst, tag_, at.at, at.bytes, requests_);
@@ -133,7 +81,7 @@ class MovesPending final : public Pending {
 
   void finish_round() {
     for (const Staged& s : staged_) {
-      const Piece to = piece(*s.move);
+      const Chunk to = piece(*s.move);
       if (s.move->add) {
         combine(call_.element, call_.reduction, s.from, to.at, to.bytes / width_);
       } else {
@@ -157,12 +105,12 @@ class MovesPending final : public Pending {
                                    moves_.begin() + static_cast<std::ptrdiff_t>(last_), sends_it);
   }
 
-  static void copy(const void* from, const Piece& to) {
+  static void copy(const void* from, const Chunk& to) {
     if (to.bytes > 0) std::memmove(to.at, from, static_cast<std::size_t>(to.bytes));
   }
 
-  Piece piece(const Move& m) const { return pieces_[static_cast<std::size_t>(m.chunk)]; }
-  Piece own() const { return pieces_[static_cast<std::size_t>(channel_.rank)]; }
+  Chunk piece(const Move& m) const { return pieces_[static_cast<std::size_t>(m.chunk)]; }
+  Chunk own() const { return pieces_[static_cast<std::size_t>(channel_.rank)]; }
   std::size_t own_exchange() const { return static_cast<std::size_t>(channel_.rank) * (channel_.size + 1); }
 
   const Channel& channel_;
@@ -171,7 +119,7 @@ class MovesPending final : public Pending {
   std::int64_t width_ = 1;
   std::vector<Move> moves_;           // of this rank
   std::size_t first_ = 0, last_ = 0;  // of them, those of the round on its way
-  std::vector<Piece> pieces_;         // by chunk
+  std::vector<Chunk> pieces_;         // by chunk
   std::vector<std::byte> sums_;       // what a reduce_scatter adds up in, so that `in` stays as it is
   std::vector<std::byte> staging_;
   std::vector<Staged> staged_;

@@ -17,7 +17,7 @@ struct CausalMask {
 struct KeyRange {
   std::int64_t first = 0, last = 0;
 };
-inline KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std::int64_t keys) {
+constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std::int64_t keys) {
   const std::int64_t own = mask.query_offset + query - mask.key_offset;
   const std::int64_t last = std::clamp<std::int64_t>(own + 1, 0, keys);
   return {mask.window > 0 ? std::clamp<std::int64_t>(own + 1 - mask.window, 0, last) : 0, last};

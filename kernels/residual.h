@@ -21,7 +21,7 @@ struct ElementIndex {
   std::uint64_t sample_stride = 0;
   std::int64_t rows_per_sample = 1;
 
-  std::uint64_t of_row(std::int64_t row) const {
+  constexpr std::uint64_t of_row(std::int64_t row) const {
     return first + static_cast<std::uint64_t>(row / rows_per_sample) * sample_stride +
            static_cast<std::uint64_t>(row % rows_per_sample) * row_stride;
   }

@@ -44,7 +44,7 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
 // Gathers what the action's next blocks read: the one at `position`, and prefetch_units further ones.
 void PlanBuilder::gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order) {
   const Chunk& chunk = chunks_[action.chunk];
-  std::int64_t ahead = spec_.strategy.prefetch_units;
+  std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = position; i < order.size() && ahead >= 0; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
@@ -61,6 +61,7 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   std::vector<TaskId> after;
+  if (!spec_.strategy.overlap.parameter_gather) after.push_back(last_of(LaneKind::compute));
   if (static_cast<std::int64_t>(released_.size()) >= spec_.strategy.units_in_flight) {
     after.push_back(released_.front());
     released_.pop_front();
@@ -176,6 +177,8 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
     emit(op_id(reduce), entry.unit);
   }
   if (row_.hybrid && last_micro_batch) reduce_replicas(entry.unit, shard(regions));
+  if (!spec_.strategy.overlap.gradient_reduce)
+    barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
 }
 
 void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t elements) {

@@ -101,8 +101,10 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
+    sends_.insert(sends_.end(), barrier_.begin(), barrier_.end());
     const TaskId task = emit(op, frame, sends_);
     sends_.clear();
+    barrier_.clear();
     if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
   }
   const bool last = action.micro_batch == plan_.micro_batches - 1;
@@ -119,6 +121,7 @@ void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   const Op cast = {
       .name = "weights to fp8",
       .work = Cast{elements, context_.width, 1, true},
+      .optimizer = true,
       .operands = {{Scope::state, Access::read, kParameters, -1}, {Scope::state, Access::write, kEightBit, -1}}};
   emit(op_id(cast), entry.unit);
 }
@@ -147,6 +150,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   }());
   last_in_lane_.assign(kLanes, kNone);
   sends_.clear();
+  barrier_.clear();
   gathered_.clear();
   released_.clear();
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());

@@ -243,8 +243,8 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
   if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
-  const auto limit =
-      static_cast<std::int64_t>(spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_));
+  const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
+  const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
   Bucket open;
   const auto close = [&] {
     if (open.elements > 0) chunk.buckets.push_back(open);

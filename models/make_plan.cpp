@@ -45,10 +45,15 @@ void refuse_what_is_not_built(const Spec& spec) {
       {r.moe || r.moe_activation || r.mla_up_proj, "strategy.recompute", " of experts and latent attention"},
       {!c.stragglers.empty(), "cluster.stragglers"},
       {c.failures.has_value(), "cluster.failures"},
-      {c.oversubscribed_above_gpus > 0 && c.oversubscription > 1, "cluster.oversubscription"},
   };
   for (const NotBuilt& f : features) {
-    if (f.asked) throw Error(fmt::format("{}{}{}: not built yet; leave it out", place_of(spec, f.key), f.key, f.what));
+    if (!f.asked) continue;
+    const std::string place = place_of(spec, f.key);
+    const std::string model = place_of(spec, "model");
+    if (place.empty() && f.key.starts_with("model."))
+      throw Error(fmt::format("{}model: {} has {}{}, not built yet; choose another", model, spec.model.name,
+                              f.key.substr(6), f.what));
+    throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
   const ScheduleRow& schedule = find_schedule(s.schedule);
   if (s.virtual_stages > 1 && (!schedule.chunked || s.pipeline == 1)) {

@@ -139,6 +139,7 @@ class PlanBuilder {
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
+  std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer

@@ -115,12 +115,6 @@ std::string_view architecture_file(Architecture a) {
   return "";  // none is built in
 }
 
-std::string file_of(const Gpu& gpu) {
-  const auto names = data_names("profiles");
-  const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
-  return own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
-}
-
 }  // namespace
 
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name) {
@@ -143,7 +137,9 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim) {
 }
 
 Profile find_profile(const Gpu& gpu) {
-  const std::string file = file_of(gpu);
+  const auto names = data_names("profiles");
+  const bool own = std::find(names.begin(), names.end(), gpu.id) != names.end();
+  const std::string file = own ? "profiles/" + gpu.id + ".json" : std::string(architecture_file(gpu.architecture));
   if (file.empty()) {
     throw Error(
         fmt::format("cluster.gpu: no kernel times are built in for {}{}; measure them with orrery calibrate "
@@ -163,21 +159,6 @@ Profile load_profile(const std::string& path) {
   } catch (const json::exception& e) {
     throw Error(fmt::format("{}: {}", path, e.what()));
   }
-}
-
-Profile profile_for(const std::string& path, const Gpu& gpu) {
-  if (path.empty()) return find_profile(gpu);
-  Profile given = load_profile(path);
-  if (!given.rest_built_in || file_of(gpu).empty()) return given;
-  Profile filled = find_profile(gpu);
-  filled.name = given.name;
-  filled.hash = given.hash;
-  filled.measured = std::move(given.measured);
-  filled.nccl = std::move(given.nccl);
-  filled.rest_built_in = true;
-  filled.memory_bytes = given.memory_bytes;
-  filled.fingerprint = std::move(given.fingerprint);
-  return filled;
 }
 
 std::string to_json(const Profile& p) {

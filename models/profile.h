@@ -61,7 +61,8 @@ struct Profile {
   MeasuredTimes measured;
   // What a cluster's own NCCL logged of its communicators: goes before our port of its model.
   std::vector<LoggedNccl> nccl;
-  // Imported, so with gaps: what was not measured comes from the built-in profile of the spec's GPU (profile_for).
+  // Imported, so with gaps: what was not measured comes from the built-in profile of the spec's GPU (sim/predict.h,
+  // profile_for).
   bool rest_built_in = false;
   Bytes memory_bytes = 0;  // of the device, where the cluster does not know it
   // Where it was measured, in words: {"device", "AMD EPYC, 1 thread"}, {"date", "2026-11-21"}, ...
@@ -77,8 +78,6 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
-// The built-in one if path is "", else the file's; an imported one's gaps are filled from the built-in one, if any.
-Profile profile_for(const std::string& path, const Gpu& gpu);
 // Whether formulas can price what was not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
 // A profile that has nothing but what was measured and logged, as a file's text.

@@ -13,6 +13,11 @@ namespace {
 constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
                                             "by_parameters"};
 
+// Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a
+// gigabyte: every layer of every micro-batch has ops of its own.
+constexpr std::int64_t kMostLayers = 4096;
+constexpr std::int64_t kMostLayerPasses = 1'000'000;
+
 struct Range {
   const char* key;
   std::int64_t value;
@@ -24,6 +29,7 @@ struct Real {
   const char* key;
   double value;
   double least;
+  double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
 };
 
 template <class... Values>
@@ -42,9 +48,8 @@ Broken in_range(std::initializer_list<Range> ranges) {
 
 Broken at_least(std::initializer_list<Real> reals) {
   for (const Real& r : reals) {
-    if (!(r.value >= r.least && std::isfinite(r.value))) {
-      return broken(r.key, "{}: {} is not a number of at least {}", r.key, r.value, r.least);
-    }
+    if (!(r.value >= r.least)) return broken(r.key, "{}: {} is not a number of at least {}", r.key, r.value, r.least);
+    if (r.value > r.most) return broken(r.key, "{}: {} is above {}", r.key, r.value, r.most);
   }
   return {};
 }
@@ -68,7 +73,9 @@ Broken model_rules(const Spec& spec) {
   if (const std::string rule = broken_rule(m); !rule.empty()) {
     return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
   }
-  if (Broken b = in_range({{"sequence", spec.sequence, 1, 1'000'000'000}}); !b.what.empty()) return b;
+  const Broken b =
+      in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
+  if (!b.what.empty()) return b;
   if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
     return broken("sequence", "sequence: {} is longer than the model's {} learned positions", spec.sequence,
                   m.max_positions);
@@ -282,6 +289,10 @@ Broken batch_rules(const Spec& spec) {
   if (s.global_batch % (s.micro_batch * s.data) != 0) {
     return broken("global_batch", "global_batch: {} is not a multiple of micro_batch * data: {} * {} = {}",
                   s.global_batch, s.micro_batch, s.data, s.micro_batch * s.data);
+  }
+  if (s.micro_batches() > kMostLayerPasses / spec.model.layers) {
+    return broken("global_batch", "global_batch: {} makes {} micro-batches of {} layers each, above {} in all",
+                  s.global_batch, s.micro_batches(), spec.model.layers, kMostLayerPasses);
   }
   const bool whole_rounds = s.schedule == "interleaved" && !spec.software.uneven_interleaving;
   if (whole_rounds && s.micro_batches() % s.pipeline != 0) {

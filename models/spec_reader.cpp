@@ -99,7 +99,8 @@ SpecSection::SpecSection(SpecReader& reader, const SpecNode* node, std::string p
     node_ = &wrapped_;
     return;
   }
-  if (node->kind != SpecNode::Kind::map) reader.fail(*node, path_, "keys with values are needed here");
+  if (node->kind != SpecNode::Kind::map)
+    reader.fail(*node, path_.empty() ? "spec" : path_, "keys with values are needed here");
   for (std::size_t i = 0; i < node->keys.size(); ++i) {
     const std::string& key = node->keys[i];
     if (std::find(known.begin(), known.end(), key) == known.end()) {

@@ -225,7 +225,7 @@ void read_recompute(const SpecSection& section, Strategy& s) {
       s.recompute.*section.located(item, "recompute", find) = true;
     }
   }
-  section.record("recompute", text, node, "default");
+  section.record("recompute", text.empty() ? "none" : text, node, "default");
   section.take("recompute_layers", s.recompute.layers);
   section.take("partition_activations", s.partition_activations);
 }

@@ -57,4 +57,7 @@ struct CalibrationSpec {
 };
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
 
+// The same for one GPU: bf16, widths of models of 0.3 to 70 billion parameters, a layer of each.
+std::vector<CalibrationSpec> gpu_calibration_specs(bool quick);
+
 }  // namespace orrery

@@ -25,6 +25,16 @@ constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight c
 // hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
 constexpr std::int64_t kShortStep = 128 * 256, kLongStep = 512 * 512;
 
+// Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
+constexpr Shape kGpuShapes[] = {
+    {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},  {1536, 12, 4, 4096, 32000, 2048, 1},
+    {2048, 16, 16, 5632, 32000, 2048, 2},  {2048, 16, 4, 8192, 128256, 4096, 1},  {2048, 32, 8, 5632, 16000, 8192, 1},
+    {2560, 20, 20, 6912, 50304, 1024, 8},  {3072, 24, 8, 8192, 64128, 2048, 2},   {4096, 32, 8, 14336, 32000, 4096, 1},
+    {4096, 16, 4, 7168, 16000, 4096, 1},   {4096, 32, 32, 11008, 32000, 2048, 4}, {4096, 32, 8, 14336, 32000, 8192, 2},
+    {5120, 40, 10, 13824, 32000, 4096, 2}, {8192, 16, 2, 7168, 32000, 4096, 1},   {8192, 64, 8, 28672, 32000, 4096, 1},
+};
+constexpr std::int64_t kGpuSteps = 14;
+
 // Kinds of layers: everything that differs in its ops.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
@@ -82,6 +92,14 @@ void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::in
   specs.push_back(spec("overlapped shards", s, kLlama, 4, ranks, data + ", sharding: zero3"));
 }
 
+CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_view kind, const std::string& strategy) {
+  CalibrationSpec c = spec(name, s, kind, 1, 1, strategy);
+  const std::string cpu = "precision: fp32, gradient_precision: fp32";
+  c.text.replace(c.text.find(cpu), cpu.size(), "precision: bf16, gradient_precision: fp32");
+  c.steps = kGpuSteps;
+  return c;
+}
+
 }  // namespace
 
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
@@ -102,6 +120,18 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
   }
   if (quick) {
     for (CalibrationSpec& c : specs) c.steps = kQuickSteps;
+  }
+  return specs;
+}
+
+std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
+  std::vector<CalibrationSpec> specs;
+  for (std::size_t i = 0; i < std::size(kGpuShapes); i += quick ? 3 : 1) {
+    const Shape& s = kGpuShapes[i];
+    const std::string strategy = batch(s, 1, 2) + "data: 1";
+    specs.push_back(gpu_spec("llama", s, kLlama, strategy));
+    if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
+    if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
   }
   return specs;
 }

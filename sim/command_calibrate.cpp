@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include <fmt/chrono.h>
@@ -12,6 +13,7 @@
 #include "models/profile.h"
 #include "sim/calibration.h"
 #include "sim/commands.h"
+#include "sim/gpu_probe.h"
 #include "sim/job.h"
 #include "sim/launch.h"
 #include "sim/table.h"
@@ -35,10 +37,11 @@ struct Measured {
   double noise = 0;
 };
 
-Measured measure(const CalibrationSpec& spec, const std::string& folder, const Common& common) {
+Measured measure(const CalibrationSpec& spec, const std::string& folder, const std::string& device,
+                 const Common& common) {
   const std::string path = folder + "/calibration.yaml";
   std::ofstream(path) << spec.text;
-  Measured m{make_job({.spec = path, .steps = spec.steps}), {}, 0};
+  Measured m{make_job({.spec = path, .device = device, .steps = spec.steps}), {}, 0};
   m.runs = run_job(m.job, common);
   Observations seen;
   seen.add(m.job.plan, m.runs);
@@ -47,10 +50,12 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const C
 }
 
 // The least noisy of some attempts; the first that is quiet enough ends them.
-Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, double limit, const Common& common) {
-  Measured best = measure(spec, folder, common);
+Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
+                         const Common& common) {
+  const double limit = options.noise;
+  Measured best = measure(spec, folder, options.device, common);
   for (int i = 1; i < kAttempts && best.noise > limit; ++i) {
-    Measured again = measure(spec, folder, common);
+    Measured again = measure(spec, folder, options.device, common);
     if (again.noise < best.noise) best = std::move(again);
   }
   if (best.noise > limit) {
@@ -73,6 +78,23 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"load after", load()},
                          {"load before", load_before},
                          {"ranks", fmt::format("{}", options.ranks)}};
+}
+
+// The measurements of single kernels fill what the runs left open; their own file lies beside the profile.
+void describe_gpu(Profile& profile, const GpuProbe& probe, const CalibrateOptions& options,
+                  const std::string& clocks_before) {
+  profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
+  profile.fingerprint.emplace_back("clocks before", clocks_before);
+  profile.fingerprint.emplace_back("clocks after", gpu_clocks());
+  std::map<std::string, std::string> keys(profile.fingerprint.begin(), profile.fingerprint.end());
+  for (const char* of_hosts : {"cores", "link", "ranks"}) keys.erase(of_hosts);
+  profile.fingerprint.assign(keys.begin(), keys.end());
+  profile.name = keys["device"];
+  add_samples(profile.measured, probe.kernels);
+  const std::string stem = options.out.ends_with(".json") ? options.out.substr(0, options.out.size() - 5) : options.out;
+  OutputFile file(stem + ".kernels.json");
+  file.write(probe.text);
+  file.commit();
 }
 
 std::string summary(const Profile& profile, const CalibrateOptions& options, double noise) {
@@ -99,23 +121,27 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
   if (!options.imports.empty()) return import_command(options);
-  if (options.device != "cpu")
-    throw Error("calibrate: --device cuda is not built: ranks on a GPU cannot be measured yet; use --device cpu", 1);
   const std::string load_before = load();
   const TemporaryFolder folder(short_temporary());
-  const std::vector<CalibrationSpec> specs = calibration_specs(options.ranks, options.quick);
+  const bool gpu = options.device == "cuda";
+  const std::vector<CalibrationSpec> specs =
+      gpu ? gpu_calibration_specs(options.quick) : calibration_specs(options.ranks, options.quick);
   Observations all;
   Profile profile;
+  GpuProbe probe;
+  const std::string clocks_before = gpu ? gpu_clocks() : "";
+  if (gpu) probe = probe_gpu(folder.path(), options.quick);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Common quieter = common;
     quieter.progress = [&](std::string_view line) {
       common.progress(fmt::format("{} of {}, {}, {}", i + 1, specs.size(), specs[i].name, line));
     };
-    const Measured m = measure_quietly(specs[i], folder.path(), options.noise, quieter);
+    const Measured m = measure_quietly(specs[i], folder.path(), options, quieter);
     all.add(m.job.plan, m.runs);
     if (i == 0) describe(profile, m.runs[0], options, load_before);
   }
   profile.measured = all.times();
+  if (gpu) describe_gpu(profile, probe, options, clocks_before);
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();

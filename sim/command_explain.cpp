@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/topology.h"
 #include "sim/commands.h"
 #include "sim/critical_path.h"
 #include "sim/formulas.h"
@@ -76,6 +77,32 @@ std::string volume_text(const Spec& spec, const Prediction& p, const Style& styl
   return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndent);
 }
 
+std::string route_text(const Route& route) {
+  std::string text = to_string(route.hops.front().from);
+  for (const Hop& hop : route.hops) text += " - " + to_string(hop.to);
+  return text;
+}
+
+// By dimension: the way from the first member of rank 0's group to the next. What a link carries, before any protocol.
+std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
+  Table t;
+  t.columns = {{"group", "", Align::left},
+               {"ranks"},
+               {"from its first to its second", "", Align::left},
+               {"narrowest", "GB/s"},
+               {"latency", "us"}};
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    const GroupTable& table = p.plan.dimensions[d];
+    const auto& group = table.groups[table.member_of[0]];
+    if (group.size() < 2) continue;
+    const Route way = route(spec.cluster, group[0], group[1]);
+    t.rows.push_back({std::string(name_of(static_cast<Dimension>(d))), fmt::format("{}", group.size()), route_text(way),
+                      fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
+  }
+  if (t.rows.empty()) return "";
+  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndent);
+}
+
 std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return "";
@@ -135,7 +162,8 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   const Style& style = common.style;
   std::string text = title(spec, style) + parameters_text(spec);
   text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
-  text += states(spec, p, style) + volume_text(spec, p, style) + bubble_text(spec, p.report, style);
+  text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
+  text += bubble_text(spec, p.report, style);
   text += critical_text(p, style);
   text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndent,
                       time_text(p.report.step_time_s), p.report.limit);

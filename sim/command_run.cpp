@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "models/witness.h"
 #include "sim/chrome_trace.h"
 #include "sim/commands.h"
+#include "sim/compose.h"
 #include "sim/job.h"
 #include "sim/live_memory.h"
 #include "sim/measured.h"
@@ -28,10 +30,14 @@ constexpr Seconds kLook = 0.1;  // between two looks at the ranks
 Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds started, const Common& common) {
-  const Trace trace = measured_trace(job.plan, runs, median_step(step_times(runs)));
+  std::optional<Prediction> predicted;
+  if (job.options.composed) predicted = predict(job.spec, true, job.options.profile);
+  const Trace trace =
+      predicted ? compose(*predicted, runs) : measured_trace(job.plan, runs, median_step(step_times(runs)));
   if (!job.options.trace.empty())
     write_chrome_trace(job.options.trace, job.plan, trace, live_memory(job.plan, trace), {.device = runs[0].device});
-  Report report = measured_report(job.spec, job.plan, runs, trace);
+  Report report = predicted ? composed_report(job.spec, job.plan, runs, trace, predicted->prices.notes)
+                            : measured_report(job.spec, job.plan, runs, trace, job.options.device == "cuda");
   report.simulation.wall_s = now() - started;
   return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};
 }

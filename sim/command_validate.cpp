@@ -6,6 +6,7 @@
 #include "models/output_file.h"
 #include "models/trace_file.h"
 #include "sim/commands.h"
+#include "sim/compose.h"
 #include "sim/job.h"
 #include "sim/validation.h"
 
@@ -20,30 +21,45 @@ void keep(const std::string& folder, const std::vector<RankRun>& runs) {
   for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
 }
 
-Validation validate_one(const std::string& path, const ValidateOptions& options, const Common& common) {
+// A spec that was run, and what was predicted of it.
+struct Ran {
+  std::string name;
+  Job job;
+  Prediction prediction;
+  std::vector<RankRun> runs;
+};
+
+Ran run_one(const std::string& path, const ValidateOptions& options, const Common& common) {
   const std::string name = fs::path(path).stem().string();
   Common named = common;
   named.progress = [&](std::string_view line) { common.progress(fmt::format("{}: {}", name, line)); };
-  const Job job =
-      make_job({.spec = path, .overrides = options.overrides, .profile = options.profile, .steps = options.steps});
-  const Prediction prediction = predict(job.spec, true, options.profile);
-  const std::vector<RankRun> runs = run_job(job, named);
+  Job job = make_job({.spec = path,
+                      .overrides = options.overrides,
+                      .profile = options.profile,
+                      .device = options.device,
+                      .steps = options.steps,
+                      .composed = options.composed});
+  Prediction prediction = predict(job.spec, true, options.profile);
+  std::vector<RankRun> runs = run_job(job, named);
   if (!options.out.empty()) keep(options.out + '/' + name, runs);
-  Validation v = validate(job.spec, prediction, runs);
-  v.name = name;
-  return v;
+  return {name, std::move(job), std::move(prediction), std::move(runs)};
 }
 
-}  // namespace
+void write(const ValidateOptions& options, const std::string& name, const std::string& text) {
+  if (options.out.empty()) return;
+  OutputFile file(options.out + '/' + name);
+  file.write(text);
+  file.commit();
+}
 
-Outcome validate_command(const ValidateOptions& options, const Common& common) {
+Outcome validate_steps(const ValidateOptions& options, const Common& common) {
   std::vector<Validation> all;
-  for (const std::string& path : options.specs) all.push_back(validate_one(path, options, common));
-  if (!options.out.empty()) {
-    OutputFile file(options.out + "/validation.json");
-    file.write(to_json(all));
-    file.commit();
+  for (const std::string& path : options.specs) {
+    const Ran ran = run_one(path, options, common);
+    all.push_back(validate(ran.job.spec, ran.prediction, ran.runs, options.device == "cuda"));
+    all.back().name = ran.name;
   }
+  write(options, "validation.json", to_json(all));
   Outcome outcome;
   for (const Validation& v : all) {
     if (!common.json && all.size() <= 3) outcome.text += validation_text(v) + '\n';
@@ -51,6 +67,27 @@ Outcome validate_command(const ValidateOptions& options, const Common& common) {
   }
   outcome.text = common.json ? to_json(all) : outcome.text + validation_table(all, common.style);
   return outcome;
+}
+
+Outcome validate_composed(const ValidateOptions& options, const Common& common) {
+  std::vector<Composed> all;
+  for (const std::string& path : options.specs) {
+    const Ran ran = run_one(path, options, common);
+    all.push_back(compare_composed(ran.job.spec, ran.prediction, ran.runs));
+    all.back().name = ran.name;
+  }
+  write(options, "composed.json", to_json(all));
+  Outcome outcome{common.json ? to_json(all) : composed_table(all, common.style)};
+  for (const Composed& c : all) {
+    if (!(worst_compute_error(c) <= options.tolerance)) outcome.status = kOutOfTolerance;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  return options.composed ? validate_composed(options, common) : validate_steps(options, common);
 }
 
 }  // namespace orrery

@@ -51,6 +51,7 @@ struct RunOptions {
   std::int64_t steps = 0;      // 0: as many as the spec says
   double hang_timeout = 30;    // seconds
   std::string trace;
+  bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
 };
 Outcome run_command(const RunOptions& options, const Common& common);
 
@@ -76,7 +77,8 @@ struct ValidateOptions {
   std::string device = "cpu";
   std::int64_t steps = 20;
   double tolerance = 0.25;
-  std::string out;  // a folder for the raw results, "" = not kept
+  std::string out;        // a folder for the raw results, "" = not kept
+  bool composed = false;  // compute and memory of GPU ranks that run one by one, instead of steps
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);

@@ -15,6 +15,7 @@
 #include "models/unfold.h"
 #include "models/witness.h"
 #include "sim/measured.h"
+#include "sim/predict.h"
 #include "sim/price.h"
 #include "sim/processes.h"
 
@@ -34,7 +35,7 @@ Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
   try {
-    profile = profile_for(job.options.profile, job.spec.cluster.gpu);
+    profile = profile_for(job.spec, job.options.profile);
   } catch (const Error&) {
     if (!job.options.profile.empty()) throw;
     return patience;
@@ -48,13 +49,14 @@ Patience patience_for(const Job& job) {
   return patience;
 }
 
-// mpirun has ended, and no rank has told why.
+// mpirun, or the program that starts ranks, has ended, and no rank has told why.
 [[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
   std::fputs(tail_of(log).c_str(), stderr);
   std::int64_t first = 0;
   while (witnesses.ranks()[first].progress && witnesses.ranks()[first].progress->state == RankState::finished) ++first;
-  throw Error(fmt::format("rank {} was lost before its first task: mpirun ended with status {}", first, status),
-              kRankLost);
+  throw Error(
+      fmt::format("rank {} was lost before its first task: what started it ended with status {}", first, status),
+      kRankLost);
 }
 
 void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) {
@@ -93,6 +95,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
 
 Job make_job(const RunOptions& given) {
   Job job{.options = given};
+  if (given.composed && given.device != "cuda") throw Error("--composed: ranks take turns on a GPU; add --device cuda");
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   job.steps = given.steps > 0 ? given.steps : job.spec.steps;
@@ -103,7 +106,11 @@ Job make_job(const RunOptions& given) {
 }
 
 RankArguments arguments_for(const Job& job, const std::string& folder) {
-  return {.spec = job.options.spec, .overrides = job.options.overrides, .folder = folder, .steps = job.steps};
+  return {.spec = job.options.spec,
+          .overrides = job.options.overrides,
+          .folder = folder,
+          .steps = job.steps,
+          .turns = job.options.composed};
 }
 
 std::string tail_of(const std::string& log) {
@@ -120,8 +127,11 @@ std::vector<RankRun> run_job(const Job& job, const Common& common) {
   if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
   const TemporaryFolder folder(short_temporary());
   const std::string log = folder.path() + "/log";
-  const Launch launch = mpirun(job.plan.ranks, rank_arguments(program, arguments_for(job, folder.path())),
-                               folder.path(), shared ? shared->path() : "");
+  const std::vector<std::string> words = rank_arguments(program, arguments_for(job, folder.path()));
+  // A program for GPUs starts its ranks itself.
+  const Launch launch = job.options.device == "cuda"
+                            ? Launch{words, {}}
+                            : mpirun(job.plan.ranks, words, folder.path(), shared ? shared->path() : "");
   {
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);

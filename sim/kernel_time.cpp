@@ -79,8 +79,8 @@ struct KernelTime {
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
   const bool formulas = has_formulas(profile);
-  const auto measured =
-      formulas ? covered_time(profile.measured, op.work, width) : measured_time(profile.measured, op.work, width);
+  const auto measured = profile.rest_built_in ? covered_time(profile.measured, op.work, width)
+                                              : measured_time(profile.measured, op.work, width);
   if (measured) return *measured;
   if (!formulas && op.lane == LaneKind::compute) {
     throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,

@@ -66,6 +66,7 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
   for (const std::string& o : a.overrides) words.insert(words.end(), {"--set", o});
   words.insert(words.end(), {"--out", a.folder, "--steps", fmt::format("{}", a.steps)});
   if (a.hang_timeout > 0) words.insert(words.end(), {"--hang-timeout", fmt::format("{}", a.hang_timeout)});
+  if (a.turns) words.emplace_back("--turns");
   return words;
 }
 

@@ -19,6 +19,7 @@ struct RankArguments {
   std::string folder;
   std::int64_t steps = 1;
   double hang_timeout = 0;  // 0: the ranks need not watch each other
+  bool turns = false;       // the ranks run one by one
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
 

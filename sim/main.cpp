@@ -88,6 +88,9 @@ void add_run(CLI::App& app, Options& o) {
   c.add_option("--device", o.run.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->type_name("cpu|cuda");
+  c.add_flag("--composed", o.run.composed,
+             "GPU ranks run one by one, each alone; the step is composed of what they measure and of modelled "
+             "communication");
   c.add_option("--ranks", o.run.ranks, "processes; as many as the spec has GPUs, if absent")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
       ->type_name("N");
@@ -130,6 +133,11 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("SPEC", o.validate.specs, "one or more specs")->required()->type_name("");
   add_shared(c, o.validate.overrides, o.validate.profile);
   c.get_option("--profile")->required();
+  c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_flag("--composed", o.validate.composed,
+             "compute and memory of GPU ranks that run one by one, instead of steps");
   c.add_option("--steps", o.validate.steps, "of each run (20)")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
       ->type_name("K");

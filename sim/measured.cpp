@@ -196,7 +196,16 @@ Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::s
   return trace;
 }
 
-Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace) {
+Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
+                       std::span<const TransferNote> notes) {
+  Report r = make_report(spec, unfolded, trace, notes, measured_memory(unfolded, alone));
+  r.plan_hash = alone[0].plan_hash;
+  r.step_time_low_s = r.step_time_high_s = r.step_time_s;
+  return r;
+}
+
+Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
+                       bool on_gpus) {
   Report r = make_report(spec, unfolded, trace, notes_of(unfolded, runs), measured_memory(unfolded, runs));
   r.plan_hash = runs[0].plan_hash;
   const std::vector<Picoseconds> times = step_times(runs);
@@ -204,7 +213,7 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   r.step_time_low_s = seconds(*low);
   r.step_time_high_s = seconds(*high);
   r.losses = mean_losses(runs);
-  r.mfu = r.hfu = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
+  if (!on_gpus) r.mfu = r.hfu = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
   r.simulation.ranks_simulated = 0;
   return r;
 }

@@ -29,7 +29,12 @@ std::vector<Picoseconds> step_times(std::span<const RankRun> runs);
 std::size_t median_step(std::span<const Picoseconds> times);
 
 // The report of a run: times and attribution of its median step, low and high of all steps but the first, memory as the
-// ranks' allocators counted it, losses.
-Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace);
+// ranks' allocators counted it, losses. on_gpus: the spec's own device measured it, so that its peak counts.
+Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
+                       bool on_gpus = false);
+
+// Of a step composed of ranks that ran alone (compose.h): the trace's times, the ranks' memory. notes: of transfers.
+Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
+                       std::span<const TransferNote> notes);
 
 }  // namespace orrery

@@ -9,10 +9,27 @@
 
 namespace orrery {
 
+Profile profile_for(const Spec& spec, const std::string& path) {
+  if (path.empty()) return find_profile(spec.cluster.gpu);
+  Profile measured = load_profile(path);
+  const bool gpu = spec.cluster.gpu.memory_bytes > 0;
+  const bool complete = !measured.measured.transfers.empty() && !measured.rest_built_in;
+  if (!gpu || has_formulas(measured) || complete) return measured;
+  Profile all = find_profile(spec.cluster.gpu);
+  all.name = measured.name;
+  all.hash = measured.hash;
+  all.measured = std::move(measured.measured);
+  all.nccl = std::move(measured.nccl);
+  all.rest_built_in = measured.rest_built_in;
+  all.memory_bytes = measured.memory_bytes;
+  all.fingerprint = std::move(measured.fingerprint);
+  return all;
+}
+
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
-  p.profile = profile_for(profile_path, spec.cluster.gpu);
+  p.profile = profile_for(spec, profile_path);
   p.plan = make_plan(spec);
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);

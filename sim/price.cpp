@@ -10,6 +10,7 @@
 #include "models/nccl.h"
 #include "sim/kernel_time.h"
 #include "sim/shared_links.h"
+#include "sim/uplinks.h"
 
 namespace orrery {
 namespace {
@@ -19,12 +20,15 @@ constexpr double kPressureUnit = 65536;
 // NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
 constexpr Bytes kConnectionBytes = 9'646'899;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}.
+// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
+// and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
 using Spread = std::vector<int>;
+constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2;
 
 class Pricer {
  public:
-  Pricer(const Plan& plan, const Spec& spec, const Profile& profile) : plan_(plan), spec_(spec), profile_(profile) {
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       compute_.push_back(
@@ -40,11 +44,14 @@ class Pricer {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
       lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
+      lie.push_back({leaves_pod(s, 1) ? 1 : 0, leaves_pod(s, -1) ? 1 : 0});
+      lie.push_back(crossings(plan_.slots[s].representative));
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
   }
@@ -64,13 +71,27 @@ class Pricer {
     return result;
   }
 
+  // By dimension: 1 where the rank's group lies in several pods.
+  Spread crossings(std::int64_t rank) const {
+    Spread result;
+    for (std::size_t d = 0; d < kDimensions; ++d)
+      result.push_back(uplinks_.crosses(static_cast<Dimension>(d), rank) ? 1 : 0);
+    return result;
+  }
+
   // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
   bool is_near(std::uint32_t s, std::int64_t offset) const {
+    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+  }
+  bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
+    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+  }
+  std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
     const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
     const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
     const auto size = static_cast<std::int64_t>(group.size());
-    return node_of(group[at]) == node_of(group[(at + offset + size) % size]);
+    return group[(at + offset + size) % size];
   }
 
   // One connection per channel of every communicator that the slot's lanes use.
@@ -95,6 +116,9 @@ class Pricer {
     }
     return models_.emplace(members, std::move(m)).first->second;
   }
+
+  // What lies between tasks was measured too; an import tells durations alone.
+  bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
@@ -127,6 +151,14 @@ class Pricer {
     return result;
   }
 
+  // Between steps a measured host puts the last one away before it issues the first task.
+  void add_step_begin() {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
+      firsts.insert({prices_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
+    for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
+  }
+
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
@@ -147,7 +179,10 @@ class Pricer {
 
   void compute(std::size_t i, OpTiming& t) const {
     const Op& op = plan_.ops[i];
-    const Seconds time = compute_[i] + profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    // Samples are from one end to the next, so the gaps are in them.
+    const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
+    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicro * kernels_of(op.work);
+    const Seconds time = compute_[i] + gap;
     t.duration = picoseconds(time);
     t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
   }
@@ -158,15 +193,30 @@ class Pricer {
   }
 
   NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
-    const Spread& members = lie[static_cast<std::size_t>(c.group)];
-    return measured(nccl_choose(model(members), c.kind, c.bytes), transfer_kind(op), members, c.bytes);
+    const Spread& spread = lie[static_cast<std::size_t>(c.group)];
+    const NcclModel& members = model(spread);
+    const NcclChoice choice = measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
   NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
-    const bool near = lie.back()[t.offset > 0 ? 0 : 1] == 1;
+    const std::size_t way = t.offset > 0 ? 0 : 1;
+    const bool near = lie[kHops][way] == 1;
     const Spread pair = near ? Spread{2} : Spread{1, 1};
-    return measured(nccl_point_to_point(model(pair), near, t.bytes), transfer_kind(op), pair, t.bytes);
+    const NcclModel& members = model(pair);
+    const NcclChoice choice = measured(nccl_point_to_point(members, near, t.bytes), transfer_kind(op), pair, t.bytes);
+    return over_uplinks(choice, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
+  }
+
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
+    if (!crosses) return c;
+    const NcclTopology& t = members.topology;
+    const double slowdown = uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps);
+    c.seconds *= slowdown;
+    c.nic_share /= slowdown;
+    c.nvlink_share /= slowdown;
+    return c;
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
@@ -195,6 +245,7 @@ class Pricer {
   Picoseconds issue(const Op& op) const {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
+    if (calibrated()) return picoseconds(profile_.measured.issue);
     return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicro);
   }
 
@@ -204,6 +255,7 @@ class Pricer {
   std::vector<Seconds> compute_;
   std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
+  Uplinks uplinks_;
   Prices prices_;
 };
 

@@ -81,13 +81,13 @@ constexpr std::size_t kKindsShown = 12;
 
 }  // namespace
 
-Validation validate(const Spec& spec, const Prediction& p, std::span<const RankRun> runs) {
+Validation validate(const Spec& spec, const Prediction& p, std::span<const RankRun> runs, bool on_gpus) {
   Validation v;
   const std::vector<Picoseconds> times = step_times(runs);
   const Trace trace = measured_trace(p.plan, runs, median_step(times));
   v.name = spec.model.name;
   v.predicted = p.report;
-  v.measured = measured_report(spec, p.plan, runs, trace);
+  v.measured = measured_report(spec, p.plan, runs, trace, on_gpus);
   v.kinds = kind_errors(p, trace);
   v.cost_error = cost_error(v.kinds);
   v.replayed = seconds(replay(p.plan, trace, p.profile.measured).step_time);

@@ -29,8 +29,8 @@ struct Validation {
 };
 
 // predicted: of every rank (unfolded), like the runs. Steps are compared by their median, memory by the rank that is
-// furthest off.
-Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs);
+// furthest off. on_gpus: the spec's own device ran it.
+Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs, bool on_gpus = false);
 
 // For people. A sample:
 //   small.yaml                 predicted  measured   error

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "exec/combine.h"
-#include "exec/mpi_check.h"
 #include "exec/transport.h"
 #include "kernels/bf16.h"
 #include "models/plan.h"
@@ -24,18 +21,6 @@ namespace orrery {
 
 inline constexpr std::array kLanesUsed = {LaneKind::tensor, LaneKind::data_reduce, LaneKind::data_gather};
 inline constexpr std::array kGroupsUsed = {Dimension::world, Dimension::tensor, Dimension::data, Dimension::context};
-
-inline int rank_of_world() {
-  int rank = 0;
-  ORRERY_CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  return rank;
-}
-
-inline int size_of_world() {
-  int size = 0;
-  ORRERY_CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  return size;
-}
 
 template <class Group>
 GroupTable grouped(int ranks, const Group& group_of) {
@@ -140,6 +125,43 @@ inline bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
 }
 
+inline std::vector<std::string> algorithms_of(CollectiveKind kind) {
+  std::vector<std::string> names = {"library"};
+  for (const CollectiveAlgorithm& a : collective_algorithms()) {
+    if (a.kind == kind) names.emplace_back(a.name);
+  }
+  return names;
+}
+
+// Every algorithm of every kind on every group, with each element, overlap and reduction that it allows; the sizes take
+// turns.
+inline std::vector<Case> all_cases() {
+  constexpr std::array<std::int64_t, 6> kSizes = {0, 1, 3, 17, 64, 3000};
+  std::vector<Case> cases;
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    for (const std::string& algorithm : algorithms_of(kind)) {
+      for (const Dimension group : kGroupsUsed) {
+        for (const Element element : {Element::f32, Element::bf16, Element::bytes}) {
+          if (element == Element::bytes && reduces(kind)) continue;
+          for (int variant = 0; variant < 8; ++variant) {
+            const bool add = (variant & 1) != 0, overlap = (variant & 2) != 0, maximum = (variant & 4) != 0;
+            if (add &&
+                (in_place(kind) || element == Element::bytes || (overlap && kind == CollectiveKind::all_gather))) {
+              continue;
+            }
+            if ((overlap && !has_pieces(kind)) || (maximum && !reduces(kind))) continue;
+            const auto i = cases.size();
+            cases.push_back({kind, algorithm, element, maximum ? Reduction::maximum : Reduction::sum, group,
+                             kLanesUsed[i % kLanesUsed.size()], kSizes[i % 7 % kSizes.size()], add, overlap, i});
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
 // One collective of a case: its memory, and what must be in it in the end.
 class Trial {
  public:
@@ -155,7 +177,7 @@ class Trial {
     fill();
   }
 
-  void start(Transport& transport) {
+  CollectiveCall call() {
     CollectiveCall call{case_.kind, case_.reduction, case_.element, case_.group, case_.algorithm};
     call.in = in_.data();
     call.out = in_place(case_.kind) ? in_.data() : out_.data();
@@ -164,8 +186,10 @@ class Trial {
     call.counts = counts_;
     call.add = case_.add;
     result_ = static_cast<const std::byte*>(call.out);
-    pending_ = transport.start(case_.lane, call);
+    return call;
   }
+
+  void start(Transport& transport) { pending_ = transport.start(case_.lane, call()); }
 
   bool done() { return pending_->done(); }
 

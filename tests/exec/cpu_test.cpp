@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/cpu_launch.h"
-#include "exec/execute.h"
+#include "exec/host_device.h"
 #include "exec/initial.h"
 #include "models/blocks.h"
 #include "tests/exec/jobs.h"

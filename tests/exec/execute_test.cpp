@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/host_device.h"
 #include "tests/exec/fake_transport.h"
 #include "tests/exec/jobs.h"
 

@@ -1,5 +1,7 @@
 #include "exec/mpi_transport.h"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <string>
 
@@ -13,41 +15,16 @@
 namespace orrery {
 namespace {
 
-std::vector<std::string> algorithms_of(CollectiveKind kind) {
-  std::vector<std::string> names = {"library"};
-  for (const CollectiveAlgorithm& a : collective_algorithms()) {
-    if (a.kind == kind) names.emplace_back(a.name);
-  }
-  return names;
+inline int rank_of_world() {
+  int rank = 0;
+  ORRERY_CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  return rank;
 }
 
-// Every algorithm of every kind on every group, with each element, overlap and reduction that it allows; the sizes take
-// turns.
-std::vector<Case> all_cases() {
-  constexpr std::array<std::int64_t, 6> kSizes = {0, 1, 3, 17, 64, 3000};
-  std::vector<Case> cases;
-  for (int k = 0; k < kCollectiveKinds; ++k) {
-    const auto kind = static_cast<CollectiveKind>(k);
-    for (const std::string& algorithm : algorithms_of(kind)) {
-      for (const Dimension group : kGroupsUsed) {
-        for (const Element element : {Element::f32, Element::bf16, Element::bytes}) {
-          if (element == Element::bytes && reduces(kind)) continue;
-          for (int variant = 0; variant < 8; ++variant) {
-            const bool add = (variant & 1) != 0, overlap = (variant & 2) != 0, maximum = (variant & 4) != 0;
-            if (add &&
-                (in_place(kind) || element == Element::bytes || (overlap && kind == CollectiveKind::all_gather))) {
-              continue;
-            }
-            if ((overlap && !has_pieces(kind)) || (maximum && !reduces(kind))) continue;
-            const auto i = cases.size();
-            cases.push_back({kind, algorithm, element, maximum ? Reduction::maximum : Reduction::sum, group,
-                             kLanesUsed[i % kLanesUsed.size()], kSizes[i % 7 % kSizes.size()], add, overlap, i});
-          }
-        }
-      }
-    }
-  }
-  return cases;
+inline int size_of_world() {
+  int size = 0;
+  ORRERY_CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  return size;
 }
 
 void wait(Trial& trial) {

@@ -1,89 +1,23 @@
 #pragma once
 
-// A few steps of a small model on a text under any strategy, put together on rank 0, and how far two such runs are
-// apart (design.md, "Validation that cannot fool itself").
-#include <cmath>
+// A few steps of a small model on a text under any strategy, put together on rank 0 (mpirun starts the ranks).
+#include <mpi.h>
+
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/execute.h"
-#include "exec/initial.h"
+#include "exec/host_device.h"
 #include "exec/mpi_transport.h"
-#include "models/make_plan.h"
 #include "models/plan_hash.h"
+#include "tests/exec/agreement.h"
 
 namespace orrery::test {
-
-inline constexpr double kLimit = 1e-5;        // of gradients, losses and weights
-inline constexpr double kChangeLimit = 1e-4;  // of the change of weights under Adam
-inline constexpr std::int64_t kSteps = 5;
-// Of Adam. Its first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is rounding noise
-// may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
-inline constexpr double kEpsilon = 1e-5;
-
-// Weights or gradients of the whole model, by name.
-using Tensors = std::map<std::string, std::vector<float>>;
-
-struct Result {
-  Tensors gradients, initial, weights;
-  std::vector<double> losses;  // mean per token, by step
-};
-
-inline const std::string kLlama =
-    "{name: tiny-llama, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250}";
-inline const std::string kGpt =
-    "{name: tiny-gpt, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
-    "learned, "
-    "norm: layernorm, bias: true, tied_embeddings: true, dropout: 0.1}";
-
-inline const std::string kQwen =
-    "{name: tiny-qwen, layers: 3, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 96, vocab: 256, qk_norm: true, "
-    "qkv_bias: true, tied_embeddings: true}";
-
-struct Case {
-  std::string model, strategy;
-  std::string optimizer = "adamw";
-  std::string software = "orrery";
-  std::string precision = "fp32", gradient_precision = "fp32";
-};
-
-inline void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.model.substr(0, c.model.find(',')) << ", " << c.strategy << ", " << c.software;
-}
-
-inline Spec spec_of(const Case& c) {
-  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: 1}}\nsoftware: {}\n"
-                                "strategy: {{precision: {}, gradient_precision: {}, optimizer: {}, {}}}\n",
-                                c.model, c.software, c.precision, c.gradient_precision, c.optimizer, c.strategy),
-                    "case");
-}
-
-inline Training training_of(const Spec& spec) {
-  Training t;
-  t.rule.kind = spec.strategy.optimizer.kind == OptimizerKind::sgd ? kernels::UpdateRule::Kind::sgd
-                                                                   : kernels::UpdateRule::Kind::adamw;
-  t.rule.learning_rate = t.rule.kind == kernels::UpdateRule::Kind::sgd ? 0.1 : 1e-3;
-  t.rule.epsilon = kEpsilon;
-  t.clip = spec.strategy.clip;
-  t.seed = 7;
-  return t;
-}
-
-inline void add(Tensors& tensors, const std::map<std::string, OwnedValues>& owned) {
-  for (const auto& [name, v] : owned) {
-    auto& all = tensors[name];
-    all.resize(static_cast<std::size_t>(v.shape[0] * v.shape[1]), NAN);
-    for (std::size_t i = 0; i < v.places.size(); ++i) all[v.places[i]] = v.values[i];
-  }
-}
 
 // Puts together on rank 0 what the ranks own; elements that several own must agree there too, since the last one stays.
 inline Tensors collect(MPI_Comm world, const Tensors& mine) {
@@ -160,57 +94,6 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   return result;
 }
 
-inline double norm(const std::vector<float>& x) {
-  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
-}
-
-inline std::vector<float> difference(const std::vector<float>& a, const std::vector<float>& b, std::size_t n) {
-  std::vector<float> d(n);
-  for (std::size_t i = 0; i < n; ++i) d[i] = a[i] - b[i];
-  return d;
-}
-
-// The largest ||x - reference|| / (||reference|| + spare of the tensor) over the tensors, and its name. Padding rows,
-// past the reference's end, take no part.
-inline std::pair<double, std::string> worst(const Tensors& x, const Tensors& reference,
-                                            const std::map<std::string, double>& spare = {}) {
-  std::pair<double, std::string> result = {0, ""};
-  for (const auto& [name, r] : reference) {
-    const auto it = x.find(name);
-    if (it == x.end() || it->second.size() < r.size()) return {INFINITY, name + " is missing"};
-    const double apart = norm(difference(it->second, r, r.size()));
-    const double error = apart == 0 ? 0 : apart / (norm(r) + (spare.contains(name) ? spare.at(name) : 0));
-    if (!(error <= result.first)) result = {error, name};
-  }
-  return result;
-}
-
-inline Tensors change(const Result& r) {
-  Tensors d;
-  for (const auto& [name, w] : r.weights) d[name] = difference(w, r.initial.at(name), w.size());
-  return d;
-}
-
-// The same model and batch on one rank, of our own stack. Gradients are seen after a pass that clips them, where the
-// stack has one.
-inline Spec on_one_rank(const Spec& spec) {
-  Spec one = spec;
-  Strategy& s = one.strategy;
-  s = {.micro_batch = s.micro_batch,
-       .global_batch = s.global_batch,
-       .precision = Precision::fp32,
-       .gradient_precision = Precision::fp32,
-       .optimizer = s.optimizer,
-       .clip = s.clip,
-       .attention = s.attention};
-  // Only attention that is written out drops probabilities; else both kinds compute the same.
-  if (one.model.dropout == 0) s.attention = Attention::flash;
-  one.gpus = 1;
-  one.software = find_software("orrery");
-  one.software.fused_clip = spec.software.fused_clip;
-  return one;
-}
-
 // Known by the one-rank plan: what it computes is what its hash says.
 inline const Result& reference_of(const Spec& spec) {
   static std::map<std::string, Result> known;
@@ -218,62 +101,6 @@ inline const Result& reference_of(const Spec& spec) {
   const auto [it, fresh] = known.try_emplace(fmt::format("{} {}", plan_hash(make_plan(one)), one.model.dropout));
   if (fresh) it->second = run(MPI_COMM_SELF, one);
   return it->second;
-}
-
-// Softmax does not see what all keys have in common, the bias of their projection or norm: its exact gradient is zero,
-// what is left is rounding, which Adam normalises. Not so where keys are rotated afterwards.
-// Takes the biases of keys out; their gradient stays if it is small beside the queries'.
-inline Tensors without_key_biases(const Model& m, Tensors tensors, bool gradients) {
-  if (m.positions == Positions::rope) return tensors;
-  const auto expect_small = [](const std::vector<float>& keys, const std::vector<float>& queries) {
-    EXPECT_LE(norm(keys), kLimit * norm(queries));
-  };
-  for (auto& [name, values] : tensors) {
-    if (m.qk_norm && name.ends_with("attention.key norm.bias")) {
-      if (gradients) expect_small(values, tensors.at(name.substr(0, name.find("key")) + "query norm.bias"));
-      std::fill(values.begin(), values.end(), 0.0F);
-    }
-    if (m.qk_norm || !name.ends_with("attention.qkv.bias")) continue;
-    const auto queries = values.begin() + m.heads * m.head_dim, keys = queries + m.kv_heads * m.head_dim;
-    if (gradients) expect_small({queries, keys}, {values.begin(), queries});
-    std::fill(queries, keys, 0.0F);
-  }
-  return tensors;
-}
-
-// How far a run is from one rank, as multiples of the limits, and what is farthest.
-struct Distance {
-  double gradient = 0, weight = 0, change = 0, loss = 0;
-  std::string of_gradient, of_weight, of_change;
-};
-
-// Weights that begin as zeros are nothing but their change, which has a limit of its own.
-inline Tensors from_nonzero(const Result& r) {
-  Tensors weights = r.weights;
-  std::erase_if(weights, [&](const auto& w) { return norm(r.initial.at(w.first)) == 0; });
-  return weights;
-}
-
-// A weight is rounded in every step, by half of 2^-23 of it; where it hardly changes (norms) that alone may pass the
-// limit of its change.
-inline std::map<std::string, double> rounding(const Result& r) {
-  std::map<std::string, double> spare;
-  for (const auto& [name, w] : r.weights) spare[name] = kSteps * std::ldexp(norm(w), -24) / kChangeLimit;
-  return spare;
-}
-
-inline Distance distance(const Spec& spec, const Result& r, const Result& one) {
-  const auto apart = [&](const Tensors& x, const Tensors& reference, bool gradients,
-                         const std::map<std::string, double>& spare = {}) {
-    return worst(without_key_biases(spec.model, x, gradients), without_key_biases(spec.model, reference, gradients),
-                 spare);
-  };
-  Distance d;
-  std::tie(d.gradient, d.of_gradient) = apart(r.gradients, one.gradients, true);
-  std::tie(d.weight, d.of_weight) = apart(r.weights, from_nonzero(one), false);
-  std::tie(d.change, d.of_change) = apart(change(r), change(one), false, rounding(one));
-  for (std::int64_t s = 0; s < kSteps; ++s) d.loss = std::max(d.loss, std::abs(r.losses[s] / one.losses[s] - 1));
-  return d;
 }
 
 // The first ranks of the job, as many as the spec asks for; MPI_COMM_NULL on the others.

@@ -89,23 +89,6 @@ TEST(Profile, WhatIsNoJsonObjectIsRefused) {
   EXPECT_THROW(load_profile("no/such/file.json"), Error);
 }
 
-TEST(Profile, AnImportedOneIsFilledFromTheBuiltInOne) {
-  Profile imported;
-  imported.rest_built_in = true;
-  imported.measured.transfers = {{"all_reduce", 8, {{1024, 1e-6}}, 1}};
-  const std::string path = own_file();
-  std::ofstream(path) << to_json(imported);
-  const Gpu gpu = find_gpu("h100-sxm");
-  const Profile filled = profile_for(path, gpu);
-  EXPECT_EQ(filled.gemm.tiles.size(), find_profile(gpu).gemm.tiles.size());
-  ASSERT_EQ(filled.measured.transfers.size(), 1U);
-  EXPECT_EQ(filled.measured.transfers[0].nodes, 1);
-  EXPECT_FALSE(has_formulas(load_profile(path)));
-  EXPECT_FALSE(has_formulas(profile_for(path, {})));  // a device without one: nothing to fill from
-  EXPECT_EQ(profile_for("", gpu).hash, find_profile(gpu).hash);
-  std::remove(path.c_str());
-}
-
 TEST(Profile, HashTellsFilesApart) {
   const std::string path = own_file();
   std::ofstream(path) << hopper().dump();

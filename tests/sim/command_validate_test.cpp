@@ -57,12 +57,33 @@ TEST_F(CommandValidate, ExitsWithFourWhereAStepIsOutOfTolerance) {
   EXPECT_TRUE(fs::exists(strict.out + "/cpu-small/rank_3.run"));
 }
 
-TEST_F(CommandValidate, CalibrateSaysThatCudaIsNotBuilt) {
+// One rank on a GPU: the program is started without mpirun.
+TEST_F(CommandValidate, GpuRanksAreStartedByTheirOwnProgram) {
+  const std::string spec = folder_ + "/gpu.yaml";
+  std::ofstream(spec) << "model: {name: tiny, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 256}\n"
+                         "sequence: 64\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 1\nsoftware: orrery\n"
+                         "strategy: {global_batch: 2}\n";
+  ValidateOptions gpu = {.specs = {spec}, .device = "cuda", .steps = 3, .tolerance = 1e9};
+  gpu.out = folder_ + "/raw";
+  auto result = nlohmann::json::parse(validate_command(gpu, common()).text).at("specs")[0];
+  EXPECT_GT(result.at("measured").at("mfu").get<double>(), 0);
+  gpu.composed = true;
+  result = nlohmann::json::parse(validate_command(gpu, common()).text).at("specs")[0];
+  EXPECT_EQ(result.at("source"), "composed");
+  EXPECT_EQ(result.at("report").at("source"), "composed");
+  EXPECT_EQ(result.at("ranks").size(), 1U);
+  EXPECT_TRUE(fs::exists(gpu.out + "/composed.json"));
+}
+
+TEST_F(CommandValidate, OnlyGpuRanksTakeTurns) {
+  ValidateOptions wrong = options();
+  wrong.composed = true;
   try {
-    calibrate_command({.out = profile(), .device = "cuda"}, common());
+    validate_command(wrong, common());
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("cuda is not built"), std::string::npos);
+    EXPECT_EQ(std::string(e.what()), "--composed: ranks take turns on a GPU; add --device cuda");
+    EXPECT_EQ(e.exit_code, 2);
   }
 }
 

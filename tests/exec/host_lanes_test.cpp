@@ -1,4 +1,4 @@
-#include "exec/lanes.h"
+#include "exec/host_lanes.h"
 
 #include <map>
 #include <thread>
@@ -25,7 +25,7 @@ class DryRun {
         lanes_(rank, transport, std::move(compute), std::move(watcher)) {}
 
   void submit(TaskId t) {
-    const Picoseconds issued = Lanes::now();
+    const Picoseconds issued = host_now();
     Launch launch = buffers_.issue(t, [&](TaskId d) { return lanes_.completed(d); });
     after_.push_back(launch.after);
     lanes_.submit(std::move(launch), issued);
@@ -35,12 +35,11 @@ class DryRun {
     after_.clear();
     lanes_.begin_step();
     for (TaskId t = 0; t < rank_.plan.task_count(); ++t) submit(t);
-    lanes_.flush();
-    lanes_.wait_all();
+    lanes_.end_step();
     buffers_.end_step();
   }
 
-  Lanes& lanes() { return lanes_; }
+  HostLanes& lanes() { return lanes_; }
   const std::vector<TaskId>& after(TaskId t) const { return after_[t]; }
 
  private:
@@ -48,11 +47,11 @@ class DryRun {
   CachingMemory memory_;
   Buffers buffers_;
   std::vector<std::vector<TaskId>> after_;
-  Lanes lanes_;
+  HostLanes lanes_;
 };
 
 void check_spans(const Rank& rank, DryRun& run) {
-  const auto& spans = run.lanes().spans();
+  const std::vector<Span> spans = run.lanes().spans().back();
   std::map<std::uint32_t, TaskId> last;
   for (TaskId t = 0; t < rank.plan.task_count(); ++t) {
     const Span& s = spans[t];
@@ -70,7 +69,7 @@ void check_spans(const Rank& rank, DryRun& run) {
   }
 }
 
-TEST(Lanes, RunInOrderAndRespectDependencies) {
+TEST(HostLanes, RunInOrderAndRespectDependencies) {
   for (const char* strategy : {"data: 2, global_batch: 4", "data: 2, global_batch: 4, sharding: fsdp",
                                "tensor: 2, data: 2, sharding: zero1", "pipeline: 2, global_batch: 4",
                                "pipeline: 2, virtual_stages: 2, global_batch: 4", "tensor: 2, global_batch: 2"}) {
@@ -92,24 +91,25 @@ TEST(Lanes, RunInOrderAndRespectDependencies) {
 }
 
 // Members of a batch start together, and none ends before all can.
-TEST(Lanes, BatchesStartAndEndTogether) {
+TEST(HostLanes, BatchesStartAndEndTogether) {
   const Job job = tiny_job("pipeline: 4, global_batch: 8",
                            "name: tiny, layers: 4, hidden: 32, heads: 4, feed_forward: 48, vocab: 64");
   const Rank rank = job.rank(1);
   FakeTransport transport(5);
   DryRun run(rank, transport, [](const Launch&) {});
   run.step();
+  const std::vector<Span> spans = run.lanes().spans().back();
   int batches = 0;
   for (TaskId t = 1; t < rank.plan.task_count(); ++t) {
     if ((rank.plan.tasks[t].flags & kJoinsPrevious) == 0) continue;
-    const Span &a = run.lanes().spans()[t - 1], &b = run.lanes().spans()[t];
+    const Span &a = spans[t - 1], &b = spans[t];
     EXPECT_LE(std::max(a.entered, b.entered), std::min(a.ended, b.ended));
     ++batches;
   }
   EXPECT_GT(batches, 0);
 }
 
-TEST(Lanes, TellTheWatcherOfEveryTask) {
+TEST(HostLanes, TellTheWatcherOfEveryTask) {
   const Job job = tiny_job("data: 2, global_batch: 4");
   const Rank rank = job.rank(0);
   FakeTransport transport(1);
@@ -138,7 +138,7 @@ std::string failure(const Rank& rank, FakeTransport& transport, const std::funct
   return "none";
 }
 
-TEST(Lanes, RethrowErrorsOfEitherThread) {
+TEST(HostLanes, RethrowErrorsOfEitherThread) {
   const Job job = tiny_job("data: 2, global_batch: 4");
   const Rank rank = job.rank(0);
   FakeTransport fine(1), broken(1), broken_later(1);
@@ -154,7 +154,7 @@ TEST(Lanes, RethrowErrorsOfEitherThread) {
 }
 
 // Let go of in the middle of a step: with a kernel running, and with a transfer that nobody will ever end.
-TEST(Lanes, EndWhileWorking) {
+TEST(HostLanes, EndWhileWorking) {
   const Job job = tiny_job("data: 2, global_batch: 4");
   const Rank rank = job.rank(0);
   for (const TaskId submitted : {1U, 5U, 40U, rank.plan.task_count()}) {

@@ -1,4 +1,4 @@
-#include "exec/lanes.h"
+#include "exec/host_lanes.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -32,7 +32,8 @@ void ask_for_short_slices() {
 
 }  // namespace
 
-Lanes::Lanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute, Watcher watcher)
+HostLanes::HostLanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute,
+                     Watcher watcher)
     : rank_(rank),
       transport_(transport),
       compute_(std::move(compute)),
@@ -45,32 +46,33 @@ Lanes::Lanes(const Rank& rank, Transport& transport, std::function<void(const La
   transfer_thread_ = std::thread([this] { transfer_loop(); });
 }
 
-Lanes::~Lanes() {
+HostLanes::~HostLanes() {
   stopping_ = true;
   signal();
   compute_thread_.join();
   transfer_thread_.join();
 }
 
-Picoseconds Lanes::now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
-}
-
-void Lanes::begin_step() {
+void HostLanes::begin_step() {
   for (auto& d : done_) d.store(0, std::memory_order_relaxed);
   for (auto& e : entered_) e.store(0, std::memory_order_relaxed);
   submitted_ = 0;
   ended_ = 0;
 }
 
-void Lanes::signal() {
+void HostLanes::end_step() {
+  flush();
+  wait_all();
+  steps_.push_back(spans_);
+}
+
+void HostLanes::signal() {
   epoch_.fetch_add(1, std::memory_order_acq_rel);
   epoch_.notify_all();
 }
 
 template <class Condition>
-void Lanes::wait_until(const Condition& condition) {
+void HostLanes::wait_until(const Condition& condition) {
   for (int i = 0; i < kSpins; ++i) {
     if (condition()) return;
   }
@@ -81,7 +83,7 @@ void Lanes::wait_until(const Condition& condition) {
   }
 }
 
-void Lanes::fail() {
+void HostLanes::fail() {
   {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
@@ -90,22 +92,22 @@ void Lanes::fail() {
   signal();
 }
 
-void Lanes::wait(TaskId task) {
+void HostLanes::wait(TaskId task) {
   wait_until([&] { return completed(task) || failed_; });
   if (failed_) std::rethrow_exception(error_);
 }
 
-void Lanes::wait_entered(TaskId task) {
+void HostLanes::wait_entered(TaskId task) {
   wait_until([&] { return entered(task) || failed_; });
   if (failed_) std::rethrow_exception(error_);
 }
 
-void Lanes::wait_all() {
+void HostLanes::wait_all() {
   wait_until([&] { return ended_ == submitted_ || failed_; });
   if (failed_) std::rethrow_exception(error_);
 }
 
-void Lanes::submit(Launch launch, Picoseconds issued) {
+void HostLanes::submit(Launch launch, Picoseconds issued) {
   const TaskId t = launch.task;
   spans_[t] = {.issued = issued, .cause = kNone};
   ++submitted_;
@@ -121,7 +123,7 @@ void Lanes::submit(Launch launch, Picoseconds issued) {
   if (open_ == nullptr) signal();
 }
 
-void Lanes::flush() {
+void HostLanes::flush() {
   if (open_ == nullptr) return;
   {
     const std::lock_guard lock(mutex_);
@@ -135,34 +137,34 @@ void Lanes::flush() {
   signal();
 }
 
-bool Lanes::dependencies_done(const Launch& launch) const {
+bool HostLanes::dependencies_done(const Launch& launch) const {
   const auto done = [&](TaskId t) { return completed(t); };
   const auto needs = rank_.plan.dependencies_of(launch.task);
   return std::all_of(needs.begin(), needs.end(), done) && std::all_of(launch.after.begin(), launch.after.end(), done);
 }
 
-void Lanes::enter(TaskId task) {
-  spans_[task].entered = spans_[task].matched = now();
+void HostLanes::enter(TaskId task) {
+  spans_[task].entered = spans_[task].matched = host_now();
   entered_[task].store(1, std::memory_order_release);
   signal();
   if (watcher_) watcher_(task, true);
 }
 
-void Lanes::end(TaskId task) {
-  spans_[task].ended = now();
+void HostLanes::end(TaskId task) {
+  spans_[task].ended = host_now();
   if (watcher_) watcher_(task, false);
   done_[task].store(1, std::memory_order_release);
   ended_.fetch_add(1, std::memory_order_acq_rel);
   signal();
 }
 
-void Lanes::run_inline(const Launch& launch) {
+void HostLanes::run_inline(const Launch& launch) {
   enter(launch.task);
   compute_(launch);
   end(launch.task);
 }
 
-void Lanes::compute_loop() try {
+void HostLanes::compute_loop() try {
   while (true) {
     wait_until([&] {
       if (stopping_ || failed_) return true;
@@ -186,15 +188,16 @@ void Lanes::compute_loop() try {
   fail();
 }
 
-bool Lanes::ready(const Batch& batch) const {
+bool HostLanes::ready(const Batch& batch) const {
   return std::all_of(batch.launches.begin(), batch.launches.end(), [&](const Launch& l) {
     return transfer_queues_[lane_of(l.task)].front().get() == &batch && dependencies_done(l);
   });
 }
 
-void Lanes::start(Batch& batch) {
+void HostLanes::start(Batch& batch) {
   batch.started = true;
   batch.collectives.resize(batch.launches.size());
+  batch.packed.resize(batch.launches.size());
   for (std::size_t i = 0; i < batch.launches.size(); ++i) {
     const Launch& launch = batch.launches[i];
     const Op& op = rank_.plan.op_of(launch.task);
@@ -204,7 +207,11 @@ void Lanes::start(Batch& batch) {
     }
     enter(launch.task);
     if (const auto* c = std::get_if<Collective>(&op.work)) {
-      batch.collectives[i] = prepare(rank_, *c, launch);
+      PreparedCollective& p = batch.collectives[i] = prepare(rank_, *c, launch);
+      if (!p.packed.runs.empty()) {
+        batch.packed[i].resize(static_cast<std::size_t>(p.packed.bytes()));
+        p.pack_into(batch.packed[i].data(), copy_on_host);
+      }
       batch.pending.push_back(transport_.start(op.lane, batch.collectives[i].call));
     } else {
       batch.pending.push_back(transport_.start(op.lane, prepare(rank_, std::get<Transfer>(op.work), launch)));
@@ -213,19 +220,19 @@ void Lanes::start(Batch& batch) {
 }
 
 // Whether all of the batch has ended.
-bool Lanes::finish(Batch& batch) {
+bool HostLanes::finish(Batch& batch) {
   bool all = true;
   for (const auto& p : batch.pending) all = p->done() && all;
   if (!all) return false;
   for (std::size_t i = 0; i < batch.launches.size(); ++i) {
-    batch.collectives[i].packed.unpack();
+    if (!batch.packed[i].empty()) batch.collectives[i].packed.unpack(batch.packed[i].data(), copy_on_host);
     if (moves(rank_.plan.op_of(batch.launches[i].task))) end(batch.launches[i].task);
   }
   return true;
 }
 
 // One round over all lanes; whether anything went on.
-bool Lanes::progress() {
+bool HostLanes::progress() {
   std::array<std::shared_ptr<Batch>, kLanes> heads;
   {
     const std::lock_guard lock(mutex_);
@@ -253,7 +260,7 @@ bool Lanes::progress() {
   return moved;
 }
 
-void Lanes::transfer_loop() try {
+void HostLanes::transfer_loop() try {
   ask_for_short_slices();
   int idle = 0;
   while (!stopping_ && !failed_) {

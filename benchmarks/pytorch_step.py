@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""A training step of a Llama-like decoder in plain PyTorch on one GPU, to hold predictions and our executor against.
+
+Eager, weights and activations in bf16, fp32 master weights in the optimizer (fused AdamW), attention by the
+FLASH_ATTENTION backend; plain, with checkpointing of every layer, with accumulation. Beside it, not judged: cuDNN
+attention and torch.compile. Then attention alone: causal, bf16, heads of 128, sequence 8192, 16384 tokens.
+Prints one line for each, and with --out writes them as JSON. The model is that of benchmarks/pytorch_step.yaml.
+"""
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
+
+LAYERS, HIDDEN, HEADS, FEED_FORWARD, VOCAB = 16, 2048, 16, 5632, 32000
+SEQUENCE, BATCH = 4096, 2
+HEAD = HIDDEN // HEADS
+
+
+class RmsNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(HIDDEN))
+
+    def forward(self, x):
+        return F.rms_norm(x, (HIDDEN,), self.weight, 1e-5)
+
+
+def rotate(x, cosine, sine):  # (batch, heads, sequence, head)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cosine - b * sine, b * cosine + a * sine), dim=-1)
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention_norm, self.mlp_norm = RmsNorm(), RmsNorm()
+        self.qkv = nn.Linear(HIDDEN, 3 * HIDDEN, bias=False)
+        self.out = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.up = nn.Linear(HIDDEN, 2 * FEED_FORWARD, bias=False)
+        self.down = nn.Linear(FEED_FORWARD, HIDDEN, bias=False)
+
+    def forward(self, x, cosine, sine):
+        b, s, _ = x.shape
+        q, k, v = self.qkv(self.attention_norm(x)).view(b, s, 3, HEADS, HEAD).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(rotate(q, cosine, sine), rotate(k, cosine, sine), v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, s, HIDDEN))
+        gate, up = self.up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Decoder(nn.Module):
+    def __init__(self, checkpointed):
+        super().__init__()
+        self.checkpointed = checkpointed
+        self.embedding = nn.Embedding(VOCAB, HIDDEN)
+        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.norm = RmsNorm()
+        self.head = nn.Linear(HIDDEN, VOCAB, bias=False)
+        angles = torch.outer(torch.arange(SEQUENCE), 10000.0 ** (-torch.arange(0, HEAD, 2) / HEAD))
+        self.register_buffer("cosine", angles.cos())
+        self.register_buffer("sine", angles.sin())
+
+    def forward(self, tokens, labels):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            if self.checkpointed:
+                x = checkpoint(layer, x, self.cosine, self.sine, use_reentrant=False)
+            else:
+                x = layer(x, self.cosine, self.sine)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.float().view(-1, VOCAB), labels.view(-1))
+
+
+def step_of(model, masters, optimizer, batches):
+    for tokens, labels in batches:
+        (model(tokens, labels) / len(batches)).backward()
+    parameters = list(model.parameters())
+    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    for master, p in zip(masters, parameters):
+        master.grad = p.grad.float()
+    optimizer.step()
+    with torch.no_grad():
+        torch._foreach_copy_(parameters, masters)
+    for master, p in zip(masters, parameters):
+        master.grad = p.grad = None
+
+
+def measure(name, backend, checkpointed=False, accumulation=1, compiled=False, steps=20):
+    torch.manual_seed(0)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    model = Decoder(checkpointed).to(device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.normal_(0, 0.02)
+    masters = [p.detach().float().clone() for p in model.parameters()]
+    optimizer = torch.optim.AdamW(masters, lr=1e-4, fused=True)
+    run = torch.compile(model) if compiled else model
+    run.parameters = model.parameters
+    batches = [(torch.randint(VOCAB, (BATCH, SEQUENCE), device="cuda"),
+                torch.randint(VOCAB, (BATCH, SEQUENCE), device="cuda")) for _ in range(accumulation)]
+    times = []
+    with sdpa_kernel(backend):
+        for i in range(steps + 3):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            step_of(run, masters, optimizer, batches)
+            torch.cuda.synchronize()
+            if i >= 3:
+                times.append(time.perf_counter() - begin)
+    times.sort()
+    row = {"name": name, "step_s": statistics.median(times), "low_s": times[0], "high_s": times[-1],
+           "max_memory_allocated": torch.cuda.max_memory_allocated(),
+           "memory_reserved": torch.cuda.memory_reserved(),
+           "parameters": sum(p.numel() for p in model.parameters())}
+    print(f"{name:24} step {row['step_s'] * 1e3:8.2f} ms  allocated {row['max_memory_allocated'] / 2**30:6.2f} GiB  "
+          f"reserved {row['memory_reserved'] / 2**30:6.2f} GiB", flush=True)
+    return row
+
+
+def time_of(f, repetitions=10):
+    times = []
+    for i in range(repetitions + 3):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        f()
+        end.record()
+        torch.cuda.synchronize()
+        if i >= 3:
+            times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times)
+
+
+def attention(name, backend, sequence=8192, tokens=16384, heads=16):
+    q, k, v = (torch.randn(tokens // sequence, heads, sequence, 128, device="cuda", dtype=torch.bfloat16,
+                           requires_grad=True) for _ in range(3))
+    with sdpa_kernel(backend):
+        forward = time_of(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        dy = torch.randn_like(y)
+        backward = time_of(lambda: torch.autograd.grad(y, (q, k, v), dy, retain_graph=True))
+    flops = 4 * tokens * sequence * heads * 128 / 2
+    print(f"attention {name:14} forward {forward * 1e3:7.3f} ms ({flops / forward / 1e12:5.0f} TFLOP/s)  "
+          f"backward {backward * 1e3:7.3f} ms ({2.5 * flops / backward / 1e12:5.0f} TFLOP/s)", flush=True)
+    return {"name": name, "sequence": sequence, "tokens": tokens, "heads": heads, "head_dim": 128,
+            "forward_s": forward, "backward_s": backward}
+
+
+def attempt(rows, f, *arguments, **named):
+    try:
+        rows.append(f(*arguments, **named))
+    except Exception as error:  # one that fails must not hide the others
+        print(f"{arguments[0]}: failed: {error}", file=sys.stderr, flush=True)
+        rows.append({"name": arguments[0], "error": str(error)})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out")
+    parser.add_argument("--steps", type=int, default=20)
+    o = parser.parse_args()
+    flash, cudnn = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
+    steps, kernels = [], []
+    attempt(steps, measure, "plain", flash, steps=o.steps)
+    attempt(steps, measure, "checkpointing", flash, checkpointed=True, steps=o.steps)
+    attempt(steps, measure, "accumulation", flash, accumulation=4, steps=o.steps)
+    attempt(kernels, attention, "flash", flash)
+    attempt(kernels, attention, "cudnn", cudnn)
+    attempt(steps, measure, "cudnn attention", cudnn, steps=o.steps)
+    attempt(steps, measure, "torch.compile", flash, compiled=True, steps=o.steps)
+    if o.out:
+        with open(o.out, "w") as file:
+            json.dump({"schema": "orrery.pytorch_step/1", "date": time.strftime("%Y-%m-%d", time.gmtime()),
+                       "device": torch.cuda.get_device_name(), "torch": torch.__version__,
+                       "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
+                       "sequence": SEQUENCE, "micro_batch": BATCH, "steps": steps, "attention": kernels}, file, indent=2)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

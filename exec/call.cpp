@@ -1,0 +1,92 @@
+#include "exec/call.h"
+
+#include <string>
+
+#include "models/blocks.h"
+#include "models/sharding.h"
+
+namespace orrery {
+namespace {
+
+// A dropout is told apart by its layer and name, so that running it again draws the same numbers.
+std::uint16_t stream_of(std::string name) {
+  if (name.ends_with(" again")) name.resize(name.size() - 6);
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return static_cast<std::uint16_t>(hash ^ hash >> 16);
+}
+
+std::uint32_t state_frame(const OpCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
+
+bool whole(const Argument& a) { return a.operand.slot == kGradients || a.operand.slot == kParameters; }
+
+// A sample's number within its step: dropout's masks depend on it, not on the step before.
+std::int64_t in_step(const OpCall& c, std::int64_t sample) {
+  return c.sample(sample) % c.rank.spec.strategy.global_batch;
+}
+
+}  // namespace
+
+std::int64_t first_token(const OpCall& c, std::int64_t columns) {
+  return c.rank.seat(Dimension::tensor).index * columns;
+}
+
+float loss_scale(const OpCall& c) {
+  const Strategy& s = c.rank.spec.strategy;
+  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
+  const double tokens =
+      static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
+  return static_cast<float>(1 / tokens);
+}
+
+// Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
+std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
+  kernels::Dropout d = {c.rank.spec.model.dropout,
+                        {c.state.training.seed, static_cast<std::uint32_t>(c.state.step),
+                         static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
+                        {}};
+  const auto columns = static_cast<std::uint64_t>(r.columns);
+  d.index.row_stride = columns;
+  std::vector<MaskPart> parts;
+  const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
+  if (!scores) {
+    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      d.index.first = static_cast<std::uint64_t>(in_step(c, sample) * c.sequence() + position) * columns;
+      d.index.rows_per_sample = count;
+      parts.push_back({d, row, count});
+    });
+    return parts;
+  }
+  const std::int64_t rows = r.rows / c.batch();  // heads of this rank times queries
+  const std::int64_t first_head = c.rank.seat(Dimension::tensor).index * (rows / c.sequence());
+  for (std::int64_t b = 0; b < c.batch(); ++b) {
+    const std::int64_t head = in_step(c, b) * c.rank.spec.model.heads + first_head;
+    d.index.first = static_cast<std::uint64_t>(head * c.sequence()) * columns;
+    d.index.rows_per_sample = rows;
+    parts.push_back({d, b * rows, rows});
+  }
+  return parts;
+}
+
+const std::vector<Piece>& pieces_of(const OpCall& c) { return c.rank.pieces.at(state_frame(c)); }
+
+std::int64_t place_of(const Argument& a, const Piece& piece) {
+  return whole(a) ? piece.owned_first : piece.shard_first;
+}
+
+std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
+  std::vector<Stretch> stretches;
+  for (const Piece& piece : pieces_of(c)) {
+    for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
+      const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
+      const std::int64_t begin = std::max(piece.owned_first, p.first);
+      const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
+      const bool elsewhere = p.copy || (p.local.cut == Cut::none && c.rank.seat(Dimension::tensor).index > 0);
+      if (begin >= end || elsewhere) continue;
+      stretches.push_back({place_of(gradients, piece) + begin - piece.owned_first, end - begin});
+    }
+  }
+  return stretches;
+}
+
+}  // namespace orrery

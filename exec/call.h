@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "exec/buffers.h"
+#include "exec/run_state.h"
+#include "kernels/residual.h"
+
+namespace orrery {
+
+// One task being launched: its operands sorted into what a block builder recorded (reads, weights, updates, writes,
+// weight gradients), and where its rows stand in the batch. Addresses are the device's; nothing is read here.
+struct OpCall {
+  OpCall(RunState& s, const Launch& l)
+      : state(s), rank(s.rank), op(rank.plan.op_of(l.task)), frame(rank.plan.frames[rank.plan.tasks[l.task].frame]) {
+    for (const Argument& a : l.arguments) {
+      const Operand& o = a.operand;
+      if (o.parameter >= 0)
+        (o.access == Access::read ? weights : gradients).push_back(a);
+      else
+        (o.access == Access::read ? reads : o.access == Access::write ? writes : updates).push_back(a);
+    }
+  }
+
+  static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
+  static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
+
+  std::int64_t sequence() const { return rank.spec.sequence; }
+  std::int64_t batch() const { return rank.spec.strategy.micro_batch; }
+  // Columns of a matrix of activations, by its size.
+  std::int64_t columns(const Argument& a, std::int64_t rows) const {
+    return a.bytes / (rows * rank.plan.element_bytes);
+  }
+  // The number over the whole run of a sample of this micro-batch.
+  std::int64_t sample(std::int64_t in_micro_batch) const {
+    const Strategy& s = rank.spec.strategy;
+    const std::int64_t first = (frame.micro_batch * s.data + rank.replica) * s.micro_batch;
+    return state.step * s.global_batch + first + in_micro_batch;
+  }
+  // Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the micro-batch's.
+  std::int64_t first_row(std::int64_t rows) const {
+    return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
+  }
+  // Calls f(row, count, sample, position) for each run of rows that lies in one sample.
+  template <class F>
+  void for_samples(std::int64_t rows, const F& f) const {
+    const std::int64_t first = first_row(rows);
+    for (std::int64_t r = 0; r < rows;) {
+      const std::int64_t position = (first + r) % sequence();
+      const std::int64_t count = std::min(rows - r, sequence() - position);
+      f(r, count, (first + r) / sequence(), position);
+      r += count;
+    }
+  }
+
+  RunState& state;
+  const Rank& rank;
+  const Op& op;
+  const Frame& frame;
+  std::vector<Argument> reads, weights, updates, writes, gradients;
+};
+
+// The first token of this rank's part of a vocabulary that is cut into parts of so many columns.
+std::int64_t first_token(const OpCall& c, std::int64_t columns);
+
+// What the gradient of a token's loss is multiplied by: the loss is the mean over the step's tokens; a stack that
+// averages gradients takes its own ranks' mean.
+float loss_scale(const OpCall& c);
+
+// Masks of a dropout, part by part: rows [row, row + count) of the op's.
+struct MaskPart {
+  kernels::Dropout dropout;
+  std::int64_t row = 0, count = 0;
+};
+std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
+
+// What an op on a chunk's state works on: stretches that this rank owns, by their first element in a buffer.
+struct Stretch {
+  std::int64_t first = 0, count = 0;
+};
+const std::vector<Piece>& pieces_of(const OpCall& c);
+// Where a piece lies in a buffer of the whole chunk, or in one of shards.
+std::int64_t place_of(const Argument& a, const Piece& piece);
+// The stretches of `gradients` whose squares this rank counts. Weights that each rank of the tensor group holds whole
+// count on the first one, key/value heads on the first of those that hold them, a tied table on the first stage.
+std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients);
+
+}  // namespace orrery

@@ -1,0 +1,107 @@
+#include "exec/chunks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "exec/combine.h"
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+std::byte* bytes_at(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+
+// One buffer of total elements in equal pieces, the last ones shorter or empty.
+std::vector<Chunk> equal_chunks(void* data, std::int64_t total, int chunks, std::int64_t width) {
+  const std::int64_t piece = ceil_div(total, chunks);
+  std::vector<Chunk> result;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t first = std::min(chunk * piece, total), last = std::min(first + piece, total);
+    result.push_back({bytes_at(data) + first * width, (last - first) * width});
+  }
+  return result;
+}
+
+std::vector<Chunk> counted_chunks(void* data, const std::vector<std::int64_t>& counts, std::int64_t width) {
+  std::vector<Chunk> result;
+  std::byte* at = bytes_at(data);
+  for (const std::int64_t count : counts) {
+    result.push_back({at, count * width});
+    at += count * width;
+  }
+  return result;
+}
+
+// Chunk s*n+d is what member s has for member d.
+std::vector<Chunk> exchanged_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
+  std::vector<Chunk> result;
+  for (int src = 0; src < members; ++src) {
+    for (int dst = 0; dst < members; ++dst) {
+      std::byte* at = dst == member   ? bytes_at(call.out) + src * bytes
+                      : src == member ? bytes_at(call.in) + dst * bytes
+                                      : nullptr;
+      result.push_back({at, bytes});
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Chunk> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums) {
+  const std::int64_t width = width_of(call.element);
+  switch (call.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return equal_chunks(call.out, call.counts[0], chunks, width);
+    case CollectiveKind::all_gather:
+      return counted_chunks(call.out, call.counts, width);
+    case CollectiveKind::reduce_scatter:
+      return counted_chunks(sums, call.counts, width);
+    case CollectiveKind::all_to_all:
+      return exchanged_chunks(call, member, members, call.counts[0] * width);
+  }
+  return {};
+}
+
+std::int64_t elements_before(const CollectiveCall& call, int member) {
+  return std::accumulate(call.counts.begin(), call.counts.begin() + member, std::int64_t{0});
+}
+
+bool in_place(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
+}
+
+Moves moves_of(const CollectiveCall& call, int members) {
+  if (call.algorithm == "library") return {};
+  const CollectiveAlgorithm& algorithm = find_collective(call.algorithm);
+  if (algorithm.kind != call.kind) {
+    throw Error(fmt::format("collective {}: it carries out {}, not {}; name one that fits", algorithm.name,
+                            name_of(algorithm.kind), name_of(call.kind)));
+  }
+  return algorithm.moves(members);
+}
+
+void check_call(const CollectiveCall& call, int members) {
+  const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
+  if (call.counts.size() != (pieces ? static_cast<std::size_t>(members) : 1)) {
+    throw Error(fmt::format("transport: {} among {} ranks has {} counts; give {}", name_of(call.kind), members,
+                            call.counts.size(), pieces ? "one per rank" : "one"));
+  }
+  if (call.element == Element::bytes && (call.add || reduces(call.kind))) {
+    throw Error(
+        fmt::format("transport: {} of bytes, which have no sum; name f32 or bf16 elements", name_of(call.kind)));
+  }
+  if (call.add && in_place(call.kind)) {
+    throw Error(fmt::format("transport: {} has no result beside its input to add to", name_of(call.kind)));
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,127 @@
+// Matrix products and attention on a GPU.
+#include <cmath>
+
+#include "exec/cuda/cuda_call.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/products.h"
+
+namespace orrery::cuda {
+namespace {
+
+struct PackedShape {
+  std::int64_t batch = 0, rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
+
+  std::int64_t columns() const { return (heads + 2 * kv_heads) * head_dim; }
+  std::int64_t normed_columns() const { return (heads + kv_heads) * head_dim; }
+};
+
+// Queries, keys and values, or their gradients, by heads.
+struct Packed {
+  gpu::Heads q, k, v;
+};
+
+// They lie side by side in what the projection left; with head norms queries and keys stand in a buffer of their own,
+// which comes first, and only the values are in the projection's.
+Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argument>& at, bool normed) {
+  const gpu::Matrix all = c.matrix(at[normed ? 1 : 0], s.rows, s.columns());
+  const gpu::Matrix qk = normed ? c.matrix(at[0], s.rows, s.normed_columns()) : all;
+  return {heads_of(qk, s.batch, 0, s.heads, s.head_dim), heads_of(qk, s.batch, s.heads, s.kv_heads, s.head_dim),
+          heads_of(all, s.batch, s.heads + s.kv_heads, s.kv_heads, s.head_dim)};
+}
+
+float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
+
+void run_linear(const CudaCall& c, const Gemm& g) {
+  const gpu::Matrix x = c.matrix(c.reads[0], g.m, g.k), y = c.matrix(c.writes[0], g.m, g.n);
+  if (g.role == Gemm::Role::input_gradient)
+    return c.gpu_state.products().linear_input_gradient(x, CudaCall::weight(c.weights[0], g.k, g.n), y, c.stream);
+  const gpu::Array bias = c.weights.size() > 1 ? CudaCall::weight(c.weights[1]) : gpu::Array{};
+  c.gpu_state.products().linear(x, CudaCall::weight(c.weights[0], g.n, g.k), bias, y, c.stream);
+}
+
+void run_weight_gradient(const CudaCall& c, const Gemm& g) {
+  const gpu::Matrix x = c.matrix(c.reads[0], g.k, g.n), dy = c.matrix(c.reads[1], g.k, g.m);
+  const gpu::Matrix dw =
+      c.gradients.empty() ? c.matrix(c.writes[0], g.m, g.n) : CudaCall::weight(c.gradients[0], g.m, g.n);
+  c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
+}
+
+// The products of attention that is written out; shapes and operands as layers record them.
+class HeadProduct {
+ public:
+  HeadProduct(const CudaCall& c, const Gemm& g) : c_(c), g_(g) {
+    using Role = Gemm::Role;
+    const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;
+    const bool by_key = g.role == Role::value_gradient || g.role == Role::key_gradient;
+    const std::int64_t samples = g.batch / g.heads, queries = by_key ? g.k : g.m;
+    shape_ = {samples, samples * queries, g.heads, g.kv_heads, pairs ? g.k : g.n};
+  }
+
+  void run() const {
+    using Role = Gemm::Role;
+    gpu::Products& p = c_.gpu_state.products();
+    const float scale = scale_of(shape_.head_dim);
+    const Argument &first = c_.reads[0], &in = c_.reads.back();
+    const Argument& out = c_.updates.empty() ? c_.writes[0] : c_.updates[0];
+    const gpu::Array weights = c_.activation(first), result = c_.activation(out);
+    switch (g_.role) {
+      case Role::scores:
+        return p.head_scores(q(in), k(in), scale, result, c_.stream);
+      case Role::values:
+        return p.head_values(weights, v(in), 1, of_queries(out), c_.stream);
+      case Role::value_gradient:
+        return p.head_key_gradient(weights, of_queries(in), 1, v(out), c_.stream);
+      case Role::probability_gradient:
+        return p.head_scores(of_queries(first), v(in), 1, result, c_.stream);
+      case Role::query_gradient:
+        return p.head_values(weights, k(in), scale, q(out), c_.stream);
+      default:
+        return p.head_key_gradient(weights, q(in), scale, k(out), c_.stream);
+    }
+  }
+
+ private:
+  gpu::Heads of_queries(const Argument& a) const {
+    const std::int64_t columns = shape_.heads * shape_.head_dim;
+    return heads_of(c_.matrix(a, shape_.rows, columns), shape_.batch, 0, shape_.heads, shape_.head_dim);
+  }
+  // In a packed buffer: of queries and keys, or of the projection.
+  gpu::Heads in_packed(const Argument& a, std::int64_t first, std::int64_t heads) const {
+    return heads_of(c_.matrix(a, shape_.rows, c_.columns(a, shape_.rows)), shape_.batch, first, heads, shape_.head_dim);
+  }
+  gpu::Heads q(const Argument& a) const { return in_packed(a, 0, shape_.heads); }
+  gpu::Heads k(const Argument& a) const { return in_packed(a, shape_.heads, shape_.kv_heads); }
+  gpu::Heads v(const Argument& a) const { return in_packed(a, shape_.heads + shape_.kv_heads, shape_.kv_heads); }
+
+  const CudaCall& c_;
+  const Gemm& g_;
+  PackedShape shape_;
+};
+
+}  // namespace
+
+void run_product(const CudaCall& c, const Gemm& g) {
+  if (g.role == Gemm::Role::weight_gradient) return run_weight_gradient(c, g);
+  if (g.role == Gemm::Role::output || g.role == Gemm::Role::input_gradient) return run_linear(c, g);
+  HeadProduct(c, g).run();
+}
+
+void run_attention(const CudaCall& c, const FlashAttention& a) {
+  const PackedShape shape = {a.batch, a.batch * a.query, a.heads, a.kv_heads, a.head_dim};
+  const auto of_queries = [&](const Argument& x) {
+    return heads_of(c.matrix(x, shape.rows, a.heads * a.head_dim), a.batch, 0, a.heads, a.head_dim);
+  };
+  const kernels::CausalMask mask = {.window = a.window};
+  const float scale = scale_of(a.head_dim);
+  const bool normed = c.rank.spec.model.qk_norm;
+  const Packed p = packed(c, shape, c.reads, normed);
+  if (a.direction == Direction::forward)
+    return gpu::attention(p.q, p.k, p.v, scale, mask, of_queries(c.writes[0]), CudaCall::floats(c.writes[1]), c.stream);
+  const std::size_t next = normed ? 2 : 1;
+  const gpu::AttentionSaved saved = {p.q, p.k, p.v, of_queries(c.reads[next]), CudaCall::floats(c.reads[next + 1])};
+  const Packed d = packed(c, shape, c.writes, normed);
+  gpu::attention_gradient(saved, of_queries(c.reads[next + 2]), scale, mask, d.q, d.k, d.v,
+                          c.workspace(gpu::attention_gradient_workspace(p.q, p.k)), c.stream);
+}
+
+}  // namespace orrery::cuda

@@ -1,0 +1,92 @@
+#include "exec/cuda/cuda_state.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/norm.h"
+
+namespace orrery::cuda {
+namespace {
+
+namespace gpu = kernels::cuda;
+
+struct WorkspaceOf {
+  gpu::Type type;
+
+  std::int64_t operator()(const FlashAttention& a) const {
+    if (a.direction == Direction::forward) return 0;
+    const gpu::ConstHeads q = {nullptr, type, a.batch, a.query, a.heads, a.head_dim, a.heads * a.head_dim};
+    const gpu::ConstHeads k = {nullptr, type, a.batch, a.key, a.kv_heads, a.head_dim, a.kv_heads * a.head_dim};
+    return gpu::attention_gradient_workspace(q, k);
+  }
+  std::int64_t operator()(const Normalize& n) const {
+    return n.direction == Direction::forward ? 0 : gpu::norm_gradient_workspace(n.rows, n.columns);
+  }
+  std::int64_t operator()(const Embedding& e) const {
+    const bool rows = e.direction == Direction::forward || e.positions;
+    return rows ? 0 : gpu::embed_gradient_workspace(e.rows, e.vocab);
+  }
+  std::int64_t operator()(const BiasGradient& b) const { return gpu::bias_gradient_workspace(b.rows, b.columns); }
+  std::int64_t operator()(const SquaredNorm&) const { return gpu::squared_norm_workspace(); }
+  template <class Other>
+  std::int64_t operator()(const Other&) const {
+    return 0;
+  }
+};
+
+}  // namespace
+
+Bytes workspace_bytes(const Rank& rank) {
+  const WorkspaceOf workspace{rank.plan.element_bytes == 4 ? gpu::Type::fp32 : gpu::Type::bf16};
+  Bytes most = 0;
+  for (const Op& op : rank.plan.ops) most = std::max<Bytes>(most, std::visit(workspace, op.work));
+  return most;
+}
+
+CudaState::CudaState(RunState& state, std::span<std::byte> workspace)
+    : run(state), workspace_(workspace), sums_(Memory::Place::device, 16) {
+  const Bytes needed = workspace_bytes(state.rank);
+  if (needed > static_cast<Bytes>(workspace.size())) {
+    own_workspace_ = Memory(Memory::Place::device, needed);
+    workspace_ = {own_workspace_.data(), static_cast<std::size_t>(needed)};
+  }
+  Bytes texts = 0;
+  const Plan& plan = state.rank.plan;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* load = std::get_if<Load>(&plan.op_of(t).work);
+    if (load == nullptr) continue;
+    text_at_[t] = texts;
+    texts += load->rows * static_cast<Bytes>(sizeof(std::int64_t));
+  }
+  text_ = Memory(Memory::Place::host, texts);
+  const std::size_t bytes = state.rotary.cosine.size() * sizeof(float);
+  if (bytes == 0) return;
+  rotary_ = Memory(Memory::Place::device, static_cast<Bytes>(2 * bytes));
+  ORRERY_CHECK_CUDA(cudaMemcpy(rotary_.data(), state.rotary.cosine.data(), bytes, cudaMemcpyHostToDevice));
+  ORRERY_CHECK_CUDA(cudaMemcpy(rotary_.data() + bytes, state.rotary.sine.data(), bytes, cudaMemcpyHostToDevice));
+}
+
+void CudaState::begin_step(cudaStream_t stream) {
+  ORRERY_CHECK_CUDA(cudaMemsetAsync(loss(), 0, sizeof(double), stream));
+}
+
+void CudaState::end_step() { ORRERY_CHECK_CUDA(cudaMemcpy(&run.loss, loss(), sizeof(double), cudaMemcpyDeviceToHost)); }
+
+kernels::cuda::Workspace CudaState::workspace(std::int64_t bytes) const {
+  assert(bytes <= static_cast<std::int64_t>(workspace_.size()));
+  return {workspace_.data(), bytes};
+}
+
+kernels::cuda::DeviceRotaryTable CudaState::rotary() const {
+  const auto* cosine = reinterpret_cast<const float*>(rotary_.data());
+  return {run.rotary.half, cosine, cosine + run.rotary.cosine.size()};
+}
+
+std::int64_t* CudaState::text(TaskId task) const {
+  return reinterpret_cast<std::int64_t*>(text_.data() + text_at_.at(task));
+}
+
+}  // namespace orrery::cuda

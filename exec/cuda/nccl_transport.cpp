@@ -1,0 +1,299 @@
+#include "exec/cuda/nccl_transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "exec/chunks.h"
+#include "exec/combine.h"
+#include "exec/cuda/cuda_check.h"
+#include "exec/cuda/cuda_queue.h"
+#include "models/error.h"
+
+namespace orrery::cuda {
+namespace {
+
+using ChannelKey = std::pair<Dimension, LaneKind>;
+
+LaneKind message_lane(LaneKind lane) {
+  if (lane == LaneKind::receive_previous) return LaneKind::send_next;
+  if (lane == LaneKind::receive_next) return LaneKind::send_previous;
+  return lane;
+}
+
+// Ordered, so that all ranks build their communicators in one order.
+std::set<ChannelKey> channels_of(const Plan& plan) {
+  std::set<ChannelKey> keys;
+  for (const Op& op : plan.ops) {
+    if (const auto* c = std::get_if<Collective>(&op.work)) keys.insert({c->group, op.lane});
+    if (std::holds_alternative<Transfer>(op.work)) keys.insert({Dimension::pipeline, message_lane(op.lane)});
+  }
+  return keys;
+}
+
+// The members of one group on one lane, and this rank's place among them.
+struct Channel {
+  ncclComm_t comm = nullptr;
+  int rank = 0;
+  std::vector<std::int32_t> members;
+  int size() const { return static_cast<int>(members.size()); }
+};
+
+Channel make_channel(Store& store, std::int64_t rank, const ChannelKey& key, const GroupTable& table) {
+  Channel channel;
+  const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
+  channel.members = table.groups[static_cast<std::size_t>(group)];
+  channel.rank =
+      static_cast<int>(std::find(channel.members.begin(), channel.members.end(), rank) - channel.members.begin());
+  const std::string name =
+      fmt::format("nccl {} {} {}", static_cast<int>(key.first), static_cast<int>(key.second), group);
+  ncclUniqueId id;
+  if (channel.rank == 0) {
+    ORRERY_CHECK_NCCL(ncclGetUniqueId(&id));
+    store.set(name, std::string(id.internal, sizeof id.internal));
+  }
+  const std::string told = store.get(name);
+  if (told.size() != sizeof id.internal) throw Error("store: NCCL's id is not whole", 1);
+  std::memcpy(id.internal, told.data(), told.size());
+  ORRERY_CHECK_NCCL(ncclCommInitRank(&channel.comm, channel.size(), id, channel.rank));
+  return channel;
+}
+
+ncclDataType_t type_of(Element element) {
+  switch (element) {
+    case Element::f32:
+      return ncclFloat32;
+    case Element::bf16:
+      return ncclBfloat16;
+    case Element::bytes:
+      return ncclUint8;
+  }
+  return ncclUint8;
+}
+
+// Elements as NCCL counts them.
+std::size_t size(std::int64_t elements) { return static_cast<std::size_t>(elements); }
+
+class NcclTransport final : public QueuedTransport {
+ public:
+  NcclTransport(Store& store, std::int64_t rank, const Plan& plan) {
+    for (const ChannelKey& key : channels_of(plan))
+      channels_.emplace(key, make_channel(store, rank, key, plan.dimensions[static_cast<std::size_t>(key.first)]));
+  }
+
+  ~NcclTransport() override {
+    for (auto& [key, channel] : channels_) ended_well_ ? ncclCommDestroy(channel.comm) : ncclCommAbort(channel.comm);
+  }
+  NcclTransport(const NcclTransport&) = delete;
+  NcclTransport& operator=(const NcclTransport&) = delete;
+
+  // Calls of the library in one group; those that are moves, or land apart, in groups of their own.
+  void start(std::span<const QueuedCall> batch) override {
+    ended_well_ = false;
+    ORRERY_CHECK_NCCL(ncclGroupStart());
+    for (const QueuedCall& call : batch) {
+      if (joins(call)) start_one(call);
+    }
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    for (const QueuedCall& call : batch) {
+      if (!joins(call)) start_apart(call);
+    }
+    ended_well_ = true;
+  }
+
+  void check() override {
+    for (const auto& [key, channel] : channels_) {
+      ncclResult_t failure = ncclSuccess;
+      ORRERY_CHECK_NCCL(ncclCommGetAsyncError(channel.comm, &failure));
+      if (failure == ncclSuccess || failure == ncclInProgress) continue;
+      ended_well_ = false;
+      throw Error(fmt::format("NCCL in {} groups on lane {}: {}", name_of(key.first), name_of(key.second),
+                              ncclGetLastError(channel.comm)),
+                  1);
+    }
+  }
+
+ private:
+  static bool joins(const QueuedCall& call) {
+    const auto* c = std::get_if<CollectiveCall>(&call.call);
+    return c == nullptr || (c->algorithm == "library" && !c->add && c->kind != CollectiveKind::all_to_all);
+  }
+
+  const Channel& at(Dimension group, LaneKind lane) const {
+    const auto it = channels_.find({group, lane});
+    if (it == channels_.end())
+      throw Error(
+          fmt::format("transport: the plan moves nothing in {} groups on lane {}", name_of(group), name_of(lane)));
+    return it->second;
+  }
+
+  void start_one(const QueuedCall& call) const {
+    const cudaStream_t stream = static_cast<CudaQueue*>(call.queue)->stream();
+    if (const auto* m = std::get_if<MessageCall>(&call.call)) return message(call.lane, *m, stream);
+    const auto& c = std::get<CollectiveCall>(call.call);
+    const Channel& channel = at(c.group, call.lane);
+    check_call(c, channel.size());
+    library(channel, c, static_cast<std::byte*>(c.out), stream);
+  }
+
+  void message(LaneKind lane, const MessageCall& m, cudaStream_t stream) const {
+    const Channel& channel = at(Dimension::pipeline, message_lane(lane));
+    const auto peer = std::find(channel.members.begin(), channel.members.end(), m.peer);
+    if (peer == channel.members.end())
+      throw Error(fmt::format("transport: rank {} is not in this rank's pipeline group", m.peer));
+    const int to = static_cast<int>(peer - channel.members.begin());
+    const std::size_t bytes = size(m.bytes);
+    if (m.send)
+      ORRERY_CHECK_NCCL(ncclSend(m.data, bytes, ncclUint8, to, channel.comm, stream));
+    else
+      ORRERY_CHECK_NCCL(ncclRecv(m.data, bytes, ncclUint8, to, channel.comm, stream));
+  }
+
+  // The collective without call.add.
+  void library(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
+    const ncclRedOp_t op = c.reduction == Reduction::sum ? ncclSum : ncclMax;
+    const ncclDataType_t type = type_of(c.element);
+    switch (c.kind) {
+      case CollectiveKind::all_reduce:
+        ORRERY_CHECK_NCCL(ncclAllReduce(c.in, out, size(c.counts[0]), type, op, channel.comm, stream));
+        return;
+      case CollectiveKind::broadcast:
+        ORRERY_CHECK_NCCL(ncclBroadcast(c.in, out, size(c.counts[0]), type, 0, channel.comm, stream));
+        return;
+      case CollectiveKind::reduce:
+        ORRERY_CHECK_NCCL(ncclReduce(c.in, out, size(c.counts[0]), type, op, 0, channel.comm, stream));
+        return;
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+        return pieces(channel, c, out, stream);
+      case CollectiveKind::all_to_all:
+        return exchange(channel, c, out, stream);
+    }
+  }
+
+  // Equal pieces are one call; where the last ones are shorter or empty, as many broadcasts or reductions.
+  void pieces(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
+    const bool gathers = c.kind == CollectiveKind::all_gather;
+    const bool equal = std::all_of(c.counts.begin(), c.counts.end(), [&](auto n) { return n == c.counts[0]; });
+    const ncclDataType_t type = type_of(c.element);
+    const ncclRedOp_t op = c.reduction == Reduction::sum ? ncclSum : ncclMax;
+    const std::size_t n = size(c.counts[0]);
+    if (equal && gathers) ORRERY_CHECK_NCCL(ncclAllGather(c.in, out, n, type, channel.comm, stream));
+    if (equal && !gathers) ORRERY_CHECK_NCCL(ncclReduceScatter(c.in, out, n, type, op, channel.comm, stream));
+    if (equal) return;
+    ORRERY_CHECK_NCCL(ncclGroupStart());
+    for (int m = 0; m < channel.size(); ++m) {
+      const std::size_t count = size(c.counts[static_cast<std::size_t>(m)]);
+      if (count == 0) continue;
+      const Bytes place = elements_before(c, m) * width_of(c.element);
+      if (gathers)
+        ORRERY_CHECK_NCCL(ncclBroadcast(c.in, out + place, count, type, m, channel.comm, stream));
+      else
+        ORRERY_CHECK_NCCL(
+            ncclReduce(static_cast<const std::byte*>(c.in) + place, out, count, type, op, m, channel.comm, stream));
+    }
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+  }
+
+  void exchange(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
+    const Bytes bytes = c.counts[0] * width_of(c.element);
+    ORRERY_CHECK_NCCL(ncclGroupStart());
+    for (int m = 0; m < channel.size(); ++m) {
+      const auto* in = static_cast<const std::byte*>(c.in) + m * bytes;
+      ORRERY_CHECK_NCCL(ncclSend(in, size(bytes), ncclUint8, m, channel.comm, stream));
+      ORRERY_CHECK_NCCL(ncclRecv(out + m * bytes, size(bytes), ncclUint8, m, channel.comm, stream));
+    }
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+  }
+
+  // What is added to its result's place lands in scratch memory first.
+  void start_apart(const QueuedCall& call) const {
+    const auto& c = std::get<CollectiveCall>(call.call);
+    const Channel& channel = at(c.group, call.lane);
+    check_call(c, channel.size());
+    auto& queue = *static_cast<CudaQueue*>(call.queue);
+    if (c.algorithm != "library") return moves(channel, c, queue);
+    const std::int64_t n = result_elements(c, channel);
+    std::byte* out = c.add ? queue.scratch(n * width_of(c.element)) : static_cast<std::byte*>(c.out);
+    library(channel, c, out, queue.stream());
+    if (c.add && n > 0) queue.combine(c.element, Reduction::sum, out, static_cast<std::byte*>(c.out), n);
+  }
+
+  static std::int64_t result_elements(const CollectiveCall& c, const Channel& channel) {
+    if (c.kind == CollectiveKind::reduce_scatter) return c.counts[static_cast<std::size_t>(channel.rank)];
+    if (c.kind == CollectiveKind::all_to_all) return c.counts[0] * channel.size();
+    return elements_before(c, static_cast<int>(c.counts.size()));
+  }
+
+  // Round after round, each one group; what arrives waits in scratch memory until the round is over.
+  void moves(const Channel& channel, const CollectiveCall& given, CudaQueue& queue) const {
+    const Moves all = moves_of(given, channel.size());
+    CollectiveCall c = given;
+    const Bytes width = width_of(c.element);
+    const bool scatters = c.kind == CollectiveKind::reduce_scatter;
+    const Bytes whole = elements_before(c, static_cast<int>(c.counts.size())) * width;
+    const Bytes result = result_elements(c, channel) * width;
+    std::byte* sums = queue.scratch(2 * std::max(whole, result) + std::max(whole, result));
+    std::byte* staging = sums + std::max(whole, result);
+    if (c.add && !scatters) c.out = sums;
+    const std::vector<Chunk> chunks = chunks_of(c, channel.rank, channel.size(), all.chunks, sums);
+    const auto own = static_cast<std::size_t>(channel.rank);
+    const auto* in = static_cast<const std::byte*>(c.in);
+    auto* out = static_cast<std::byte*>(c.out);
+    if (scatters) copy(queue, sums, in, whole);
+    if (c.kind == CollectiveKind::all_gather) copy(queue, chunks[own].at, in, chunks[own].bytes);
+    if (c.kind == CollectiveKind::all_to_all) copy(queue, out + channel.rank * whole, in + channel.rank * whole, whole);
+    for (auto at = all.moves.begin(); at != all.moves.end();) {
+      const auto end = std::find_if(at, all.moves.end(), [&](const Move& m) { return m.round != at->round; });
+      run_round(channel, c, {at, end}, chunks, staging, queue);
+      at = end;
+    }
+    const std::byte* from = scatters ? chunks[own].at : sums;
+    if (given.add && result > 0)
+      queue.combine(c.element, Reduction::sum, from, static_cast<std::byte*>(given.out), result / width);
+    else if (scatters)
+      copy(queue, static_cast<std::byte*>(given.out), from, result);
+  }
+
+  static void run_round(const Channel& channel, const CollectiveCall& c, std::span<const Move> round,
+                        const std::vector<Chunk>& chunks, std::byte* staging, CudaQueue& queue) {
+    std::vector<std::pair<const Move*, std::byte*>> arrived;
+    ORRERY_CHECK_NCCL(ncclGroupStart());
+    for (const Move& m : round) {
+      const Chunk& chunk = chunks[static_cast<std::size_t>(m.chunk)];
+      if (chunk.bytes == 0) continue;
+      if (m.src == channel.rank)
+        ORRERY_CHECK_NCCL(ncclSend(chunk.at, size(chunk.bytes), ncclUint8, m.dst, channel.comm, queue.stream()));
+      if (m.dst != channel.rank) continue;
+      ORRERY_CHECK_NCCL(ncclRecv(staging, size(chunk.bytes), ncclUint8, m.src, channel.comm, queue.stream()));
+      arrived.emplace_back(&m, staging);
+      staging += chunk.bytes;
+    }
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+    for (const auto& [m, from] : arrived) {
+      const Chunk& to = chunks[static_cast<std::size_t>(m->chunk)];
+      if (m->add)
+        queue.combine(c.element, c.reduction, from, to.at, to.bytes / width_of(c.element));
+      else
+        copy(queue, to.at, from, to.bytes);
+    }
+  }
+
+  static void copy(CudaQueue& queue, std::byte* to, const std::byte* from, Bytes bytes) {
+    if (bytes > 0 && to != from) queue.copy(to, from, bytes);
+  }
+
+  std::map<ChannelKey, Channel> channels_;
+  bool ended_well_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<QueuedTransport> nccl_transport(Store& store, std::int64_t rank, const Plan& plan) {
+  return std::make_unique<NcclTransport>(store, rank, plan);
+}
+
+}  // namespace orrery::cuda

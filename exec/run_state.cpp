@@ -1,0 +1,13 @@
+#include "exec/run_state.h"
+
+namespace orrery {
+
+RunState run_state(const Rank& rank, const Text& text, const Training& training) {
+  RunState state = {rank, text, training, 0, 0, 0, {}};
+  const Model& m = rank.spec.model;
+  if (m.positions == Positions::rope)
+    state.rotary = kernels::rotary_table(rank.spec.sequence, m.head_dim, kRotaryTheta);
+  return state;
+}
+
+}  // namespace orrery

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "exec/rank.h"
+#include "exec/text.h"
+#include "kernels/rotary.h"
+#include "kernels/update.h"
+
+namespace orrery {
+
+// What a run of several steps does beyond its plan.
+struct Training {
+  kernels::UpdateRule rule;
+  double clip = 0;
+  std::uint64_t seed = 0;
+};
+
+// What kernels read and write beside their operands. loss and tokens are touched by the compute lane alone.
+struct RunState {
+  const Rank& rank;
+  const Text& text;
+  Training training;
+  std::int64_t step = 0;  // from 0
+  double loss = 0;        // sum over this rank's tokens of the step
+  std::int64_t tokens = 0;
+  kernels::RotaryTable rotary;
+};
+
+RunState run_state(const Rank& rank, const Text& text, const Training& training);
+
+// The constants that published configurations share and a spec has no key for.
+inline constexpr double kRotaryTheta = 10000;  // Su et al. 2021; Llama 2
+inline constexpr float kNormEpsilon = 1e-5F;   // Llama 2, GPT-2 (layer_norm_epsilon)
+
+}  // namespace orrery

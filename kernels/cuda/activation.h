@@ -1,0 +1,13 @@
+#pragma once
+
+#include "kernels/cuda/tensor.h"
+
+namespace orrery::kernels::cuda {
+
+// As kernels/activation.h: x and y, dy and dx of one type; bias of any (null data for none). dx may be x.
+void swiglu(ConstMatrix x, Matrix y, cudaStream_t stream);
+void swiglu_gradient(ConstMatrix x, ConstMatrix dy, Matrix dx, cudaStream_t stream);
+void gelu(ConstMatrix x, ConstArray bias, Matrix y, cudaStream_t stream);
+void gelu_gradient(ConstMatrix x, ConstArray bias, ConstMatrix dy, Matrix dx, cudaStream_t stream);
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,16 @@
+#include "kernels/cuda/attention_backward.cuh"
+#include "kernels/cuda/attention_forward.cuh"
+
+namespace orrery::kernels::cuda {
+
+void attention_128(const ForwardArguments& a, cudaStream_t stream) {
+  using Tile = ForwardTile<128, 64, 4, 2>;
+  a.q.type == Type::bf16 ? launch_forward<Bf16Bits, Tile>(a, stream) : launch_forward<Fp16Bits, Tile>(a, stream);
+}
+
+void attention_gradient_128(const BackwardArguments& a, cudaStream_t stream) {
+  using Tile = BackwardTile<128, 2>;
+  a.dq.type == Type::bf16 ? launch_backward<Bf16Bits, Tile>(a, stream) : launch_backward<Fp16Bits, Tile>(a, stream);
+}
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "kernels/cuda/attention.h"
+
+// The pieces of attention.h, each compiled on its own: one file for every depth, to which head_dim is rounded up.
+namespace orrery::kernels::cuda {
+
+struct ForwardArguments {
+  ConstHeads q, k, v;
+  float scale;
+  CausalMask mask;
+  Heads out;
+  float* lse;
+};
+
+// dq_sums, tiles of fp32 in the order in which threads add to them; statistics: (batch, heads, query) of lse in powers
+// of two, then as many row sums of dout out. partial_keys: where query heads that share a key head run apart, their
+// gradients of keys, then of values, (head of the group, batch, key, kv_heads, head_dim) fp32; else null.
+struct BackwardArguments {
+  AttentionSaved saved;
+  ConstHeads dout;
+  float scale;
+  CausalMask mask;
+  Heads dq, dk, dv;
+  float *dq_sums, *statistics, *partial_keys;
+};
+
+// For 16-bit types.
+void attention_64(const ForwardArguments& arguments, cudaStream_t stream);
+void attention_96(const ForwardArguments& arguments, cudaStream_t stream);
+void attention_128(const ForwardArguments& arguments, cudaStream_t stream);
+void attention_256(const ForwardArguments& arguments, cudaStream_t stream);
+void attention_gradient_64(const BackwardArguments& arguments, cudaStream_t stream);
+void attention_gradient_96(const BackwardArguments& arguments, cudaStream_t stream);
+void attention_gradient_128(const BackwardArguments& arguments, cudaStream_t stream);
+void attention_gradient_256(const BackwardArguments& arguments, cudaStream_t stream);
+
+// For fp32, one warp per row.
+void attention_plain(const ForwardArguments& arguments, cudaStream_t stream);
+void attention_gradient_plain(const BackwardArguments& arguments, cudaStream_t stream);
+
+// Queries and keys in a block's tile of the gradient.
+struct BackwardExtent {
+  int depth, queries, keys;
+};
+constexpr BackwardExtent kBackwardExtents[] = {{64, 128, 128}, {96, 64, 128}, {128, 64, 128}, {256, 64, 64}};
+constexpr BackwardExtent backward_extent(std::int64_t head_dim) {
+  for (const BackwardExtent& e : kBackwardExtents) {
+    if (head_dim <= e.depth) return e;
+  }
+  return kBackwardExtents[3];
+}
+
+}  // namespace orrery::kernels::cuda

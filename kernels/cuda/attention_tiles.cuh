@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/cuda/fragments.cuh"
+#include "kernels/cuda/tensor.h"
+
+// What both passes of flash attention share.
+namespace orrery::kernels::cuda {
+
+constexpr float kLog2E = 1.44269504F;
+constexpr float kLn2 = 0.693147181F;
+
+// Elements of a row in shared memory.
+constexpr int stride_for(int depth) { return depth <= 64 ? 64 : depth <= 128 ? 128 : 256; }
+
+// All heads of a tensor, as kernels see it.
+template <class T>
+struct HeadsView {
+  T* data;
+  std::int64_t stride;
+  int rows, head_dim;
+
+  __device__ HeadView<T> of(int sample, int head) const {
+    return {data + std::int64_t{sample} * rows * stride + std::int64_t{head} * head_dim, stride, rows, head_dim};
+  }
+};
+template <class T>
+HeadsView<T> view_as(const Heads& h) {
+  return {static_cast<T*>(h.data), h.stride, static_cast<int>(h.rows), static_cast<int>(h.head_dim)};
+}
+template <class T>
+HeadsView<const T> view_as(const ConstHeads& h) {
+  return {static_cast<const T*>(h.data), h.stride, static_cast<int>(h.rows), static_cast<int>(h.head_dim)};
+}
+
+// The mask in 32 bits: query q sees the keys of [own(q) + 1 - window, own(q)], own(q) = q + shift.
+struct Sight {
+  int shift, window, keys;
+
+  constexpr int last(int query) const {
+    const int own = query + shift;
+    return own < 0 ? 0 : own + 1 < keys ? own + 1 : keys;
+  }
+  constexpr int first(int query) const {
+    const int begin = window > 0 ? query + shift + 1 - window : 0;
+    return begin < 0 ? 0 : begin < last(query) ? begin : last(query);
+  }
+  // Whether every query of [q, q + queries) sees all of the keys [k, k + count).
+  constexpr bool all(int q, int queries, int k, int count) const {
+    return k + count <= last(q) && k >= first(q + queries - 1);
+  }
+};
+inline Sight sight_of(const CausalMask& mask, std::int64_t keys) {
+  return {static_cast<int>(mask.query_offset - mask.key_offset), static_cast<int>(mask.window), static_cast<int>(keys)};
+}
+
+// Sets to `hidden` the results that queries do not see; the block's first result is (query, key).
+template <int row_tiles, int column_tiles>
+__device__ inline void hide(float (&x)[row_tiles][column_tiles][4], const Sight& sight, int query, int key,
+                            float hidden) {
+#pragma unroll
+  for (int m = 0; m < row_tiles; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int q = query + 16 * m + result_row(2 * half), first = sight.first(q), last = sight.last(q);
+#pragma unroll
+      for (int n = 0; n < column_tiles; ++n) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          const int k = key + 8 * n + result_column(i);
+          if (k < first || k >= last) x[m][n][i] = hidden;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace orrery::kernels::cuda

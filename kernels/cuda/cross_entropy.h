@@ -1,0 +1,19 @@
+#pragma once
+
+#include "kernels/cross_entropy.h"
+#include "kernels/cuda/tensor.h"
+
+namespace orrery::kernels::cuda {
+
+// As kernels/cross_entropy.h. Logits are of any type; in 16 bits their exponents are rounded to it, the sums are not.
+void row_maxima(ConstMatrix logits, VocabularyPart part, float* maxima, cudaStream_t stream);
+void row_exponents(Matrix logits, VocabularyPart part, const float* maxima, const std::int64_t* labels, float* sums,
+                   float* label_logits, cudaStream_t stream);
+void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses, cudaStream_t stream);
+void cross_entropy_gradient(Matrix exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
+                            float scale, cudaStream_t stream);
+
+// *total += the sum of n losses.
+void add_sum(std::int64_t n, const float* losses, double* total, cudaStream_t stream);
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "kernels/cuda/tensor.h"
+#include "kernels/rotary.h"
+
+namespace orrery::kernels::cuda {
+
+// As kernels/embedding.h. table, y and dy, dtable may differ in type.
+void embed(const std::int64_t* tokens, std::int64_t first, ConstMatrix table, Matrix y, cudaStream_t stream);
+
+// Rows are grouped by token first, then added in their order: the same bits every time. A sum is rounded once.
+std::int64_t embed_gradient_workspace(std::int64_t rows, std::int64_t vocabulary);  // of this rank's table
+void embed_gradient(const std::int64_t* tokens, std::int64_t first, ConstMatrix dy, Matrix dtable, Workspace workspace,
+                    cudaStream_t stream);
+
+void add_positions(ConstMatrix x, ConstMatrix table, Positions positions, Matrix y, cudaStream_t stream);
+void positions_gradient(ConstMatrix dy, Positions positions, Matrix dtable, cudaStream_t stream);
+
+}  // namespace orrery::kernels::cuda

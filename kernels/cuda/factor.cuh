@@ -1,0 +1,18 @@
+#pragma once
+
+#include <machine.cuh>
+
+#include "kernels/cuda/elementwise.h"
+
+namespace orrery::kernels::cuda {
+
+// What a Factor is worth now; the clip coefficient as kernels/update.h's clip_factor.
+__device__ inline double value_of(const Factor& f) {
+  double value = f.value;
+  if (f.loss_scale != nullptr) value /= static_cast<double>(*f.loss_scale);
+  if (f.squared_norm == nullptr) return value;
+  const double clip = f.limit / (sqrt(static_cast<double>(*f.squared_norm)) + 1e-6);
+  return clip < 1 ? value * clip : value;
+}
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "kernels/cuda/tensor.h"
+
+namespace orrery::kernels::cuda {
+
+// As kernels/norm.h, of every head of a view at once: statistics lie head by head, (heads, batch * rows), and all heads
+// share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight, bias and the
+// gradients added to have any.
+struct NormStatistics {
+  float* reciprocal = nullptr;
+  float* mean = nullptr;  // layer norm only
+};
+
+void rms_norm(ConstHeads x, ConstArray weight, float epsilon, Heads y, NormStatistics saved, cudaStream_t stream);
+void layer_norm(ConstHeads x, ConstArray weight, ConstArray bias, float epsilon, Heads y, NormStatistics saved,
+                cudaStream_t stream);
+
+// dx may be dy. Gradients of weight and bias are summed in two passes, in a fixed order.
+std::int64_t norm_gradient_workspace(std::int64_t rows, std::int64_t columns);  // rows: batch * rows * heads
+void rms_norm_gradient(ConstHeads x, NormStatistics saved, ConstHeads dy, ConstArray weight, Heads dx, Array dweight,
+                       Workspace workspace, cudaStream_t stream);
+void layer_norm_gradient(ConstHeads x, NormStatistics saved, ConstHeads dy, ConstArray weight, Heads dx, Array dweight,
+                         Array dbias, Workspace workspace, cudaStream_t stream);
+
+template <class Void>
+BasicHeads<Void> one_head(BasicMatrix<Void> m) {
+  return {m.data, m.type, 1, m.rows, 1, m.columns, m.stride};
+}
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "kernels/cuda/tensor.h"
+#include "kernels/residual.h"
+
+namespace orrery::kernels::cuda {
+
+// As kernels/residual.h, with the same random numbers: masks are equal bit for bit.
+void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask,
+                  cudaStream_t stream);
+
+// Up to two biases are added; base, x and y have one type, biases any. y may be x or base.
+struct Biases {
+  ConstArray first = {}, second = {};  // null data: none
+};
+void residual(ConstMatrix base, ConstMatrix x, Biases biases, double probability, const std::uint8_t* mask, Matrix y,
+              cudaStream_t stream);
+
+// dropout_mask and residual in one pass: draws the mask, writes it, applies it.
+void residual_drawing(ConstMatrix base, ConstMatrix x, Biases biases, const Dropout& dropout, std::uint8_t* mask,
+                      Matrix y, cudaStream_t stream);
+
+void dropout_gradient(ConstMatrix dy, double probability, const std::uint8_t* mask, Matrix dx, cudaStream_t stream);
+
+}  // namespace orrery::kernels::cuda

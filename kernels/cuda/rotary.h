@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/cuda/tensor.h"
+#include "kernels/rotary.h"
+
+namespace orrery::kernels::cuda {
+
+// kernels/rotary.h's table, (positions, half) each, copied to the device by its owner.
+struct DeviceRotaryTable {
+  std::int64_t half = 0;
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+};
+
+void rotate(const DeviceRotaryTable& table, Positions positions, bool back, Matrix x, cudaStream_t stream);
+
+}  // namespace orrery::kernels::cuda

@@ -1,0 +1,101 @@
+#include "kernels/cuda/update.h"
+
+#include <cmath>
+
+#include "kernels/cuda/factor.cuh"
+#include "kernels/cuda/pack.cuh"
+
+namespace orrery::kernels::cuda {
+namespace {
+
+// The rule's constants for one step, as kernels/update.cpp's.
+struct Constants {
+  double gradient_factor;
+  float shrink, decay, rate;
+  float beta1, beta2, rest1, rest2;
+  float root_correction, epsilon;  // 1 / sqrt(1 - beta2^t)
+};
+
+Constants constants_of(const UpdateRule& rule, UpdateStep step) {
+  const auto t = static_cast<double>(step.number);
+  const bool adamw = rule.kind == UpdateRule::Kind::adamw, sgd = rule.kind == UpdateRule::Kind::sgd;
+  const auto f = [](double x) { return static_cast<float>(x); };
+  return {.gradient_factor = step.gradient_factor,
+          .shrink = f(adamw ? 1 - rule.learning_rate * rule.weight_decay : 1),
+          .decay = f(adamw ? 0 : rule.weight_decay),
+          .rate = f(sgd ? rule.learning_rate : rule.learning_rate / (1 - std::pow(rule.beta1, t))),
+          .beta1 = f(rule.beta1),
+          .beta2 = f(rule.beta2),
+          .rest1 = f(1 - rule.beta1),
+          .rest2 = f(1 - rule.beta2),
+          .root_correction = f(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
+          .epsilon = f(rule.epsilon)};
+}
+
+template <class G, class W, bool adam>
+struct Descend {
+  Constants constants;
+  Factor factor;
+  const G* gradient;
+  W* weights;
+  float *moment1, *moment2;
+  Array forward;
+  float scale = 0;
+
+  __device__ void begin() { scale = static_cast<float>(constants.gradient_factor * value_of(factor)); }
+
+  template <int n>
+  __device__ void run(std::int64_t at) const {
+    const Constants& k = constants;
+    float g[n], w[n];
+    load(gradient + at, g);
+    load(weights + at, w);
+#pragma unroll
+    for (int i = 0; i < n; ++i) g[i] = g[i] * scale + k.decay * w[i];
+    if constexpr (adam) {
+      float m[n], v[n];
+      load(moment1 + at, m);
+      load(moment2 + at, v);
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        m[i] = k.beta1 * m[i] + k.rest1 * g[i];
+        v[i] = k.beta2 * v[i] + k.rest2 * (g[i] * g[i]);
+        w[i] = k.shrink * w[i] - k.rate * m[i] / (sqrtf(v[i]) * k.root_correction + k.epsilon);
+      }
+      store(m, moment1 + at);
+      store(v, moment2 + at);
+    } else {
+#pragma unroll
+      for (int i = 0; i < n; ++i) w[i] -= k.rate * g[i];
+    }
+    store(w, weights + at);
+    if (forward.data != nullptr) store(w, forward, at);
+  }
+};
+
+}  // namespace
+
+void update(const UpdateRule& rule, UpdateStep step, Factor factor, std::int64_t n, ConstArray gradient, Array weights,
+            float* moment1, float* moment2, Array forward, cudaStream_t stream) {
+  const bool wide = all_wide(gradient, weights, moment1, moment2, forward);
+  const auto go = [&](auto a, auto b, auto adam) {
+    using G = typename decltype(a)::type;
+    using W = typename decltype(b)::type;
+    const Descend<G, W, adam()> f = {constants_of(rule, step),
+                                     factor,
+                                     static_cast<const G*>(gradient.data),
+                                     static_cast<W*>(weights.data),
+                                     moment1,
+                                     moment2,
+                                     forward};
+    launch_over_elements("update", n, wide, f, stream);
+  };
+  with_types(gradient.type, weights.type, [&](auto a, auto b) {
+    if (rule.kind == UpdateRule::Kind::sgd)
+      go(a, b, std::false_type{});
+    else
+      go(a, b, std::true_type{});
+  });
+}
+
+}  // namespace orrery::kernels::cuda

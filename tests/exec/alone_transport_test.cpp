@@ -1,0 +1,58 @@
+#include "exec/alone_transport.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/exec/host_queue.h"
+#include "tests/exec/jobs.h"
+
+namespace orrery {
+namespace {
+
+using Values = std::vector<float>;
+
+// Rank 1 of 3, everybody else being like it.
+class Alone : public testing::Test {
+ protected:
+  void start(CollectiveKind kind, const Values& in, Values& out, std::vector<std::int64_t> counts, bool add = false) {
+    const QueuedCall call{
+        LaneKind::tensor, &queue_,
+        CollectiveCall{.kind = kind, .in = in.data(), .out = out.data(), .counts = counts, .add = add}};
+    transport_->start({&call, 1});
+  }
+
+  test::Job job_ = test::tiny_job("data: 3, global_batch: 3");
+  Rank rank_ = job_.rank(1);
+  Values bank_ = {7, 8, 9};
+  std::unique_ptr<QueuedTransport> transport_ = alone_transport(rank_, std::as_bytes(std::span(bank_)));
+  test::HostQueue queue_;
+};
+
+TEST_F(Alone, GathersItsOwnPieceFromEverybody) {
+  Values out(5);
+  start(CollectiveKind::all_gather, {3, 4}, out, {2, 2, 1});
+  EXPECT_EQ(out, (Values{3, 4, 3, 4, 3}));
+}
+
+TEST_F(Alone, ScattersItsOwnPieceOfTheWhole) {
+  Values out = {10, 10};
+  start(CollectiveKind::reduce_scatter, {1, 2, 3, 4, 5}, out, {2, 2, 1}, true);
+  EXPECT_EQ(out, (Values{13, 14}));
+  start(CollectiveKind::reduce_scatter, {1, 2, 3, 4, 5}, out, {2, 2, 1});
+  EXPECT_EQ(out, (Values{3, 4}));
+}
+
+TEST_F(Alone, KeepsWhatItReduces) {
+  Values all = {1, 2};
+  start(CollectiveKind::all_reduce, all, all, {2});
+  EXPECT_EQ(all, (Values{1, 2}));
+}
+
+TEST_F(Alone, ReceivesFromItsBank) {
+  Values data(5);
+  const QueuedCall call{LaneKind::receive_next, &queue_, MessageCall{false, 0, data.data(), 20}};
+  transport_->start({&call, 1});
+  EXPECT_EQ(data, (Values{7, 8, 9, 7, 8}));
+}
+
+}  // namespace
+}  // namespace orrery

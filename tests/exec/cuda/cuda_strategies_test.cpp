@@ -1,0 +1,44 @@
+// Every strategy with its ranks as threads on one GPU, against one CPU rank: the path of exec/queue_lanes.h and
+// exec/threads_transport.h, which tests/exec/queue_lanes_test.cpp tests on the host, with the CUDA kernels.
+#include <gtest/gtest.h>
+
+#include "tests/exec/cuda/on_gpu.h"
+
+namespace orrery {
+namespace {
+
+using test::Case;
+using test::OnGpu;
+
+class CudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
+
+// fp32 throughout. Sums are taken in another order than on the CPU, and exponentials differ in their last bit: three
+// times the limits that CPU ranks keep among themselves.
+TEST_P(CudaStrategies, AgreeWithOneCpuRank) {
+  const Spec spec = spec_of(GetParam());
+  cuda::SharedGpu gpu;
+  expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_one_cpu_rank(spec)), 3);
+}
+
+const Case kCases[] = {
+    {test::kLlama, "data: 1, global_batch: 2"},
+    {test::kLlama, "data: 1, global_batch: 2, recompute: full"},
+    {test::kGpt, "data: 1, global_batch: 2, attention: unfused"},
+    {test::kGpt, "data: 1, global_batch: 4, micro_batch: 2"},
+    {test::kQwen, "data: 1, global_batch: 2"},
+    {test::kLlama, "data: 2, global_batch: 4"},
+    {test::kLlama, "data: 2, sharding: zero1, global_batch: 4"},
+    {test::kGpt, "data: 2, sharding: zero2, global_batch: 4"},
+    {test::kLlama, "data: 2, sharding: zero3, global_batch: 4"},
+    {test::kLlama, "data: 3, sharding: fsdp, global_batch: 6"},
+    {test::kLlama, "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8"},
+    {test::kGpt, "tensor: 2, data: 1, global_batch: 2"},
+    {test::kQwen, "tensor: 4, data: 1, sequence_parallel: false, attention: unfused, global_batch: 2"},
+    {test::kLlama, "pipeline: 4, data: 1, global_batch: 4"},
+    {test::kLlama, "pipeline: 2, virtual_stages: 2, data: 1, global_batch: 4"},
+    {test::kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
+};
+INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(kCases));
+
+}  // namespace
+}  // namespace orrery

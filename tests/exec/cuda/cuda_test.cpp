@@ -1,0 +1,111 @@
+// Ranks on one GPU, against one CPU rank and on their own. Without a GPU all of it is skipped.
+#include <cmath>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "exec/alone_transport.h"
+#include "exec/cuda/cuda_device.h"
+#include "tests/exec/cuda/on_gpu.h"
+#include "tests/exec/jobs.h"
+#include "tests/exec/threads_run.h"
+
+namespace orrery {
+namespace {
+
+using cuda::CudaDevice;
+using test::Case;
+using test::OnGpu;
+
+// Small enough for the emulated GPU; cuda_strategies_test.cpp has them all.
+class SmallCudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
+
+TEST_P(SmallCudaStrategies, AgreeWithOneCpuRank) {
+  const Spec spec = spec_of(GetParam());
+  cuda::SharedGpu gpu;
+  expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_one_cpu_rank(spec)), 3);
+}
+
+const std::string kTinyLlama =
+    "{name: tiny, layers: 2, hidden: 16, heads: 2, kv_heads: 2, feed_forward: 24, vocab: 40, qk_norm: true}";
+const std::string kTinyGpt =
+    "{name: tiny, layers: 2, hidden: 16, heads: 2, feed_forward: 32, vocab: 40, gated: false, positions: learned, "
+    "norm: layernorm, bias: true, tied_embeddings: true, dropout: 0.1}";
+const Case kCases[] = {
+    {kTinyLlama, "data: 1, global_batch: 1, recompute: full"},
+    {kTinyGpt, "data: 1, global_batch: 2, attention: unfused"},
+    {kTinyLlama, "data: 2, sharding: fsdp, global_batch: 2"},
+    {kTinyGpt, "tensor: 2, data: 1, global_batch: 1"},
+    {kTinyGpt, "pipeline: 2, data: 1, sharding: none, global_batch: 2"},
+    {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2"},
+};
+INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kCases));
+
+class CudaRank : public OnGpu {};
+
+struct Ran {
+  Execution execution;
+  TaskId tasks = 0;
+};
+
+Ran run_alone(const std::string& strategy, const std::string& model, std::int64_t steps, bool one_queue = false) {
+  const test::Job job(test::spec_of(model, strategy, 32));
+  const Rank rank = job.rank(0);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  const auto transport = alone_transport(rank, {});
+  cuda::SharedGpu gpu;
+  CudaDevice device(rank, gpu, *transport, one_queue);
+  ExecuteOptions options;
+  options.steps = steps;
+  options.training.rule.learning_rate = 3e-3;
+  options.training.clip = 1;
+  return {execute(rank, device, text, options), rank.plan.task_count()};
+}
+
+const std::string kSmall = "name: small, layers: 1, hidden: 32, heads: 2, kv_heads: 1, feed_forward: 48, vocab: 64";
+
+TEST_F(CudaRank, TrainsInBf16) {
+  const std::vector<double> losses =
+      run_alone("precision: bf16, gradient_precision: fp32, global_batch: 4, micro_batch: 2", kSmall, 12)
+          .execution.losses;
+  EXPECT_NEAR(losses.front(), std::log(64), 0.2);
+  EXPECT_LT(losses.back(), losses.front() - 0.2);
+}
+
+TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
+  const Picoseconds before = host_now();
+  const Ran ran = run_alone("precision: bf16, global_batch: 4", kSmall, 4);
+  const Picoseconds after = host_now();
+  ASSERT_EQ(ran.execution.steps.size(), 4U);
+  for (const MeasuredStep& step : ran.execution.steps) {
+    ASSERT_EQ(step.spans.size(), ran.tasks);
+    Picoseconds ended = step.begin;
+    for (const MeasuredSpan& s : step.spans) {
+      EXPECT_LE(s.issued, s.entered);
+      EXPECT_LE(s.entered, s.ended);
+      EXPECT_LE(ended, s.ended);  // one lane
+      ended = s.ended;
+    }
+    EXPECT_GT(step.begin, before);
+    EXPECT_LT(step.end, after + 1'000'000'000);  // give or take a millisecond
+  }
+}
+
+// What one GPU's allocator counts is what the CPU's does, but for the libraries' workspace.
+TEST_F(CudaRank, CountsItsMemory) {
+  const MeasuredMemory m = run_alone("precision: bf16, global_batch: 4", kSmall, 2).execution.memory;
+  Bytes sum = 0;
+  for (const Bytes b : m.at_peak) sum += b;
+  EXPECT_EQ(sum, m.peak);
+  EXPECT_LE(m.peak, m.peak_reserved);
+  EXPECT_LT(m.peak_reserved, m.peak_device);
+  EXPECT_LT(m.peak_device, m.capacity);
+}
+
+TEST_F(CudaRank, TheSameRunGivesTheSameLosses) {
+  const std::string fp32 = "precision: fp32, gradient_precision: fp32, global_batch: 4";
+  EXPECT_EQ(run_alone(fp32, kSmall, 3).execution.losses, run_alone(fp32, kSmall, 3).execution.losses);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,31 @@
+#include "exec/cuda/gpu_bench.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/measured_json.h"
+#include "tests/exec/cuda/on_gpu.h"
+
+namespace orrery {
+namespace {
+
+class Bench : public test::OnGpu {};
+
+// Rates that no H100 passes, and that even a small GPU reaches.
+TEST_F(Bench, TimesArePossible) {
+  const cuda::GpuBench b = cuda::bench_gpu(true);
+  EXPECT_GT(b.products.size(), 10U);
+  for (const cuda::ChosenProduct& p : b.products) {
+    const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    EXPECT_LT(flops / p.seconds, 1.2e15);
+    EXPECT_GT(flops / p.seconds, 1e12);
+    EXPECT_GE(p.algorithm.split_k, 1);
+  }
+  EXPECT_GT(b.launch_host, 0);
+  EXPECT_LT(b.launch_host, 1e-3);
+  const auto json = nlohmann::json::parse(to_json(b));
+  EXPECT_FALSE(measured_of(json.at("measured"), "bench").ops.empty());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,102 @@
+#include "exec/store.h"
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "exec/lanes.h"
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+// Ports that no other test of this machine takes: by process.
+std::uint16_t free_port() {
+  static int next = 0;
+  return static_cast<std::uint16_t>(20000 + (::getpid() * 8 + next++) % 20000);
+}
+
+template <class F>
+void on_ranks(std::int64_t ranks, std::uint16_t port, const F& f) {
+  std::vector<std::thread> threads;
+  for (std::int64_t r = ranks - 1; r >= 0; --r)  // rank 0 comes last
+    threads.emplace_back([=] { f(Placement{.rank = r, .ranks = ranks, .port = port}); });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(Store, EverybodyReadsWhatOneHasSet) {
+  const std::string id("a\0b", 3);  // an id may hold any bytes
+  on_ranks(5, free_port(), [&](const Placement& p) {
+    Store store(p, 20);
+    if (p.rank == 3) store.set("id", id);
+    EXPECT_EQ(store.get("id"), id);
+    store.set(std::to_string(p.rank), std::string(static_cast<std::size_t>(p.rank), 'x'));
+    for (int r = 0; r < 5; ++r) EXPECT_EQ(store.get(std::to_string(r)), std::string(static_cast<std::size_t>(r), 'x'));
+    store.barrier("end");
+  });
+}
+
+TEST(Store, ABarrierHoldsAllUntilTheLastHasCome) {
+  std::atomic<int> come = 0;
+  on_ranks(4, free_port(), [&](const Placement& p) {
+    Store store(p, 20);
+    if (p.rank == 2) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ++come;
+    store.barrier("all");
+    EXPECT_EQ(come, 4);
+    store.barrier("end");
+  });
+}
+
+// On one machine there is one clock.
+TEST(Store, ClocksAgreeWithinTheirUncertainty) {
+  on_ranks(2, free_port(), [&](const Placement& p) {
+    Store store(p, 20);
+    const ClockOffset clock = clock_of(store);
+    EXPECT_GE(clock.uncertainty, 0);
+    EXPECT_LE(std::abs(clock.offset), clock.uncertainty);
+    store.barrier("end");
+  });
+}
+
+TEST(Store, TellsWhoDidNotCome) {
+  const std::uint16_t port = free_port();
+  try {
+    Store store({.rank = 1, .ranks = 2, .port = port}, 0.2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 0 does not answer"), std::string::npos);
+  }
+  Store store({.rank = 0, .ranks = 2, .port = port}, 0.2);
+  try {
+    store.get("never");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the other ranks did not come while waiting for 'never'"),
+              std::string::npos);
+  }
+}
+
+TEST(Store, TheEnvironmentSaysWhoTheRankIs) {
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+  EXPECT_FALSE(placement_of_environment().launched);
+  ::setenv("RANK", "9", 1);
+  ::setenv("WORLD_SIZE", "16", 1);
+  ::setenv("LOCAL_RANK", "1", 1);
+  ::setenv("MASTER_ADDR", "node0", 1);
+  ::setenv("MASTER_PORT", "1234", 1);
+  const Placement p = placement_of_environment();
+  EXPECT_TRUE(p.launched);
+  EXPECT_EQ(p.rank, 9);
+  EXPECT_EQ(p.ranks, 16);
+  EXPECT_EQ(p.local_rank, 1);
+  EXPECT_EQ(p.address, "node0");
+  EXPECT_EQ(p.port, 1234);
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+}
+
+}  // namespace
+}  // namespace orrery

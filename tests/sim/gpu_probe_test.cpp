@@ -1,0 +1,70 @@
+#include "sim/gpu_probe.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+OpSample sample(std::vector<double> sizes, Seconds seconds) { return {std::move(sizes), 1, seconds, 0, 4}; }
+
+// What a plan's own tasks took stays; what single kernels took fills the gaps.
+TEST(GpuProbe, SamplesOfOtherSizesAreAdded) {
+  MeasuredTimes times, more;
+  times.ops = {{"gemm/output", {sample({2, 2, 2}, 1)}}};
+  more.ops = {{"gemm/output", {sample({2, 2, 2}, 9), sample({1, 2, 2}, 3)}}, {"attention/forward", {sample({4}, 5)}}};
+  add_samples(times, more);
+  ASSERT_EQ(times.ops.size(), 2U);
+  EXPECT_EQ(times.ops[0].kind, "attention/forward");
+  ASSERT_EQ(times.ops[1].samples.size(), 2U);
+  EXPECT_EQ(times.ops[1].samples[0].seconds, 3);
+  EXPECT_EQ(times.ops[1].samples[1].seconds, 1);
+}
+
+class Program : public testing::Test {
+ protected:
+  void program(const std::string& script) {
+    const std::string path = "/tmp/gpu_probe_" + std::to_string(::getpid());
+    std::ofstream(path) << "#!/bin/sh\n" << script;
+    ::chmod(path.c_str(), S_IRWXU);
+    ::setenv("ORRERY_RANK", path.c_str(), 1);
+  }
+  void TearDown() override { std::remove(std::getenv("ORRERY_RANK")); }
+};
+
+TEST_F(Program, TellsWhatGpuThereIsAndHowFastItsKernelsAre) {
+  program(
+      "if [ $1 = --describe ]; then echo 'device: NVIDIA H100'; echo 'driver: 13.0'; else "
+      "echo '{\"measured\": {\"ops\": [{\"kind\": \"gemm/output\", \"samples\": [{\"sizes\": [1, 2, 3], \"amount\": "
+      "12, "
+      "\"us\": 7, \"spread\": 0, \"count\": 12}]}], \"transfers\": [], \"issue_us\": 0, \"gap_us\": 0, "
+      "\"transfer_start_us\": 0, \"wake_us\": 0, \"step_us\": 0, \"compute_slowdown\": 1, \"transfer_slowdown\": 1}}' "
+      "> "
+      "$2; fi\n");
+  const GpuProbe probe = probe_gpu("/tmp", true);
+  ASSERT_EQ(probe.fingerprint.size(), 2U);
+  EXPECT_EQ(probe.fingerprint[0].second, "NVIDIA H100");
+  ASSERT_EQ(probe.kernels.ops.size(), 1U);
+  EXPECT_NEAR(probe.kernels.ops[0].samples[0].seconds, 7e-6, 1e-12);
+}
+
+TEST_F(Program, ThatFindsNoGpuSaysSo) {
+  program("echo 'orrery-rank-cuda: no GPU: none' >&2; exit 1\n");
+  try {
+    probe_gpu("/tmp", true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "orrery-rank-cuda: no GPU: none");
+    EXPECT_EQ(error.exit_code, 1);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

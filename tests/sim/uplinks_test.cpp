@@ -1,0 +1,90 @@
+#include "sim/uplinks.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "models/make_plan.h"
+#include "models/spec.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+// 4 nodes of 8 GPUs and NICs of 400 Gb/s.
+Spec pods(const std::string& strategy, int above_gpus, double ratio) {
+  return parse_spec(
+      fmt::format("model: {{name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096}}\n"
+                  "sequence: 256\n"
+                  "cluster: {{node: dgx-h100, nodes: 4, oversubscription: {{above_gpus: {}, ratio: {}}}}}\n"
+                  "strategy: {}\n",
+                  above_gpus, ratio, strategy),
+      "pods.yaml");
+}
+
+struct PodCase {
+  const char* strategy;
+  int above_gpus;
+  double ratio;
+  Dimension dimension;
+  bool crosses;     // of rank 0's group
+  double slowdown;  // of a transfer at 50 GB/s, a NIC
+};
+
+// A pod of 16 GPUs has 16 NICs, 800 GB/s; its uplink carries 800 / ratio.
+TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
+  for (const PodCase& c : {PodCase{"{tensor: 8, data: 4}", 16, 2, Dimension::data, true, 1.0},   // 8 rings, 400 of 400
+                           PodCase{"{tensor: 8, data: 4}", 16, 7, Dimension::data, true, 3.5},   // 400 of 114
+                           PodCase{"{tensor: 8, data: 4}", 16, 1, Dimension::data, false, 1.0},  // nothing is short
+                           PodCase{"{tensor: 8, data: 4}", 32, 7, Dimension::data, false, 1.0},  // one pod
+                           PodCase{"{tensor: 8, data: 4}", 16, 7, Dimension::tensor, false, 1.0},  // within nodes
+                           PodCase{"{data: 32}", 16, 7, Dimension::data, true, 1.0},               // one ring
+                           PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::pipeline, true, 4.0},
+                           PodCase{"{tensor: 8, pipeline: 4}", 8, 4, Dimension::pipeline, true, 8.0},  // there and back
+                           PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::data, false, 1.0}}) {
+    const Spec spec = pods(c.strategy, c.above_gpus, c.ratio);
+    const Plan plan = make_plan(spec);
+    const Uplinks uplinks(plan, spec.cluster);
+    EXPECT_EQ(uplinks.crosses(c.dimension, 0), c.crosses) << c.strategy << ' ' << c.ratio;
+    const double slowdown = c.crosses ? uplinks.slowdown(c.dimension, 50) : 1;
+    EXPECT_NEAR(slowdown, c.slowdown, 1e-9) << c.strategy << ' ' << c.ratio;
+  }
+}
+
+TEST(Uplinks, SlowAStepThatIsShortOfThemAndNoOther) {
+  const std::string strategy = "{tensor: 8, data: 4, global_batch: 4, overlap: {gradient_reduce: false}}";
+  const Seconds alone = predict(pods(strategy, 32, 64)).report.step_time_s;
+  EXPECT_EQ(predict(pods(strategy, 16, 2)).report.step_time_s, alone);
+  EXPECT_GT(predict(pods(strategy, 16, 64)).report.step_time_s, 1.05 * alone);
+}
+
+// Of the three hops of four stages in pods of two, only the second leaves one.
+TEST(Uplinks, SlowOnlyTheHopsThatLeaveAPod) {
+  const auto hops = [](int above_gpus) {
+    const Spec spec = pods("{tensor: 8, pipeline: 4, global_batch: 8}", above_gpus, 64);
+    const Prediction p = predict(spec);
+    std::vector<Picoseconds> least(4, 0);
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const auto* transfer = std::get_if<Transfer>(&p.plan.op_of(t).work);
+      if (transfer == nullptr || !transfer->send || transfer->offset < 0) continue;
+      const Span& s = p.trace.spans[t];
+      Picoseconds& best = least[p.plan.slots[p.plan.slot_of(t)].stage];
+      best = best == 0 ? s.ended - s.matched : std::min(best, s.ended - s.matched);
+    }
+    return least;
+  };
+  const std::vector<Picoseconds> alone = hops(32), cut = hops(16);
+  EXPECT_EQ(cut[0], alone[0]);
+  EXPECT_GT(cut[1], 2 * alone[1]);
+  EXPECT_EQ(cut[2], alone[2]);
+}
+
+TEST(Uplinks, AreTheSameFoldedOrNot) {
+  for (const char* strategy :
+       {"{tensor: 8, data: 4, global_batch: 8}", "{tensor: 8, pipeline: 2, data: 2, global_batch: 8}"}) {
+    const Spec spec = pods(strategy, 16, 16);
+    EXPECT_EQ(predict(spec).trace.step_time, predict(spec, true).trace.step_time) << strategy;
+  }
+}
+
+}  // namespace
+}  // namespace orrery
