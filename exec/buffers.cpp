@@ -24,7 +24,7 @@ int pool_of(LaneKind lane) {
 
 }  // namespace
 
-void clear_on_host(std::span<std::byte> bytes) { std::memset(bytes.data(), 0, bytes.size()); }
+void clear_on_host(std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{}); }
 
 Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<void(std::span<std::byte>)>& clear,
                  Bytes workspace)

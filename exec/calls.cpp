@@ -109,7 +109,7 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
 
 }  // namespace
 
-void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::copy_n(from, bytes, to); }
 
 Bytes Packed::bytes() const {
   return std::accumulate(runs.begin(), runs.end(), Bytes{0},

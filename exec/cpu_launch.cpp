@@ -228,7 +228,7 @@ struct CpuKernels {
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }
   void operator()(const Fill& f) const {
     const Argument& to = c.writes.empty() ? c.gradients[0] : c.writes[0];
-    std::memset(to.data, 0, static_cast<std::size_t>(f.bytes));
+    std::fill_n(to.data, f.bytes, std::byte{});
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { assert(false); }  // refused before
@@ -241,7 +241,7 @@ struct CpuKernels {
 }  // namespace
 
 void launch_on_cpu(RunState& state, const Launch& launch) {
-  for (const auto& zeroed : launch.zeroed) std::memset(zeroed.data(), 0, zeroed.size());
+  for (const auto& zeroed : launch.zeroed) std::fill(zeroed.begin(), zeroed.end(), std::byte{});
   const CpuCall call(state, launch);
   std::visit(CpuKernels{call}, call.op.work);
 }

@@ -79,6 +79,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .device = processor(),
                     .library = library(),
                     .link = "shared memory",
+                    .host = host_name(),
                     .steps = std::move(e.steps),
                     .losses = std::move(e.losses),
                     .memory = e.memory,

@@ -1,6 +1,9 @@
 #include "exec/rank_program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 
@@ -27,6 +30,12 @@ RankOptions parse_rank_options(int argc, char** argv, const std::string& name) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
   return o;
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 Training training_of(const Spec& spec) {

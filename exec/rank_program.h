@@ -25,6 +25,8 @@ struct RankOptions {
 RankOptions parse_rank_options(int argc, char** argv, const std::string& name);
 
 Training training_of(const Spec& spec);
+// Of this machine, by which ranks of one node are known.
+std::string host_name();
 // built_in: the text that is used where the options name no other.
 Text text_of(const RankOptions& options, const Spec& spec, std::string_view built_in);
 

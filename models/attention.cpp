@@ -102,62 +102,82 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, bool windowed
 
 // Scores and probabilities (batch, heads, query, key) are written out. With dropout the probabilities, the mask and the
 // dropped probabilities are kept: 5 a s^2 b bytes (Korthikanti et al. 2022).
-LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, bool windowed) {
-  const std::int64_t q = c_.sequence, k = c_.spec.sequence, d = m_.head_dim, batch = c_.batch * heads_;
-  const std::int64_t elements = batch * q * k;
-  const bool drops = m_.dropout > 0;
-  const Id scores = tape.slot("scores", elements * c_.width);
-  const Id probabilities = tape.slot("probabilities", elements * c_.width);
-  const Id mask = drops ? tape.slot("attention dropout mask", elements) : probabilities;
-  const Id dropped = drops ? tape.slot("dropped probabilities", elements * c_.width) : probabilities;
-  const Id y = activation("attention values", c_.rows, heads_ * d);
+// The buffers and ops of unfused attention, as its backward needs them again.
+struct LayerBuilder::Unfused {
+  Heads heads;
+  std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: samples * heads
+  Bytes width = 2;
+  std::int64_t query_heads = 0, kv_heads = 0;
+  Id scores{}, probabilities{}, mask{}, dropped{}, y{};  // mask and dropped: probabilities where nothing is dropped
+  Softmax softmax;
+  Residual drop;
+  SoftCap cap;
+  bool drops = false, caps = false;
+
+  Bytes bytes() const { return batch * q * k * width; }
+  Gemm product(std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) const {
+    return {.m = m,
+            .n = n,
+            .k = inner,
+            .batch = batch,
+            .role = role,
+            .result_bytes = width,
+            .heads = query_heads,
+            .kv_heads = kv_heads};
+  }
+};
+
+LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, bool windowed) {
+  Unfused u{.heads = heads, .q = c_.sequence, .k = c_.spec.sequence, .d = m_.head_dim, .batch = c_.batch * heads_};
+  u.width = c_.width;
+  u.query_heads = heads_;
+  u.kv_heads = kv_heads_;
+  u.drops = m_.dropout > 0;
+  u.caps = m_.attention_softcap > 0;
+  u.scores = tape.slot("scores", u.bytes());
+  u.probabilities = tape.slot("probabilities", u.bytes());
+  u.mask = u.drops ? tape.slot("attention dropout mask", u.bytes() / u.width) : u.probabilities;
+  u.dropped = u.drops ? tape.slot("dropped probabilities", u.bytes()) : u.probabilities;
+  u.y = activation("attention values", c_.rows, heads_ * u.d);
   const std::int64_t window = windowed ? m_.sliding_window->window : 0;
-  const Softmax softmax = {batch * q, k, false, c_.spec.software.fused_softmax, Direction::forward, window};
-  const Residual drop = {batch * q, k, false, false, true, true, Direction::forward};
-  const SoftCap cap = {elements, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
-  const auto bmm = [=, this](std::int64_t m, std::int64_t n, std::int64_t inner, Gemm::Role role) {
-    return Gemm{.m = m,
-                .n = n,
-                .k = inner,
-                .batch = batch,
-                .role = role,
-                .result_bytes = c_.width,
-                .heads = heads_,
-                .kv_heads = kv_heads_};
+  u.softmax = {u.batch * u.q, u.k, false, c_.spec.software.fused_softmax, Direction::forward, window};
+  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward};
+  u.cap = {u.batch * u.q * u.k, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
+  return u;
+}
+
+LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, bool windowed) {
+  const Unfused u = unfused_parts(heads, windowed);
+  tape.emit("scores", u.product(u.q, u.k, u.d, Gemm::Role::scores),
+            {.reads = {heads.queries_keys}, .writes = {u.scores}});
+  if (u.caps) tape.emit("score cap", u.cap, {.updates = {u.scores}});
+  tape.emit("softmax", u.softmax, {.reads = {u.scores}, .writes = {u.probabilities}});
+  if (u.drops) tape.emit("attention dropout", u.drop, {.reads = {u.probabilities}, .writes = {u.dropped, u.mask}});
+  tape.emit("values", u.product(u.q, u.d, u.k, Gemm::Role::values), {.reads = {u.dropped, heads.qkv}, .writes = {u.y}});
+  tape.on_backward([=, this] { unfused_backward(u); });
+  return u.y;
+}
+
+void LayerBuilder::unfused_backward(const Unfused& u) {
+  const auto backward = [](auto work) {
+    work.direction = Direction::backward;
+    return work;
   };
-  tape.emit("scores", bmm(q, k, d, Gemm::Role::scores), {.reads = {heads.queries_keys}, .writes = {scores}});
-  if (m_.attention_softcap > 0) tape.emit("score cap", cap, {.updates = {scores}});
-  tape.emit("softmax", softmax, {.reads = {scores}, .writes = {probabilities}});
-  if (drops) tape.emit("attention dropout", drop, {.reads = {probabilities}, .writes = {dropped, mask}});
-  tape.emit("values", bmm(q, d, k, Gemm::Role::values), {.reads = {dropped, heads.qkv}, .writes = {y}});
-  tape.on_backward([=, this] {
-    const Id dy = tape.gradient(y);
-    const HeadGradients of = head_gradients(heads);
-    const Id dp = tape.slot("probabilities gradient", elements * c_.width);
-    tape.emit("values gradient", bmm(k, d, q, Gemm::Role::value_gradient),
-              {.reads = {dropped, dy}, .writes = {of.qkv}});
-    tape.emit("probabilities gradient", bmm(q, k, d, Gemm::Role::probability_gradient),
-              {.reads = {dy, heads.qkv}, .writes = {dp}});
-    if (drops) {
-      Residual back = drop;
-      back.direction = Direction::backward;
-      tape.emit("attention dropout gradient", back, {.reads = {mask}, .updates = {dp}});
-    }
-    Softmax back = softmax;
-    back.direction = Direction::backward;
-    tape.emit("softmax gradient", back, {.reads = {probabilities}, .updates = {dp}});
-    if (m_.attention_softcap > 0) {
-      SoftCap uncap = cap;
-      uncap.direction = Direction::backward;
-      tape.emit("score cap gradient", uncap, {.reads = {scores}, .updates = {dp}});
-    }
-    BlockBuilder::Uses query = {.reads = {dp, heads.queries_keys}};
-    (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
-    tape.emit("query gradient", bmm(q, d, k, Gemm::Role::query_gradient), query);
-    tape.emit("key gradient", bmm(k, d, q, Gemm::Role::key_gradient),
-              {.reads = {dp, heads.queries_keys}, .updates = {of.queries_keys}});
-  });
-  return y;
+  const Id dy = tape.gradient(u.y);
+  const HeadGradients of = head_gradients(u.heads);
+  const Id dp = tape.slot("probabilities gradient", u.bytes());
+  tape.emit("values gradient", u.product(u.k, u.d, u.q, Gemm::Role::value_gradient),
+            {.reads = {u.dropped, dy}, .writes = {of.qkv}});
+  tape.emit("probabilities gradient", u.product(u.q, u.k, u.d, Gemm::Role::probability_gradient),
+            {.reads = {dy, u.heads.qkv}, .writes = {dp}});
+  if (u.drops) tape.emit("attention dropout gradient", backward(u.drop), {.reads = {u.mask}, .updates = {dp}});
+  tape.emit("softmax gradient", backward(u.softmax), {.reads = {u.probabilities}, .updates = {dp}});
+  if (u.caps) tape.emit("score cap gradient", backward(u.cap), {.reads = {u.scores}, .updates = {dp}});
+  BlockBuilder::Uses query = {.reads = {dp, u.heads.queries_keys}};
+  (of.queries_keys == of.qkv ? query.updates : query.writes) = {of.queries_keys};
+  tape.emit("query gradient", u.product(u.q, u.d, u.k, Gemm::Role::query_gradient), query);
+  tape.emit("key gradient", u.product(u.k, u.d, u.q, Gemm::Role::key_gradient),
+            {.reads = {dp, u.heads.queries_keys}, .updates = {of.queries_keys}});
 }
 
 }  // namespace orrery

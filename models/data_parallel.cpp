@@ -48,14 +48,14 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   for (std::size_t i = position; i < order.size() && ahead >= 0; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
-    gather_unit(entry.unit, chunk.state);
+    gather_unit(entry.unit, chunk.state, action.phase == Phase::forward ? Phase::forward : Phase::backward);
     --ahead;
   }
 }
 
 // Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
 // (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
-void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame) {
+void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
   gathered_[unit_frame] = true;
   plan_.frames[unit_frame].unit = unit_frame;
@@ -70,17 +70,18 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   if (row_.fp32_shards) {
     const Op cast = {.name = "cast shard",
                      .work = Cast{shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
+                     .phase = phase,
                      .lane = LaneKind::data_gather,
                      .host_waits = true,
                      .operands = {state(kParameterShard, Access::read), unit(kCastShard, Access::write)},
                      .allocates = {unit(kCastShard, Access::write)}};
     emit(op_id(cast), unit_frame, after);
   }
-  for (const Region& r : regions) emit(op_id(gather_op(r, regions)), unit_frame, after);
+  for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
 }
 
 // A group of one copies: its shard is the whole.
-Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all) const {
+Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
   const Collective gather = {.kind = CollectiveKind::all_gather,
                              .bytes = region.elements * context_.width,
@@ -88,6 +89,7 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all) 
                              .first = region.first};
   Op op = {.name = "gather unit",
            .work = gather,
+           .phase = phase,
            .lane = LaneKind::data_gather,
            .host_waits = first && !row_.fp32_shards,
            .operands = {unit(kGathered, Access::write)}};

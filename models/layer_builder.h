@@ -85,7 +85,10 @@ class LayerBuilder {
   };
   HeadGradients head_gradients(const Heads& heads);
   Id flash_attention(const Heads& heads, bool windowed);
+  struct Unfused;
+  Unfused unfused_parts(const Heads& heads, bool windowed);
   Id unfused_attention(const Heads& heads, bool windowed);
+  void unfused_backward(const Unfused& parts);
   Id activate(Id x);
 
   const BlockContext& c_;

@@ -76,7 +76,10 @@ ordered_json json_of(const MeasuredTimes& times) {
     ordered_json samples = ordered_json::array();
     for (const TransferSample& s : table.samples)
       samples.push_back({{"bytes", s.bytes}, {"us", s.seconds / kMicro}, {"spread", s.spread}, {"count", s.count}});
-    section["transfers"].push_back({{"kind", table.kind}, {"ranks", table.ranks}, {"samples", samples}});
+    ordered_json entry = {{"kind", table.kind}, {"ranks", table.ranks}};
+    if (table.nodes > 0) entry["nodes"] = table.nodes;
+    entry["samples"] = std::move(samples);
+    section["transfers"].push_back(std::move(entry));
   }
   return section;
 }
@@ -101,7 +104,8 @@ MeasuredTimes measured_of(const json& section, const std::string& path) {
     times.ops.push_back(std::move(table));
   }
   for (const json& t : section.at("transfers")) {
-    TransferTable table{t.at("kind").get<std::string>(), t.at("ranks").get<std::int64_t>(), {}};
+    TransferTable table{
+        t.at("kind").get<std::string>(), t.at("ranks").get<std::int64_t>(), {}, t.value("nodes", std::int64_t{0})};
     read_samples(t, table, transfer_sample, path);
     std::sort(table.samples.begin(), table.samples.end(),
               [](const TransferSample& a, const TransferSample& b) { return a.bytes < b.bytes; });

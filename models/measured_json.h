@@ -9,7 +9,8 @@
 namespace orrery {
 
 // The section "measured" of a profile: {"ops": [{"kind", "samples": [{"sizes", "amount", "us", "spread", "count"}]}],
-// "transfers": [{"kind", "ranks", "samples": [{"bytes", "us", ...}]}], "issue_us", ..., "compute_slowdown", ...}.
+// "transfers": [{"kind", "ranks", "nodes" (if known), "samples": [{"bytes", "us", ...}]}], "issue_us", ...,
+// "compute_slowdown", ...}.
 nlohmann::ordered_json json_of(const MeasuredTimes& times);
 
 // Sorts samples. Throws Error with path and key for what is missing or makes no sense.

@@ -184,12 +184,54 @@ Seconds interpolate(const OpTable& table, const WorkShape& shape) {
   return shape.amount * std::exp2(std::clamp(plane_at(known, query), best, worst));
 }
 
+namespace {
+
+const OpTable* find_ops(const MeasuredTimes& times, std::string_view kind) {
+  for (const OpTable& table : times.ops) {
+    if (table.kind == kind) return &table;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width) {
   const WorkShape shape = shape_of(work, width);
-  for (const OpTable& table : times.ops) {
-    if (table.kind == shape.kind) return interpolate(table, shape);
+  const OpTable* table = find_ops(times, shape.kind);
+  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, shape));
+}
+
+std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+  const WorkShape shape = shape_of(work, width);
+  const OpTable* table = find_ops(times, shape.kind);
+  return table == nullptr || !covers(*table, shape) ? std::nullopt : std::optional(interpolate(*table, shape));
+}
+
+const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                    std::int64_t nodes) {
+  const TransferTable* found = nullptr;
+  for (const TransferTable& table : times.transfers) {
+    if (table.kind != kind || table.ranks != ranks) continue;
+    if (table.nodes == nodes) return &table;
+    if (table.nodes == 0) found = &table;
   }
-  return std::nullopt;
+  return found;
+}
+
+bool covers(const OpTable& table, const WorkShape& shape) {
+  for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
+    double low = std::numeric_limits<double>::max(), high = 0;
+    for (const OpSample& s : table.samples) {
+      low = std::min(low, s.sizes[i]);
+      high = std::max(high, s.sizes[i]);
+    }
+    if (2 * shape.sizes[i] < low || shape.sizes[i] > 2 * high) return false;
+  }
+  return true;
+}
+
+bool covers(const TransferTable& table, Bytes bytes) {
+  return 2 * bytes >= table.samples.front().bytes && bytes <= 2 * table.samples.back().bytes;
 }
 
 Seconds interpolate(const TransferTable& table, Bytes bytes) {
@@ -204,10 +246,8 @@ Seconds interpolate(const TransferTable& table, Bytes bytes) {
 
 std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
                                          Bytes bytes) {
-  for (const TransferTable& table : times.transfers) {
-    if (table.kind == kind && table.ranks == ranks) return interpolate(table, bytes);
-  }
-  return std::nullopt;
+  const TransferTable* table = find_transfers(times, kind, ranks);
+  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, bytes));
 }
 
 }  // namespace orrery

@@ -44,6 +44,7 @@ struct TransferTable {
   std::string kind;  // "all_reduce", "message"
   std::int64_t ranks = 2;
   std::vector<TransferSample> samples;  // by bytes
+  std::int64_t nodes = 0;               // that the ranks lie on, evenly; 0: not known, or of no account
 };
 
 // Times of single ops and transfers on one machine, and what lies between them. Measured under the load of a step (all
@@ -59,7 +60,7 @@ struct MeasuredTimes {
   double compute_slowdown = 1;           // of compute while a transfer of its rank runs
   double transfer_slowdown = 1;          // of a transfer while its rank computes
 
-  bool empty() const { return ops.empty(); }
+  bool empty() const { return ops.empty() && transfers.empty(); }
 };
 
 // The time of a task, from the samples of its kind: its amount times the time per unit at its sizes. log(time per unit)
@@ -68,7 +69,18 @@ struct MeasuredTimes {
 // the samples' box sizes count as at its edge, and no time per unit is better than the best sample's, or worse than the
 // worst's: a rate that was not seen is not promised. nullopt where the kind was not measured.
 std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width);
+// The same, within the sizes that the samples cover.
+std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width);
 Seconds interpolate(const OpTable& table, const WorkShape& shape);
+
+// The table of a kind over so many ranks on so many nodes; else the one that does not know its nodes; else nullptr.
+const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                    std::int64_t nodes = 0);
+
+// Whether a table speaks for these sizes: from half its smallest to twice its largest. Beyond that formulas, where
+// there are any, know better.
+bool covers(const OpTable& table, const WorkShape& shape);
+bool covers(const TransferTable& table, Bytes bytes);
 
 // Straight lines between samples; beyond them the bandwidth of the outermost pair, below the smallest its time. nullopt
 // where this kind was not measured with so many ranks.

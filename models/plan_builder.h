@@ -92,8 +92,8 @@ class PlanBuilder {
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
-  void gather_unit(std::uint32_t unit, std::uint32_t state);
-  Op gather_op(const Region& region, const std::vector<Region>& all) const;
+  void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
+  Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
   void reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch);

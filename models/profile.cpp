@@ -11,6 +11,7 @@
 #include "models/error.h"
 #include "models/measured_json.h"
 #include "models/names.h"
+#include "models/nccl_log.h"
 
 namespace orrery {
 namespace {
@@ -79,7 +80,9 @@ Profile parse(std::string_view text, const std::string& path) {
     const json fingerprint = section_of(root, "fingerprint", path);
     for (const auto& [key, value] : fingerprint.items()) p.fingerprint.emplace_back(key, value.get<std::string>());
   }
-  if (!p.measured.empty() && !root.contains("gemm")) return p;  // no formulas
+  for (const json& n : root.value("nccl", json::array())) p.nccl.push_back(logged_nccl_of(n, path));
+  p.rest_built_in = root.value("rest", "") == "built-in";
+  if ((p.rest_built_in || !p.measured.empty()) && !root.contains("gemm")) return p;  // no formulas
   const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
   p.gemm.tiles = tiles_of(gemm, path);
   p.gemm.prologue_us = number(gemm, "prologue_us", path, "gemm.");
@@ -162,8 +165,10 @@ std::string to_json(const Profile& p) {
   nlohmann::ordered_json root;
   root["name"] = p.name;
   for (const auto& [key, value] : p.fingerprint) root["fingerprint"][key] = value;
+  if (p.rest_built_in) root["rest"] = "built-in";
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
+  for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
   return root.dump(1) + '\n';
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/cluster.h"
 #include "models/measured_times.h"
+#include "models/nccl_log.h"
 #include "models/units.h"
 
 namespace orrery {
@@ -58,6 +59,11 @@ struct Profile {
   double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
 
   MeasuredTimes measured;
+  // What a cluster's own NCCL logged of its communicators: goes before our port of its model.
+  std::vector<LoggedNccl> nccl;
+  // Imported, so with gaps: what was not measured comes from the built-in profile of the spec's GPU (sim/predict.h,
+  // profile_for).
+  bool rest_built_in = false;
   Bytes memory_bytes = 0;  // of the device, where the cluster does not know it
   // Where it was measured, in words: {"device", "AMD EPYC, 1 thread"}, {"date", "2026-11-21"}, ...
   std::vector<std::pair<std::string, std::string>> fingerprint;
@@ -72,7 +78,9 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
-// A profile that has nothing but measured times, as a file's text.
+// Whether formulas can price what was not measured.
+inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
+// A profile that has nothing but what was measured and logged, as a file's text.
 std::string to_json(const Profile& measured);
 // What the fingerprint says of a key, "" if nothing.
 std::string_view fingerprint_of(const Profile& profile, std::string_view key);

@@ -46,6 +46,7 @@ void visit_texts(Run& r, Visit visit) {
   visit("device", r.device);
   visit("library", r.library);
   visit("link", r.link);
+  visit("host", r.host);
   visit("clock_offset_ps", r.clock_offset);
   visit("clock_uncertainty_ps", r.clock_uncertainty);
 }

@@ -54,7 +54,8 @@ struct RankRun {
   std::int64_t rank = 0, ranks = 1;
   std::string device;   // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
   std::string library;  // that moves what collectives of algorithm `library` move: "Open MPI 4.1.4"
-  std::string link;     // over what: "shared memory", "nvlink"
+  std::string link;     // over what, between ranks of one host: "shared memory", "nvlink"
+  std::string host;     // the node's name
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // by step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;

@@ -16,7 +16,7 @@ namespace {
 // about how long an op may, so a short patience for ops does not shorten it. Ten minutes: what torch.distributed and
 // Megatron-LM allow a process to join its group (their default timeout).
 constexpr Seconds kOutsideSteps = 600;
-constexpr double kTimesPredicted = 10;  // issue order and neighbours make an op late, but not by that
+constexpr double kTimesPredicted = 10;  // what the contract of a run allows an op beyond its prediction
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
 
 // The state letter of /proc/PID/stat (proc(5)); 'X' when there is no such process.

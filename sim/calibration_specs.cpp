@@ -20,7 +20,8 @@ constexpr Shape kShapes[] = {
     {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
-constexpr std::size_t kQuick[] = {0, 1, 3, 4, 6, 7};
+constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
+constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight count
 // hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
 constexpr std::int64_t kShortStep = 128 * 256, kLongStep = 512 * 512;
 
@@ -116,6 +117,9 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
     specs.push_back(spec("wide", wide, kLlama, 1, ranks, data + ", bucket_MiB: 0"));
     specs.push_back(spec("wide shards", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 0"));
     specs.push_back(spec("wide buckets", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 16"));
+  }
+  if (quick) {
+    for (CalibrationSpec& c : specs) c.steps = kQuickSteps;
   }
   return specs;
 }

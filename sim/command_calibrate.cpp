@@ -120,6 +120,7 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
 }  // namespace
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
+  if (!options.imports.empty()) return import_command(options);
   const std::string load_before = load();
   const TemporaryFolder folder(short_temporary());
   const bool gpu = options.device == "cuda";

@@ -52,39 +52,60 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
   }
 }
 
-// The user's own launcher has started this process as one of the ranks, and ends them all when one fails. Rank 0 stays,
-// to report.
 constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
 
-Outcome run_launched(const Job& job, std::int64_t rank, const Common& common) {
-  const Seconds started = now();
-  const std::string folder = job_folder();
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    throw Error(fmt::format("{}: cannot be made: {}", folder, std::strerror(errno)), 1);
+// The folder of a launched job, which rank 0 removes however the job ends.
+class JobFolder {
+ public:
+  JobFolder(std::string path, bool owner) : path_(std::move(path)), owner_(owner) {
+    if (::mkdir(path_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+      throw Error(fmt::format("{}: cannot be made: {}", path_, std::strerror(errno)), 1);
+  }
+  ~JobFolder() {
+    std::error_code ignored;  // nobody is left to be told
+    if (owner_) fs::remove_all(path_, ignored);
+  }
+  JobFolder(const JobFolder&) = delete;
+  JobFolder& operator=(const JobFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool owner_;
+};
+
+std::vector<std::string> launched_arguments(const Job& job, const std::string& folder) {
   RankArguments arguments = arguments_for(job, folder);
   arguments.hang_timeout = job.options.hang_timeout;
-  std::vector<std::string> words = rank_arguments(find_rank_program(job.options.device), arguments);
-  if (rank != 0) {
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    ::execv(argv[0], argv.data());
-    throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
-  }
-  const std::string log = folder + "/log";
+  return rank_arguments(find_rank_program(job.options.device), arguments);
+}
+
+// The user's own launcher has started this process as one of the ranks, and ends them all when one fails.
+[[noreturn]] void become_rank(const Job& job) {
+  const JobFolder folder(job_folder(), false);
+  std::vector<std::string> words = launched_arguments(job, folder.path());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
+}
+
+// Rank 0 is a child of this process, which stays to report and to leave nothing behind.
+Outcome run_launched(const Job& job, const Common& common) {
+  const Seconds started = now();
   const HeldSignals signals;
+  const JobFolder folder(job_folder(), true);
+  const std::string log = folder.path() + "/log";
   ProcessTree tree(signals);
-  tree.start(words, {}, log);
+  tree.start(launched_arguments(job, folder.path()), {}, log);
   while (!tree.status()) tree.wait(kLook);
   std::fputs(tail_of(log).c_str(), stderr);
-  if (*tree.status() > kSignalled) {
-    throw Error(fmt::format("rank 0 was lost (signal {}); see {}", *tree.status() - kSignalled, log), kRankLost);
-  }
+  if (*tree.status() > kSignalled)
+    throw Error(fmt::format("rank 0 was lost (signal {})", *tree.status() - kSignalled), kRankLost);
   if (*tree.status() != 0) return {"", *tree.status()};
-  wait_for_files(job, folder, tree);
-  Outcome outcome = report_run(job, read_runs(folder, job.plan, job.hash), started, common);
-  fs::remove_all(folder);
-  return outcome;
+  wait_for_files(job, folder.path(), tree);
+  return report_run(job, read_runs(folder.path(), job.plan, job.hash), started, common);
 }
 
 }  // namespace
@@ -93,7 +114,8 @@ Outcome run_command(const RunOptions& options, const Common& common) {
   const Job job = make_job(options);
   const Seconds started = now();
   const std::int64_t rank = launched_rank();
-  return rank < 0 ? report_run(job, run_job(job, common), started, common) : run_launched(job, rank, common);
+  if (rank > 0) become_rank(job);
+  return rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
 }
 
 }  // namespace orrery

@@ -55,17 +55,19 @@ struct RunOptions {
 };
 Outcome run_command(const RunOptions& options, const Common& common);
 
-// Measures single ops and transfers of this machine, all ranks at once, and writes a profile. Throws Error with status
-// 1 where the measurements are too noisy to be of use.
+// Measures single ops and transfers of this machine, all ranks at once, and writes a profile; or imports what others
+// measured (sim/import.h). Throws Error with status 1 where the measurements are too noisy to be of use.
 struct CalibrateOptions {
   std::string out;
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;  // fewer and smaller shapes
-  double noise = 0.3;  // quartile distance over median that is accepted, by time
-  std::string date;    // "" = today
+  bool quick = false;                // two small shapes
+  double noise = 0.3;                // quartile distance over median that is accepted, by time
+  std::string date;                  // "" = today
+  std::vector<std::string> imports;  // files that others measured: read instead of measuring
 };
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
+Outcome import_command(const CalibrateOptions& options);
 
 // Predicts every spec with a profile, runs it, and compares: kinds of ops, the engine (measured durations played
 // again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.

@@ -21,7 +21,8 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kLinger = 5;  // that mpirun may take to end after its ranks, before it is killed
+constexpr Seconds kSettle = 0.5;  // in which those who wait for a lost rank get to where they do
+constexpr Seconds kLinger = 5;    // that mpirun may take to end after its ranks, before it is killed
 constexpr char kShared[] = "/dev/shm";
 constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
 
@@ -58,6 +59,16 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
+// The fault of a run that is over, told when it is seen who waits for the lost rank.
+Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree) {
+  for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
+  witnesses.look(now());
+  const auto later = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now());
+  if (later && later->rank == fault.rank && later->exit_code == fault.exit_code) fault.line = later->line;
+  tree.kill_all();
+  return Error(fault.line, fault.exit_code);
+}
+
 // Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
 void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
   const Patience patience = patience_for(job);
@@ -67,8 +78,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
     witnesses.look(now());
     if (witnesses.all_finished()) break;
     if (const auto fault = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now())) {
-      tree.kill_all();
-      throw Error(fault->line, fault->exit_code);
+      throw settled(*fault, job, patience, witnesses, tree);
     }
     if (ended) ended_early(witnesses, *tree.status(), log);
     tell(common, witnesses, job.steps);

@@ -78,8 +78,11 @@ struct KernelTime {
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
-  if (const auto measured = measured_time(profile.measured, op.work, width)) return *measured;
-  if (profile.gemm.tiles.empty() && op.lane == LaneKind::compute) {
+  const bool formulas = has_formulas(profile);
+  const auto measured = profile.rest_built_in ? covered_time(profile.measured, op.work, width)
+                                              : measured_time(profile.measured, op.work, width);
+  if (measured) return *measured;
+  if (!formulas && op.lane == LaneKind::compute) {
     throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,
                             shape_of(op.work, width).kind, op.name));
   }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/measured_times.h"
+
 namespace orrery {
 namespace {
 
@@ -120,8 +122,12 @@ std::string kernel_name(const Op& op) {
 
 std::string kernel_arguments(const Plan& plan, std::uint32_t slot, const Op& op) {
   const Cost cost = cost_of(op.work, plan.element_bytes);
+  const WorkShape shape = shape_of(op.work, plan.element_bytes);
   std::string text = fmt::format(R"("op":{},"phase":"{}","flops":{:.0f},"bytes":{:.0f})", json_string(op.name),
                                  name_of(op.phase), cost.flops, cost.bytes);
+  if (!moves(op))
+    text += fmt::format(R"(,"kind":"{}","sizes":[{:.0f}],"amount":{:.0f})", shape.kind, fmt::join(shape.sizes, ","),
+                        shape.amount);
   const std::int64_t rank = plan.slots[slot].representative;
   if (const auto* c = std::get_if<Collective>(&op.work)) text += arguments_of(plan, rank, *c, op.precision);
   if (const auto* t = std::get_if<Transfer>(&op.work)) text += arguments_of(plan, rank, *t, op.precision);

@@ -106,19 +106,26 @@ void add_run(CLI::App& app, Options& o) {
 }
 
 void add_calibrate(CLI::App& app, Options& o) {
-  CLI::App& c = *app.add_subcommand("calibrate", "measure single ops and transfers of this machine");
+  CLI::App& c =
+      *app.add_subcommand("calibrate", "measure single ops and transfers of this machine, or import such measurements");
   c.add_option("--out", o.calibrate.out, "the profile to write")->required()->type_name("FILE");
+  c.add_option("--import", o.calibrate.imports,
+               "files to read instead: nccl-tests output (text, -J), NCCL's log (GRAPH, TUNING), Kineto traces")
+      ->type_name("FILE...");
   c.add_option("--device", o.calibrate.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->type_name("cpu|cuda");
   c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
-  c.add_flag("--quick", o.calibrate.quick, "fewer and smaller shapes");
+  c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
   c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)")
       ->check(CLI::PositiveNumber)
       ->type_name("SHARE");
-  c.footer("example: orrery calibrate --device cpu --out machine.json");
+  c.footer(
+      "examples:\n"
+      "  orrery calibrate --device cpu --out machine.json\n"
+      "  orrery calibrate --import all_reduce_perf.txt nccl.log rank0.json.gz --out cluster.json");
 }
 
 void add_validate(CLI::App& app, Options& o) {

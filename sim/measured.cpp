@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -83,6 +84,15 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
+// Of the node whose ranks together hold most.
+Bytes host_peak(std::span<const RankRun> runs) {
+  std::map<std::string, Bytes> nodes;
+  for (const RankRun& r : runs) nodes[r.host] += r.memory.host_peak;
+  Bytes most = 0;
+  for (const auto& [host, bytes] : nodes) most = std::max(most, bytes);
+  return most;
+}
+
 MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   MemoryReport report;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
@@ -96,8 +106,8 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
     rank.at = place_of(plan, rank.memory.peak_task);
     add_rank(report, rank);
     report.capacity = s == 0 ? m.capacity : std::min(report.capacity, m.capacity);
-    report.host_peak += m.host_peak;
   }
+  report.host_peak = host_peak(runs);
   report.usable = report.capacity;
   report.fits = true;  // it ran
   return report;
@@ -117,11 +127,23 @@ std::vector<double> mean_losses(std::span<const RankRun> runs) {
   return means;
 }
 
-std::vector<TransferNote> notes_of(const Plan& plan, const RankRun& run) {
+// Over what the ranks of a group reach each other, that of rank 0 for all of its kind: their node's link, or between
+// nodes a network.
+std::string link_of(const Plan& plan, std::span<const RankRun> runs, Dimension dimension) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
+  const auto& members = table.groups[table.member_of[runs[0].rank]];
+  const bool near =
+      std::all_of(members.begin(), members.end(), [&](std::int32_t r) { return runs[r].host == runs[0].host; });
+  return near ? runs[0].link : "network";
+}
+
+std::vector<TransferNote> notes_of(const Plan& plan, std::span<const RankRun> runs) {
   std::vector<TransferNote> notes;
   for (const Op& op : plan.ops) {
     const auto* c = std::get_if<Collective>(&op.work);
-    notes.push_back({run.link, c == nullptr || c->algorithm == "library" ? run.library : c->algorithm});
+    const Dimension dimension = c == nullptr ? Dimension::pipeline : c->group;
+    notes.push_back({moves(op) ? link_of(plan, runs, dimension) : "",
+                     c == nullptr || c->algorithm == "library" ? runs[0].library : c->algorithm});
   }
   return notes;
 }
@@ -184,7 +206,7 @@ Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const R
 
 Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
                        bool on_gpus) {
-  Report r = make_report(spec, unfolded, trace, notes_of(unfolded, runs[0]), measured_memory(unfolded, runs));
+  Report r = make_report(spec, unfolded, trace, notes_of(unfolded, runs), measured_memory(unfolded, runs));
   r.plan_hash = runs[0].plan_hash;
   const std::vector<Picoseconds> times = step_times(runs);
   const auto [low, high] = std::minmax_element(times.begin() + (times.size() > 1 ? 1 : 0), times.end());

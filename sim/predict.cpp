@@ -13,11 +13,14 @@ Profile profile_for(const Spec& spec, const std::string& path) {
   if (path.empty()) return find_profile(spec.cluster.gpu);
   Profile measured = load_profile(path);
   const bool gpu = spec.cluster.gpu.memory_bytes > 0;
-  if (!gpu || !measured.gemm.tiles.empty() || !measured.measured.transfers.empty()) return measured;
+  const bool complete = !measured.measured.transfers.empty() && !measured.rest_built_in;
+  if (!gpu || has_formulas(measured) || complete) return measured;
   Profile all = find_profile(spec.cluster.gpu);
   all.name = measured.name;
   all.hash = measured.hash;
   all.measured = std::move(measured.measured);
+  all.nccl = std::move(measured.nccl);
+  all.rest_built_in = measured.rest_built_in;
   all.memory_bytes = measured.memory_bytes;
   all.fingerprint = std::move(measured.fingerprint);
   return all;

@@ -19,7 +19,7 @@ struct Prediction {
 };
 
 // The built-in profile of the spec's device, or the one at `path`. One that has nothing but samples of a GPU's kernels
-// goes before the built-in formulas, which price the rest.
+// goes before the built-in formulas, which price the rest; so does an imported one.
 Profile profile_for(const Spec& spec, const std::string& path);
 
 // unfold: simulate every rank instead of one of each class. profile_path: a measured profile instead of the built-in

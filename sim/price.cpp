@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -109,7 +110,28 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    return models_.emplace(members, nccl_model(nccl_topology(spec_.cluster, members))).first->second;
+    NcclModel m = nccl_model(nccl_topology(spec_.cluster, members));
+    for (const LoggedNccl& logged : profile_.nccl) {
+      if (logged.ranks == ranks_in(members) && logged.nodes == std::ssize(members)) apply(logged, m);
+    }
+    return models_.emplace(members, std::move(m)).first->second;
+  }
+
+  // What lies between tasks was measured too; an import tells durations alone.
+  bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
+
+  static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
+
+  // What was measured goes before the model; its shares of links follow from its time.
+  NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
+    const TransferTable* table =
+        find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
+    if (table == nullptr || !covers(*table, bytes)) return choice;
+    const Seconds time = interpolate(*table, bytes);
+    choice.nic_share *= choice.seconds / time;
+    choice.nvlink_share *= choice.seconds / time;
+    choice.seconds = time;
+    return choice;
   }
 
   std::vector<OpTiming> row(const std::vector<Spread>& lie) {
@@ -118,9 +140,9 @@ class Pricer {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
       if (const auto* c = std::get_if<Collective>(&op.work))
-        transfer(i, t, choose(*c, lie));
+        transfer(i, t, choose(op, *c, lie));
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(*p, lie));
+        transfer(i, t, send(op, *p, lie));
       else
         compute(i, t);
       t.issue = issue(op);
@@ -158,7 +180,7 @@ class Pricer {
   void compute(std::size_t i, OpTiming& t) const {
     const Op& op = plan_.ops[i];
     // Samples are from one end to the next, so the gaps are in them.
-    const bool sampled = measured_time(profile_.measured, op.work, plan_.element_bytes).has_value();
+    const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
     const Seconds time = compute_[i] + gap;
     t.duration = picoseconds(time);
@@ -170,19 +192,21 @@ class Pricer {
     return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
   }
 
-  NcclChoice choose(const Collective& c, const std::vector<Spread>& lie) {
-    const NcclModel& members = model(lie[static_cast<std::size_t>(c.group)]);
-    return over_uplinks(nccl_choose(members, c.kind, c.bytes), c.group, members,
-                        lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
+  NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
+    const Spread& spread = lie[static_cast<std::size_t>(c.group)];
+    const NcclModel& members = model(spread);
+    const NcclChoice choice = measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.
-  NcclChoice send(const Transfer& t, const std::vector<Spread>& lie) {
+  NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
     const std::size_t way = t.offset > 0 ? 0 : 1;
     const bool near = lie[kHops][way] == 1;
-    const NcclModel& members = model(near ? Spread{2} : Spread{1, 1});
-    return over_uplinks(nccl_point_to_point(members, near, t.bytes), Dimension::pipeline, members,
-                        lie[kHopCrossings][way] == 1);
+    const Spread pair = near ? Spread{2} : Spread{1, 1};
+    const NcclModel& members = model(pair);
+    const NcclChoice choice = measured(nccl_point_to_point(members, near, t.bytes), transfer_kind(op), pair, t.bytes);
+    return over_uplinks(choice, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
   }
 
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
@@ -221,7 +245,7 @@ class Pricer {
   Picoseconds issue(const Op& op) const {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
-    if (!profile_.measured.empty()) return picoseconds(profile_.measured.issue);
+    if (calibrated()) return picoseconds(profile_.measured.issue);
     return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicrosecond);
   }
 
@@ -238,7 +262,8 @@ class Pricer {
 }  // namespace
 
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
-  return profile.measured.transfers.empty() ? Pricer(plan, spec, profile).run() : price_measured(plan, profile);
+  const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
+  return complete ? price_measured(plan, profile) : Pricer(plan, spec, profile).run();
 }
 
 }  // namespace orrery

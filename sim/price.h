@@ -24,7 +24,9 @@ struct Prices {
   std::vector<Bytes> nccl_bytes;    // by slot: buffers of its communicators, outside the allocator
 };
 
-// A profile that has measured transfers prices everything by what was measured (price_measured).
+// A profile that has measured transfers and no formulas prices everything by what was measured (price_measured). One
+// that has both takes a transfer from its samples where they cover it, by the number of ranks and nodes, and a
+// communicator's table from NCCL's log where there is one.
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
 
 // Everything from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. What lies between

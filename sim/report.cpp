@@ -1,6 +1,7 @@
 #include "sim/report.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -129,15 +130,33 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   }
 }
 
-std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return {};  // all is measured
+// The attention kernel whose times stand in for the one that the stack runs.
+std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
+  if (profile.attention.empty()) return "";  // all is measured
   const std::string& asked = spec.software.attention_kernel;
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
                                  [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
-  if (!flash || taken.name == asked) return {};
-  return {
-      fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name)};
+  if (!flash || taken.name == asked) return "";
+  return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
+}
+
+// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
+std::string device_remark(const Profile& profile, const Gpu& gpu) {
+  const std::string_view device = fingerprint_of(profile, "device");
+  std::string part = gpu.id.substr(0, gpu.id.find('-'));
+  std::transform(part.begin(), part.end(), part.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (!profile.rest_built_in || device.empty() || device.find(part) != std::string_view::npos) return "";
+  return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
+}
+
+std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  std::vector<std::string> list;
+  for (const std::string& line : {attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu)}) {
+    if (!line.empty()) list.push_back(line);
+  }
+  return list;
 }
 
 // The largest parts of the step, in words.

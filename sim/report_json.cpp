@@ -34,22 +34,37 @@ json memory_json(const Report& r) {
   return memory;
 }
 
+json time_json(const TimeSplit& split) {
+  json time;
+  for (int k = 0; k < kTimeKinds; ++k) time[std::string(name_of(static_cast<TimeKind>(k)))] = split[k];
+  return time;
+}
+
+json communication_json(const std::vector<CommunicationRow>& rows) {
+  json list = json::array();
+  for (const CommunicationRow& c : rows) {
+    list.push_back({{"group", c.group},
+                    {"op", c.op},
+                    {"link", c.link},
+                    {"algorithm", c.algorithm},
+                    {"count", c.count},
+                    {"bytes_per_gpu", c.bytes_per_gpu},
+                    {"time_s", c.time_s},
+                    {"exposed_s", c.exposed_s}});
+  }
+  return list;
+}
+
+json simulation_json(const Report& r) {
+  return {{"tasks", r.simulation.tasks},
+          {"ranks_simulated", r.simulation.ranks_simulated},
+          {"ranks", r.simulation.ranks},
+          {"wall_s", r.simulation.wall_s}};
+}
+
 }  // namespace
 
 std::string to_json(const Report& r) {
-  json time;
-  for (int k = 0; k < kTimeKinds; ++k) time[std::string(name_of(static_cast<TimeKind>(k)))] = r.time_s[k];
-  json communication = json::array();
-  for (const CommunicationRow& c : r.communication) {
-    communication.push_back({{"group", c.group},
-                             {"op", c.op},
-                             {"link", c.link},
-                             {"algorithm", c.algorithm},
-                             {"count", c.count},
-                             {"bytes_per_gpu", c.bytes_per_gpu},
-                             {"time_s", c.time_s},
-                             {"exposed_s", c.exposed_s}});
-  }
   const auto known = [](double share) { return share > 0 ? json(share) : json(nullptr); };
   json root = {{"schema", "orrery.report/1"},
                {"source", r.source},
@@ -66,16 +81,12 @@ std::string to_json(const Report& r) {
                {"mfu", known(r.mfu)},
                {"hfu", known(r.hfu)},
                {"bubble_fraction", r.bubble_fraction},
-               {"time_s", time},
+               {"time_s", time_json(r.time_s)},
                {"memory", memory_json(r)},
-               {"communication", communication},
+               {"communication", communication_json(r.communication)},
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
-               {"simulation",
-                {{"tasks", r.simulation.tasks},
-                 {"ranks_simulated", r.simulation.ranks_simulated},
-                 {"ranks", r.simulation.ranks},
-                 {"wall_s", r.simulation.wall_s}}}};
+               {"simulation", simulation_json(r)}};
   if (!r.losses.empty()) root["losses"] = r.losses;
   return root.dump(2) + "\n";
 }

@@ -44,7 +44,7 @@ struct Lane {
 
 // The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When nothing else
 // can come between, it issues late, as tasks are needed: their memory is at hand then.
-struct Host {
+struct HostThread {
   const OpTiming* row = nullptr;  // of the slot
   TaskId next = 0;                // to be issued
   TaskId wait = 0;                // the host waits before it issues this one; or the slot's end
@@ -125,7 +125,7 @@ class Engine {
 
   // The host goes on until its next wait, and over those where it has nothing to wait for.
   void resume(std::uint32_t slot, TaskId cause) {
-    Host& host = hosts_[slot];
+    HostThread& host = hosts_[slot];
     const TaskId end = plan_.slots[slot].end;
     for (;;) {
       issue(host, host.wait);
@@ -142,7 +142,7 @@ class Engine {
     }
   }
 
-  void issue(Host& host, TaskId end) {
+  void issue(HostThread& host, TaskId end) {
     for (; host.next < end; ++host.next) {
       host.clock += host.row[plan_.tasks[host.next].op].issue;
       trace_.spans[host.next].issued = host.clock;
@@ -302,8 +302,8 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;  // by op
-  std::vector<Host> hosts_;     // by slot
+  std::vector<char> op_waits_;     // by op
+  std::vector<HostThread> hosts_;  // by slot
   std::vector<Lane> lanes_;
   std::vector<Waiter> waiters_;  // lanes, then hosts
   std::unique_ptr<TaskId[]> next_in_lane_;

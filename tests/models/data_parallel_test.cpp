@@ -330,6 +330,21 @@ TEST(DataParallel, DenseEmbeddingGradients) {
   }
 }
 
+// What is gathered for backward belongs to backward, with the cast before it.
+TEST(DataParallel, GathersHaveThePhaseTheyAreFor) {
+  for (const char* sharding : {"zero3", "fsdp"}) {
+    const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("data: 2, sharding: {}", sharding)));
+    std::map<std::pair<std::string, Phase>, int> count;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      const Op& op = plan.op_of(t);
+      if (op.name == "gather unit" || op.name == "cast shard") ++count[{op.name, op.phase}];
+    }
+    EXPECT_GT((count[{"gather unit", Phase::forward}]), 0) << sharding;
+    EXPECT_GT((count[{"gather unit", Phase::backward}]), 0) << sharding;
+    EXPECT_EQ((count[{"cast shard", Phase::backward}] > 0), (count[{"cast shard", Phase::forward}] > 0)) << sharding;
+  }
+}
+
 // A gathered unit's gradient is written by its product straight into the unit's buffer: fully_shard frees it after the
 // reduction, so there is nothing to add to.
 TEST(DataParallel, UnitGradientsAreNotAccumulated) {

@@ -107,5 +107,28 @@ TEST(MeasuredTimes, TransfersFollowStraightLinesAndNeverGetFaster) {
   EXPECT_FALSE(measured_transfer(times, "all_gather", 2, 4));
 }
 
+TEST(MeasuredTimes, TablesAreFoundByNodes) {
+  MeasuredTimes times;
+  times.transfers = {{"all_reduce", 8, {{4, 1e-6}}, 1}, {"all_reduce", 8, {{4, 2e-6}}, 2}, {"message", 2, {{4, 3e-6}}}};
+  EXPECT_EQ(find_transfers(times, "all_reduce", 8, 1), &times.transfers[0]);
+  EXPECT_EQ(find_transfers(times, "all_reduce", 8, 2), &times.transfers[1]);
+  EXPECT_EQ(find_transfers(times, "all_reduce", 8, 4), nullptr);
+  EXPECT_EQ(find_transfers(times, "message", 2, 2), &times.transfers[2]);  // does not know its nodes
+  EXPECT_EQ(find_transfers(times, "message", 4, 2), nullptr);
+}
+
+TEST(MeasuredTimes, SamplesCoverFromHalfToTwiceTheirSizes) {
+  const TransferTable transfers{"all_reduce", 2, {{1000, 1e-6}, {4000, 2e-6}}};
+  for (const auto& [bytes, inside] : {std::pair{499, false}, {500, true}, {8000, true}, {8001, false}})
+    EXPECT_EQ(covers(transfers, bytes), inside) << bytes;
+  MeasuredTimes times;
+  const WorkShape shape = shape_of(gemm(64, 32, 16), 4);
+  times.ops = {{shape.kind, {{shape.sizes, shape.amount, 1e-6}}}};
+  EXPECT_TRUE(covered_time(times, gemm(128, 16, 16), 4));
+  EXPECT_FALSE(covered_time(times, gemm(129, 16, 16), 4));
+  EXPECT_FALSE(covered_time(times, gemm(64, 15, 16), 4));
+  EXPECT_TRUE(measured_time(times, gemm(129, 16, 16), 4));
+}
+
 }  // namespace
 }  // namespace orrery

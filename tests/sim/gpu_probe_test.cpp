@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -31,12 +32,14 @@ TEST(GpuProbe, SamplesOfOtherSizesAreAdded) {
 class Program : public testing::Test {
  protected:
   void program(const std::string& script) {
-    const std::string path = "/tmp/gpu_probe_" + std::to_string(::getpid());
+    const std::string path = folder_.path() + "/program";
     std::ofstream(path) << "#!/bin/sh\n" << script;
     ::chmod(path.c_str(), S_IRWXU);
     ::setenv("ORRERY_RANK", path.c_str(), 1);
   }
-  void TearDown() override { std::remove(std::getenv("ORRERY_RANK")); }
+  void TearDown() override { ::unsetenv("ORRERY_RANK"); }
+
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(Program, TellsWhatGpuThereIsAndHowFastItsKernelsAre) {
@@ -48,7 +51,7 @@ TEST_F(Program, TellsWhatGpuThereIsAndHowFastItsKernelsAre) {
       "\"transfer_start_us\": 0, \"wake_us\": 0, \"step_us\": 0, \"compute_slowdown\": 1, \"transfer_slowdown\": 1}}' "
       "> "
       "$2; fi\n");
-  const GpuProbe probe = probe_gpu("/tmp", true);
+  const GpuProbe probe = probe_gpu(folder_.path(), true);
   ASSERT_EQ(probe.fingerprint.size(), 2U);
   EXPECT_EQ(probe.fingerprint[0].second, "NVIDIA H100");
   ASSERT_EQ(probe.kernels.ops.size(), 1U);
@@ -58,7 +61,7 @@ TEST_F(Program, TellsWhatGpuThereIsAndHowFastItsKernelsAre) {
 TEST_F(Program, ThatFindsNoGpuSaysSo) {
   program("echo 'orrery-rank-cuda: no GPU: none' >&2; exit 1\n");
   try {
-    probe_gpu("/tmp", true);
+    probe_gpu(folder_.path(), true);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()), "orrery-rank-cuda: no GPU: none");

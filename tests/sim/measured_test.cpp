@@ -117,6 +117,19 @@ TEST(MeasuredReport, TakesMemoryAndLossesFromTheRanks) {
   EXPECT_EQ(r.communication[0].link, "air");
 }
 
+// Ranks 0 and 1 (a tensor group) on one node, 2 and 3 on another: memory is per node, stages are a network apart.
+TEST(MeasuredReport, KnowsNodes) {
+  const Spec spec = load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml");
+  const Plan folded = make_plan(spec), plan = unfold(folded);
+  auto runs = fake_runs(folded, 3);
+  for (RankRun& run : runs) run.host = run.rank < 2 ? "a" : "b";
+  runs[3].memory.host_peak = 7000;
+  const Report r = measured_report(spec, plan, runs, measured_trace(plan, runs, 1));
+  EXPECT_EQ(r.memory.host_peak, 12000);
+  for (const CommunicationRow& row : r.communication)
+    EXPECT_EQ(row.link, row.group == "tensor" ? "air" : "network") << row.group;
+}
+
 TEST(ReadRuns, RefusesWhatIsNotOfThisPlan) {
   const Plan folded = make_plan(load_spec(ORRERY_SOURCE_DIR "/examples/cpu-small.yaml")), plan = unfold(folded);
   const auto runs = fake_runs(folded, 2);

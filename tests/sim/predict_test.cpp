@@ -1,5 +1,9 @@
 #include "sim/predict.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <numeric>
 
@@ -147,6 +151,23 @@ TEST(Predict, TimesSumUpAndFiguresFollowFromEachOther) {
 }
 
 double part(const Report& r, TimeKind k) { return r.time_s[static_cast<std::size_t>(k)]; }
+
+TEST(Predict, AnImportedProfileIsFilledFromTheBuiltInOne) {
+  Profile imported;
+  imported.rest_built_in = true;
+  imported.measured.transfers = {{"all_reduce", 8, {{1024, 1e-6}}, 1}};
+  const std::string path = testing::TempDir() + "filled" + std::to_string(::getpid()) + ".json";
+  std::ofstream(path) << to_json(imported);
+  const Spec spec = gpt_spec("data: 8, global_batch: 8", "megatron-core");
+  const Profile filled = profile_for(spec, path), built_in = profile_for(spec, "");
+  EXPECT_FALSE(has_formulas(load_profile(path)));
+  std::remove(path.c_str());
+  EXPECT_EQ(filled.gemm.tiles.size(), built_in.gemm.tiles.size());
+  EXPECT_EQ(built_in.hash, find_profile(spec.cluster.gpu).hash);
+  ASSERT_EQ(filled.measured.transfers.size(), 1U);
+  EXPECT_EQ(filled.measured.transfers[0].nodes, 1);
+  EXPECT_TRUE(filled.rest_built_in);
+}
 
 TEST(Predict, EachKindComesFromWhatCausesIt) {
   const auto report = [](const std::string& strategy, const std::string& software = "megatron-core") {

@@ -1,5 +1,5 @@
-# One line says what is not built.
-$ orrery calibrate --device cuda --out profile.json
+# Without a GPU, or where nothing was built for CUDA, one line says so.
+$ env CUDA_VISIBLE_DEVICES= orrery calibrate --device cuda --out profile.json
 exit 1
-stderr cuda is not built
+stderr orrery-rank-cuda: is not beside|no GPU
 no-stdout .

@@ -1,0 +1,144 @@
+#include "models/nccl_log.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+// src/graph/topo.cc, topoPathTypeStr.
+constexpr std::array<std::string_view, 10> kPathNames = {"LOC", "NVL", "NVB", "C2C", "PIX",
+                                                         "PXB", "P2C", "PXN", "PHB", "SYS"};
+
+struct LoggedGraph {
+  const char* key;
+  std::optional<NcclGraph> LoggedNccl::*graph;
+};
+constexpr LoggedGraph kLoggedGraphs[] = {
+    {"ring", &LoggedNccl::ring}, {"tree", &LoggedNccl::tree}, {"nvls", &LoggedNccl::nvls}};
+
+template <class Visit>
+void for_each_cell(const Visit& visit) {
+  for (int k = 0; k < kCollectiveKinds; ++k) {
+    for (int a = 0; a < kNcclAlgorithms; ++a) {
+      for (int p = 0; p < kNcclProtocols; ++p)
+        visit(static_cast<CollectiveKind>(k), static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p));
+    }
+  }
+}
+
+NcclRow& table_cell(NcclTable& table, CollectiveKind k, NcclAlgorithm a, NcclProtocol p) {
+  return table[static_cast<std::size_t>(k)][static_cast<std::size_t>(a)][static_cast<std::size_t>(p)];
+}
+
+// Whether a collective has any way.
+bool is_logged(const NcclTable::value_type& ways) {
+  return std::any_of(ways.begin(), ways.end(), [](const auto& protocols) {
+    return std::any_of(protocols.begin(), protocols.end(), [](const NcclRow& r) { return r.bandwidth_GBps > 0; });
+  });
+}
+
+std::string_view name_of(NcclPath path) { return kPathNames[static_cast<std::size_t>(path)]; }
+
+nlohmann::ordered_json json_of(const NcclGraph& g) {
+  return {{"channels", g.channels},          {"intra_GBps", g.intra_GBps}, {"inter_GBps", g.inter_GBps},
+          {"intra", name_of(g.intra)},       {"inter", name_of(g.inter)},  {"plain_tree", g.plain_tree},
+          {"same_channels", g.same_channels}};
+}
+
+NcclGraph logged_graph(const nlohmann::json& g, const std::string& path) {
+  const auto intra = find_path(g.at("intra").get<std::string>()), inter = find_path(g.at("inter").get<std::string>());
+  if (!intra || !inter) throw Error(fmt::format("{}: nccl.graphs: no such path; write it with orrery calibrate", path));
+  return {g.at("channels").get<int>(),
+          g.at("intra_GBps").get<double>(),
+          g.at("inter_GBps").get<double>(),
+          *intra,
+          *inter,
+          g.at("plain_tree").get<bool>(),
+          g.at("same_channels").get<bool>()};
+}
+
+// Sets the cells that a list of rows names.
+NcclTable logged_table(const nlohmann::json& rows, const std::string& path) {
+  NcclTable table{};
+  for (const nlohmann::json& r : rows) {
+    bool found = false;
+    const auto kind = r.at("kind").get<std::string>(), algorithm = r.at("algorithm").get<std::string>(),
+               protocol = r.at("protocol").get<std::string>();
+    for_each_cell([&](CollectiveKind k, NcclAlgorithm a, NcclProtocol p) {
+      if (orrery::name_of(k) != kind || orrery::name_of(a) != algorithm || orrery::name_of(p) != protocol) return;
+      table_cell(table, k, a, p) = {r.at("us").get<double>(), r.at("GBps").get<double>()};
+      found = true;
+    });
+    if (!found) throw Error(fmt::format("{}: nccl.table: no such way: {} {} {}", path, kind, algorithm, protocol));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::optional<NcclPath> find_path(std::string_view name) {
+  for (std::size_t i = 0; i < kPathNames.size(); ++i) {
+    if (kPathNames[i] == name) return static_cast<NcclPath>(i);
+  }
+  return std::nullopt;
+}
+
+void apply(const LoggedNccl& logged, NcclModel& m) {
+  if (logged.ring) m.graphs.ring = *logged.ring;
+  if (logged.tree) m.graphs.tree = *logged.tree;
+  if (logged.nvls) m.graphs.nvls = *logged.nvls;
+  if (logged.collective_channels > 0) {
+    m.graphs.collective_channels = logged.collective_channels;
+    m.graphs.nvls_channels = logged.nvls_channels;
+  }
+  m.table = nccl_table(m.topology, m.graphs);
+  if (!logged.table) return;
+  for (std::size_t kind = 0; kind < m.table.size(); ++kind) {
+    if (is_logged((*logged.table)[kind])) m.table[kind] = (*logged.table)[kind];
+  }
+}
+
+nlohmann::ordered_json json_of(const LoggedNccl& logged) {
+  nlohmann::ordered_json entry = {{"ranks", logged.ranks},
+                                  {"nodes", logged.nodes},
+                                  {"version", logged.version},
+                                  {"channels", logged.collective_channels},
+                                  {"nvls_channels", logged.nvls_channels}};
+  for (const LoggedGraph& g : kLoggedGraphs) {
+    if (logged.*g.graph) entry["graphs"][g.key] = json_of(*(logged.*g.graph));
+  }
+  if (!logged.table) return entry;
+  NcclTable table = *logged.table;
+  entry["table"] = nlohmann::ordered_json::array();
+  for_each_cell([&](CollectiveKind k, NcclAlgorithm a, NcclProtocol p) {
+    const NcclRow& row = table_cell(table, k, a, p);
+    if (row.bandwidth_GBps <= 0) return;
+    entry["table"].push_back({{"kind", name_of(k)},
+                              {"algorithm", name_of(a)},
+                              {"protocol", name_of(p)},
+                              {"us", row.latency_us},
+                              {"GBps", row.bandwidth_GBps}});
+  });
+  return entry;
+}
+
+LoggedNccl logged_nccl_of(const nlohmann::json& entry, const std::string& path) {
+  LoggedNccl logged{.nodes = entry.at("nodes").get<std::int64_t>(), .ranks = entry.at("ranks").get<std::int64_t>()};
+  logged.version = entry.value("version", "");
+  logged.collective_channels = entry.value("channels", 0);
+  logged.nvls_channels = entry.value("nvls_channels", 0);
+  const nlohmann::json graphs = entry.value("graphs", nlohmann::json::object());
+  for (const LoggedGraph& g : kLoggedGraphs) {
+    if (graphs.contains(g.key)) logged.*g.graph = logged_graph(graphs.at(g.key), path);
+  }
+  if (entry.contains("table")) logged.table = logged_table(entry.at("table"), path);
+  return logged;
+}
+
+}  // namespace orrery

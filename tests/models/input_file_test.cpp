@@ -1,0 +1,60 @@
+#include "models/input_file.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "models/output_file.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+class InputFile : public testing::Test {
+ protected:
+  void TearDown() override { fs::remove(path_); }
+  const std::string path_ = testing::TempDir() + "input_file" + std::to_string(::getpid()) + ".gz";
+
+  std::string error() const {
+    try {
+      read_input(path_);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  void write(const std::string& text) const {
+    OutputFile file(path_);
+    file.write(text);
+    file.commit();
+  }
+};
+
+TEST_F(InputFile, ReadsPlainAndCompressed) {
+  std::string text;
+  for (int i = 0; i < 40000; ++i) text += std::to_string(i) + '\n';
+  write(text);  // .gz: compressed
+  EXPECT_LT(fs::file_size(path_), text.size() / 2);
+  EXPECT_EQ(read_input(path_), text);
+  std::ofstream(path_) << text;  // the name does not matter
+  EXPECT_EQ(read_input(path_), text);
+  std::ofstream(path_).flush();
+  EXPECT_EQ(read_input(path_), "");
+}
+
+TEST_F(InputFile, SaysWhatCannotBeRead) {
+  EXPECT_NE(error().find("No such file"), std::string::npos);
+  write(std::string(100000, 'x') + "y");
+  fs::resize_file(path_, fs::file_size(path_) - 9);
+  EXPECT_NE(error().find("is cut short"), std::string::npos);
+  EXPECT_THROW(read_input("/tmp"), Error);
+}
+
+}  // namespace
+}  // namespace orrery

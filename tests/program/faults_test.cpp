@@ -1,0 +1,237 @@
+// `orrery run` with real ranks (orrery-rank), one of which is killed or stopped while it works: who watches must
+// notice, name it, and leave nothing behind. When it happens within a step is left to chance; where, and what, is not.
+// How long a machine takes is measured by a run to which nothing happens.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "models/progress_ring.h"
+#include "tests/random_bits.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kLost = 5;
+constexpr double kNoticed = 5;  // seconds, of a killed rank; every other one ends within ten
+constexpr int kRanks = 2;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Result {
+  int status = -1;  // exit status; 128 + signal
+  std::string out, error;
+};
+
+// What happens to which rank, when it has done so many steps and a moment more.
+struct Blow {
+  std::int64_t rank = 0;
+  int signal = SIGKILL;
+  std::uint32_t step = 1;
+  milliseconds later{0};
+};
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::access("/usr/bin/mpirun", X_OK) != 0) GTEST_SKIP() << "no mpirun";
+    folder_ = "/tmp/orf" + std::to_string(::getpid());
+    fs::create_directory(folder_);
+    work_ = folder_ + "/t";  // $TMPDIR: must be empty in the end
+    fs::create_directory(work_);
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_TRUE(fs::is_empty(work_)) << fs::directory_iterator(work_)->path();
+    EXPECT_EQ(alive(), 0);
+    for (const auto& e : fs::directory_iterator("/dev/shm"))
+      EXPECT_EQ(e.path().string().find(fmt::format("orrery-{}-", program_)), std::string::npos);
+    fs::remove_all(folder_);
+  }
+
+  // Processes that know this test's folder: ranks by their arguments, all by their environment.
+  int alive() const {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      if (pid <= 0 || pid == ::getpid()) continue;
+      count += text_of(entry.path() / "cmdline").find(folder_ + "/") != std::string::npos ||
+               text_of(entry.path() / "environ").find(folder_ + "/") != std::string::npos;
+    }
+    return count;
+  }
+
+  // A model of two layers over two ranks, whose steps take some milliseconds.
+  std::string spec(const std::string& strategy) const {
+    const std::string path = folder_ + "/spec.yaml";
+    std::ofstream(path) << "model: {name: small, layers: 2, hidden: 64, heads: 4, feed_forward: 256, vocab: 512}\n"
+                           "sequence: 64\ncluster: {node: localhost}\ngpus: 2\nsoftware: orrery\n"
+                        << "strategy: {micro_batch: 2, global_batch: 8, precision: fp32, " << strategy << "}\n";
+    return path;
+  }
+
+  void start(const std::vector<std::string>& words) {
+    std::vector<std::string> copy = words;
+    std::vector<char*> argv;
+    for (std::string& w : copy) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const pid_t parent = ::getpid();
+    program_ = ::fork();
+    if (program_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(125);
+    ::setenv("TMPDIR", work_.c_str(), 1);
+    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    ::unsetenv("ORRERY_RANK");
+    if (std::freopen((folder_ + "/out").c_str(), "w", stdout) == nullptr) ::_exit(126);
+    if (std::freopen((folder_ + "/error").c_str(), "w", stderr) == nullptr) ::_exit(126);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+
+  Result finish() const {
+    int status = 0;
+    ::waitpid(program_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(folder_ + "/out"),
+            text_of(folder_ + "/error")};
+  }
+
+  // A rank's progress file, in whatever folder the program made for it.
+  std::optional<RankProgress> progress_of(std::int64_t rank) const {
+    std::error_code gone;
+    for (const auto& entry : fs::directory_iterator(work_, gone)) {
+      if (const auto p = read_progress(progress_file(entry.path().string(), rank))) return p;
+    }
+    return std::nullopt;
+  }
+
+  // The process that was struck; 0 if the program ended before.
+  pid_t strike(const Blow& blow) const {
+    for (;;) {
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(program_), &ended, WEXITED | WNOHANG | WNOWAIT);
+      if (ended.si_pid == program_) return 0;
+      const auto p = progress_of(blow.rank);
+      std::uint32_t step = 0;
+      if (p) {
+        for (const ProgressEvent& e : p->lanes) step = std::max(step, e.step);
+      }
+      if (p && step >= blow.step) {
+        std::this_thread::sleep_for(blow.later);
+        ::kill(static_cast<pid_t>(p->pid), blow.signal);
+        return static_cast<pid_t>(p->pid);
+      }
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  }
+
+  // How long this machine takes for a run of few steps, start to end.
+  double clean_run(const std::vector<std::string>& launcher, const std::string& path) {
+    const auto begin = Clock::now();
+    start(command(launcher, path, 3, 60));
+    const Result r = finish();
+    EXPECT_EQ(r.status, 0) << r.error;
+    return seconds_since(begin);
+  }
+
+  static std::vector<std::string> command(const std::vector<std::string>& launcher, const std::string& path, int steps,
+                                          double hang) {
+    std::vector<std::string> words = launcher;
+    words.insert(words.end(), {ORRERY_PROGRAM, "run", path, "--steps", std::to_string(steps), "--hang-timeout",
+                               fmt::format("{}", hang), "--json"});
+    return words;
+  }
+
+  static std::vector<std::string> users_mpirun() {
+    std::vector<std::string> words = {"/usr/bin/mpirun"};
+    if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
+    words.insert(words.end(), {"--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "pml",
+                               "ob1", "--mca", "btl", "self,vader", "--mca", "mpi_yield_when_idle", "1", "-n", "2"});
+    return words;
+  }
+
+  std::string folder_, work_;
+  pid_t program_ = 0;
+};
+
+constexpr int kManySteps = 1'000'000;  // more than there is time for
+
+Blow blow(std::uint64_t seed, int signal) {
+  return {static_cast<std::int64_t>(test::random_bits(seed) % kRanks), signal,
+          static_cast<std::uint32_t>(1 + test::random_bits(seed + 100) % 4),
+          milliseconds(test::random_bits(seed + 200) % 30)};
+}
+
+const char* const kStrategies[] = {"tensor: 2, data: 1", "pipeline: 2, data: 1", "data: 2, sharding: zero3"};
+
+TEST_F(Faults, AKilledOrStoppedRankIsNamed) {
+  const double clean = clean_run({}, spec(kStrategies[0]));
+  // On a machine where a start takes longer than the timeout, a rank may be paused for longer than that, too.
+  const double hang = std::max(2.0, clean);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const Blow b = blow(i, i % 2 == 0 ? SIGKILL : SIGSTOP);
+    start(command({}, spec(kStrategies[i]), kManySteps, hang));
+    const pid_t struck = strike(b);
+    const auto begin = Clock::now();
+    const Result r = finish();
+    ASSERT_NE(struck, 0) << r.error;
+    EXPECT_LT(seconds_since(begin), kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
+    EXPECT_EQ(r.status, kLost) << r.error;
+    EXPECT_EQ(r.out, "");
+    const std::string what =
+        b.signal == SIGKILL
+            ? fmt::format(R"(rank {} was lost \(process {} has ended\))", b.rank, struck)
+            : fmt::format(R"(rank {} stands still for [\d.]+ s \(process {}, stopped\))", b.rank, struck);
+    // Which op; which transfer somebody waits in, who has entered it, and that the struck one has not, or has.
+    const std::regex line(
+        fmt::format(R"(^orrery: {} in step \d+ of {}, (in|after) .*; .* of \w+ group 0 1 \(.*\): entered by rank.*\n$)",
+                    what, kManySteps));
+    EXPECT_TRUE(std::regex_match(r.error, line)) << r.error;
+    EXPECT_EQ(::kill(struck, 0), -1);
+  }
+}
+
+// Under the user's own launcher nobody stands outside: the ranks watch each other, the launcher ends them.
+TEST_F(Faults, UnderTheUsersLauncherRanksWatchEachOther) {
+  const std::string path = spec(kStrategies[0]);
+  const double clean = clean_run(users_mpirun(), path), hang = std::max(2.0, clean);
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const Blow b = blow(10 + i, i % 2 == 0 ? SIGSTOP : SIGKILL);
+    start(command(users_mpirun(), path, kManySteps, hang));
+    const pid_t struck = strike(b);
+    const auto begin = Clock::now();
+    const Result r = finish();
+    ASSERT_NE(struck, 0) << r.error;
+    // mpirun gives a rank that ignores SIGTERM some seconds.
+    EXPECT_LT(seconds_since(begin), 2 * kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
+    EXPECT_NE(r.status, 0);
+    if (b.signal == SIGSTOP) {
+      EXPECT_EQ(r.status, kLost) << r.error;
+      EXPECT_TRUE(std::regex_search(r.error, std::regex(fmt::format(R"(rank {} stands still for [\d.]+ s)", b.rank))))
+          << r.error;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,62 @@
+#include "sim/pytorch_ops.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace orrery {
+namespace {
+
+using nlohmann::json;
+
+json mm(std::int64_t m, std::int64_t k, std::int64_t n) {
+  return {{"name", "aten::mm"},
+          {"args", {{"Input Dims", {{m, k}, {k, n}}}, {"Input type", {"c10::BFloat16", "c10::BFloat16"}}}}};
+}
+
+std::string kind_or_reason(const Recognised& r) {
+  return std::holds_alternative<WorkShape>(r) ? std::get<WorkShape>(r).kind : std::get<std::string>(r);
+}
+
+// Both orders in which autograd multiplies a weight's gradient give the same shape, (out, in, tokens).
+TEST(PyTorchOps, ProductsTakeTheirRoleFromTheirShape) {
+  Products forward;
+  add_product(mm(4096, 512, 1536), forward);  // tokens, in, out
+  const auto sizes = [&](const json& op) { return std::get<WorkShape>(recognise(op, true, forward)).sizes; };
+  EXPECT_EQ(kind_or_reason(recognise(mm(4096, 512, 1536), false, forward)), "gemm/output bf16");
+  EXPECT_EQ(kind_or_reason(recognise(mm(4096, 1536, 512), true, forward)), "gemm/input_gradient bf16");
+  EXPECT_EQ(kind_or_reason(recognise(mm(1536, 4096, 512), true, forward)), "gemm/weight_gradient bf16");
+  EXPECT_EQ(kind_or_reason(recognise(mm(512, 4096, 1536), true, forward)), "gemm/weight_gradient bf16");
+  EXPECT_EQ(sizes(mm(1536, 4096, 512)), sizes(mm(512, 4096, 1536)));
+  EXPECT_EQ(kind_or_reason(recognise(mm(4096, 512, 1536), true, forward)), "gemm/output bf16");  // recomputed
+  EXPECT_NE(kind_or_reason(recognise(mm(7, 8, 9), true, forward)).find("cannot be told"), std::string::npos);
+}
+
+TEST(PyTorchOps, RefusalsSayWhy) {
+  const auto reason = [](const json& op) { return kind_or_reason(recognise(op, false, {})); };
+  EXPECT_NE(reason({{"name", "aten::sort"}}).find("no op of a plan"), std::string::npos);
+  EXPECT_NE(reason({{"name", "aten::mm"}}).find("record_shapes"), std::string::npos);
+  EXPECT_NE(
+      reason({{"name", "aten::mm"}, {"args", {{"Input Dims", {json::array(), json::array()}}}}}).find("record_shapes"),
+      std::string::npos);
+  json wide = mm(1, 2, 3);
+  wide["args"]["Input type"] = {"double", "double"};
+  EXPECT_NE(reason(wide).find("neither 16 nor 32"), std::string::npos);
+  const json q = {4, 128, 8, 64};
+  json attention = {{"name", "aten::_flash_attention_forward"},
+                    {"args",
+                     {{"Input Dims", {q, q, q}},
+                      {"Input type", {"c10::Half", "c10::Half", "c10::Half"}},
+                      {"Concrete Inputs", {"", "", "", "", "", "", "", "0.", "False"}}}}};
+  EXPECT_NE(reason(attention).find("not causal"), std::string::npos);
+  attention["args"]["Concrete Inputs"][8] = "True";
+  EXPECT_EQ(reason(attention), "attention/forward bf16");
+}
+
+TEST(PyTorchOps, TypesHaveWidths) {
+  EXPECT_EQ(element_bytes("c10::BFloat16"), 2);
+  EXPECT_EQ(element_bytes("Float"), 4);
+  EXPECT_EQ(element_bytes("ComplexHalf"), 0);
+}
+
+}  // namespace
+}  // namespace orrery
