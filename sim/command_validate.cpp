@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/error.h"
 #include "models/output_file.h"
 #include "models/trace_file.h"
 #include "sim/commands.h"
@@ -37,6 +38,9 @@ Validation validate_one(const std::string& path, const ValidateOptions& options,
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  if (!options.published.empty()) return validate_published_command(options, common);
+  if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
+  if (options.profile.empty()) throw Error("--profile is required");
   std::vector<Validation> all;
   for (const std::string& path : options.specs) all.push_back(validate_one(path, options, common));
   if (!options.out.empty()) {
