@@ -108,9 +108,19 @@ class Pricer {
     return result;
   }
 
+  // Whether some stage of a pipeline lies on another node than the next.
+  bool has_far_stages() const {
+    const auto slots = static_cast<std::uint32_t>(plan_.slots.size());
+    for (std::uint32_t s = 0; s + 1 < slots; ++s) {
+      if (!is_near(s, 1)) return true;
+    }
+    return false;
+  }
+
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
+    const double far = has_far_stages() ? s.far_stage_layer_us * static_cast<double>(spec_.strategy.tensor) : 0;
     const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
       if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicro);
     };
@@ -118,8 +128,8 @@ class Pricer {
       const bool layer = block.role == BlockRole::layer;
       const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
       const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
-      add(block.forward, (layer ? s.layer_us : 0) + (first ? s.micro_batch_us : 0));
-      add(block.backward, (layer ? s.layer_us : 0) + (last ? s.micro_batch_us : 0));
+      add(block.forward, (layer ? s.layer_us + far : 0) + (first ? s.micro_batch_us : 0));
+      add(block.backward, (layer ? s.layer_us + far : 0) + (last ? s.micro_batch_us : 0));
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicro);

@@ -9,8 +9,6 @@
 namespace orrery {
 namespace {
 
-using nlohmann::ordered_json;
-
 std::string signed_percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 std::string gib(double bytes) { return fmt::format("{:.1f}", bytes / 1073741824.0); }
@@ -110,8 +108,8 @@ std::string fit_text(const std::vector<PublishedCase>& cases) {
                      called + missed, wrong, ran);
 }
 
-ordered_json row_json(const PublishedCase& c) {
-  ordered_json row = {{"id", c.row.id}, {"source", c.row.source}};
+nlohmann::ordered_json row_json(const PublishedCase& c) {
+  nlohmann::ordered_json row = {{"id", c.row.id}, {"source", c.row.source}};
   if (!c.row.doubtful.empty()) row["doubtful"] = c.row.doubtful;
   if (!c.reason.empty()) {
     row["not_supported"] = c.reason;
@@ -132,8 +130,8 @@ ordered_json row_json(const PublishedCase& c) {
   return row;
 }
 
-ordered_json summary_json(const std::vector<Miss>& list) {
-  ordered_json result = ordered_json::array();
+nlohmann::ordered_json summary_json(const std::vector<Miss>& list) {
+  nlohmann::ordered_json result = nlohmann::ordered_json::array();
   for (const ErrorSummary& s : summarize(list)) {
     result.push_back({{"source", s.source},
                       {"rows", s.rows},
@@ -162,20 +160,20 @@ std::string published_text(const std::vector<PublishedCase>& cases) {
 }
 
 std::string published_json(const std::vector<PublishedCase>& cases) {
-  ordered_json rows = ordered_json::array(), grids = ordered_json::array();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), grids = nlohmann::ordered_json::array();
   for (const PublishedCase& c : cases) rows.push_back(row_json(c));
   for (const GridRegret& r : regrets(cases)) {
     grids.push_back(
         {{"source", r.source}, {"grids", r.grids}, {"mean", r.mean}, {"worst", r.worst}, {"right", r.right}});
   }
-  const ordered_json whole = {{"schema", "orrery.published/1"},
-                              {"rows", rows},
-                              {"step_time", summary_json(misses(cases, Judged::step, false))},
-                              {"layer_time", summary_json(misses(cases, Judged::layer, false))},
-                              {"peak_memory", summary_json(misses(cases, Judged::memory, false))},
-                              {"doubtful_step_time", summary_json(misses(cases, Judged::step, true))},
-                              {"doubtful_peak_memory", summary_json(misses(cases, Judged::memory, true))},
-                              {"grid_regret", grids}};
+  const nlohmann::ordered_json whole = {{"schema", "orrery.published/1"},
+                                        {"rows", rows},
+                                        {"step_time", summary_json(misses(cases, Judged::step, false))},
+                                        {"layer_time", summary_json(misses(cases, Judged::layer, false))},
+                                        {"peak_memory", summary_json(misses(cases, Judged::memory, false))},
+                                        {"doubtful_step_time", summary_json(misses(cases, Judged::step, true))},
+                                        {"doubtful_peak_memory", summary_json(misses(cases, Judged::memory, true))},
+                                        {"grid_regret", grids}};
   return whole.dump(2) + '\n';
 }
 
