@@ -197,14 +197,12 @@ double pcie_GBps(const Gpu& gpu) {
 
 // Microseconds that the network plugin of a fabric adds per hop (NCCL adds them once, twice for Simple). InfiniBand's
 // and RoCE's report 0 (src/transport/net_ib). EFA: 75 turns NCCL's 75 us for 1 MiB all-reduced by 4 nodes of B200 into
-// 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7). EFA v2, with NICs of 100
-// Gb/s: all-gathers of 256 MB over 2 to 64 nodes of P5 take 245 to 370 us a node beyond their bytes (Ultra-Scale
-// Playbook, median of a busy cluster), twice 150 for Simple. Ethernet: 87 is what a small
+// 375; measured 378 (ml-engineering, network/README.md, P6-B200 over EFA v4, NCCL 2.27.7). Ethernet: 87 is what a small
 // all-gather over 2 nodes of A3 Mega takes beyond NCCL's 23 us (GKE A3 Mega guide: 110 us, 64 KiB, TCPXO).
-double net_latency_us(Fabric fabric, double nic_Gbps) {
+double net_latency_us(Fabric fabric) {
   switch (fabric) {
     case Fabric::efa:
-      return nic_Gbps > 100 ? 75 : 150;
+      return 75;
     case Fabric::ethernet:
       return 87;
     case Fabric::infiniband:
@@ -243,7 +241,8 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.pcie_GBps = pcie_GBps(c.gpu);
   t.multicast = t.nvlink_GBps > 0 && c.gpu.compute_capability >= 90 && c.nvlink_domain >= 8;
   t.shared_pcie_switch = c.gpus_per_pcie_switch > 1 && members > 1;
-  t.net_latency_us = net_latency_us(c.fabric, c.nic_Gbps);
+  t.net_latency_us = net_latency_us(c.fabric);
+  t.shared_network = c.nic_Gbps <= 100 && (c.fabric == Fabric::efa || c.fabric == Fabric::omni_path);
   set_nics(c, gpus, members, t);
   return t;
 }
