@@ -65,9 +65,10 @@ struct Software {
   double launch_us = 4;              // per kernel
   double collective_launch_us = 12;  // per collective, send or receive
   double layer_us = 0;               // per layer and pass beyond its kernels
-  double far_stage_layer_us = 0;     // per layer, pass and tensor rank where a pipeline's stages lie on several nodes
-  double micro_batch_us = 0;         // per micro-batch and pass
-  double step_us = 0;                // per step
+  double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor
+                                  // ranks and the root of the nodes that their group lies on
+  double micro_batch_us = 0;  // per micro-batch and pass
+  double step_us = 0;         // per step
 
   // Memory
   bool expandable_segments = false;

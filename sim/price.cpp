@@ -1,6 +1,7 @@
 #include "sim/price.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -117,10 +118,17 @@ class Pricer {
     return false;
   }
 
+  // Ranks of a tensor group, times the root of the nodes that they lie on.
+  double tensor_reach() const {
+    const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
+    const Spread lie = spread(tensor, plan_.slots.front().representative);
+    return static_cast<double>(spec_.strategy.tensor) * std::sqrt(static_cast<double>(lie.size()));
+  }
+
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
-    const double far = has_far_stages() ? s.far_stage_layer_us * static_cast<double>(spec_.strategy.tensor) : 0;
+    const double far = has_far_stages() ? s.far_stage_layer_us * tensor_reach() : 0;
     const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
       if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicro);
     };
