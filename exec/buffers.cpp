@@ -1,6 +1,6 @@
 #include "exec/buffers.h"
 
-#include <cstring>
+#include <algorithm>
 #include <numeric>
 
 #include "models/blocks.h"

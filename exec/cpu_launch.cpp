@@ -1,7 +1,7 @@
 #include "exec/cpu_launch.h"
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "exec/cpu_call.h"
 #include "kernels/activation.h"

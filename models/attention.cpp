@@ -9,10 +9,10 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
-  const Id qkv =
+  const Id projected =
       column_parallel("qkv", x, m_.hidden, width,
                       {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias, c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0});
-  const Heads heads = head_norms(qkv);
+  const Heads heads = head_norms(in_attention_layout(projected, width));
   rotate(heads.queries_keys);
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
@@ -23,6 +23,22 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
     tape.keep(attended);
   }
   return row_parallel("attention output", attended, heads_ * d, m_.hidden, "attention.output.weight", reduce);
+}
+
+// Stacks that split or permute the packed projection copy it, and its gradient back.
+LayerBuilder::Id LayerBuilder::in_attention_layout(Id qkv, std::int64_t width) {
+  const Cast copy = {c_.rows * width, c_.width, c_.width};
+  for (std::int64_t i = 0; i < c_.spec.software.attention_copies; ++i) {
+    const Id from = qkv;
+    qkv = activation("qkv in attention layout", c_.rows, width);
+    tape.emit("qkv layout", copy, {.reads = {from}, .writes = {qkv}});
+    tape.on_backward([=, this] {
+      const Id dx = activation("qkv layout gradient", c_.rows, width);
+      tape.emit("qkv layout gradient", copy, {.reads = {tape.gradient(qkv)}, .writes = {dx}});
+      tape.contribute(from, dx);
+    });
+  }
+  return qkv;
 }
 
 // Values need no norm: they stay where the projection left them.

@@ -63,6 +63,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   const Model& m = c.spec.model;
   LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
+  if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
   const Bytes boundary = c.local_rows * m.hidden * c.width;
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);

@@ -130,7 +130,8 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
-  const auto kind = row_.shards_optimizer ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
+  const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Op op = {
       .name = "reduce gradients",
       .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},

@@ -218,14 +218,20 @@ LayerBuilder::Id LayerBuilder::activate(Id x) {
   const Activation work = {c_.rows, width, m_.gated, c_.spec.software.fused_activation, Direction::forward};
   const bool again = recompute.activation && !recompute.layer && !recompute.mlp;
   const Id y = activation("activation output", c_.rows, width);
+  // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
+  const bool keeps_silu = m_.gated && !work.fused;
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}};
+  if (keeps_silu) uses.writes.push_back(activation("silu output", c_.rows, width));
   if (again) tape.begin_region(true);
-  tape.emit("activation", work, {.reads = {x}, .writes = {y}});
+  tape.emit("activation", work, uses);
   if (again) tape.end_region();
   tape.on_backward([=, this] {
     Activation back = work;
     back.direction = Direction::backward;
     const Id dx = activation("activation gradient", c_.rows, width * (m_.gated ? 2 : 1));
-    tape.emit("activation gradient", back, {.reads = {x, tape.gradient(y)}, .writes = {dx}});
+    BlockBuilder::Uses of = {.reads = {x, tape.gradient(y)}, .writes = {dx}};
+    if (keeps_silu) of.reads.push_back(uses.writes.back());
+    tape.emit("activation gradient", back, of);
     tape.contribute(x, dx);
   });
   return y;
@@ -253,14 +259,16 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, true);
-  tape.emit("loss exponent", work(CrossEntropy::Part::exponent),
-            {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}});
+  BlockBuilder::Uses exponent = {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}};
+  if (!fused) exponent.writes.push_back(tape.slot("shifted logits", c_.rows * columns * 4));
+  tape.emit("loss exponent", work(CrossEntropy::Part::exponent), exponent);
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);
   const Id loss = tape.slot("loss", c_.rows * 4);
   tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});
   tape.on_backward([=, this] {
     BlockBuilder::Uses uses = {.reads = {labels, sums}, .updates = {wide}};
     if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+    if (!fused) uses.writes.push_back(tape.slot("log-probabilities' gradient", c_.rows * columns * 4));
     tape.emit("loss gradient", CrossEntropy{c_.rows, columns, CrossEntropy::Part::gradient, fused}, uses);
     const Id gradient = activation("logits gradient", c_.rows, columns);
     tape.emit("logits gradient", Cast{c_.rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});

@@ -78,6 +78,7 @@ class LayerBuilder {
   struct Heads {
     Id queries_keys, qkv;
   };
+  Id in_attention_layout(Id qkv, std::int64_t width);
   Heads head_norms(Id qkv);
   void rotate(Id queries_keys);
   struct HeadGradients {

@@ -19,7 +19,8 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
   const auto& window = spec_.model.sliding_window;
-  const std::string key = fmt::format("layer {} {}", recompute, window ? (layer + 1) % window->every : 0);
+  const std::string key = fmt::format("layer {} {} {}", recompute, window ? (layer + 1) % window->every : 0,
+                                      recompute && r.every_second_mlp ? layer % 2 : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
   return it->second;
@@ -159,7 +160,13 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   std::int64_t eight_bit = 0;
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
-  block.slots[kBuckets] = {"gradient buckets", copies ? whole * gradient_width_ : 0, Category::buffers};
+  const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
+                      group_size(Dimension::data) > 1;
+  block.slots[kBuckets] = {"gradient buckets",
+                           copies   ? whole * gradient_width_
+                           : beside ? whole * width
+                                    : 0,
+                           Category::buffers};
   return block;
 }
 

@@ -44,6 +44,7 @@ struct NcclTopology {
   double nic_GBps = 0;              // of one NIC, at most its PCIe
   bool shared_pcie_switch = false;  // two GPUs or more beside each NIC
   double net_latency_us = 0;        // what the network plugin adds per hop
+  bool shared_network = false;      // others' traffic is on it, so that the slowest of many links is slow
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };

@@ -31,15 +31,16 @@ struct Costs {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
     return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
   }
-  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: square, mean,
-  // multiply by the deviation, cast, multiply by the weight; backward the same operations' gradients.
+  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: cast to fp32 (6
+  // bytes of a 16-bit element), square (8), mean (4), multiply by the deviation (8), cast (6), multiply by the weight
+  // (4); backward the same operations' gradients, most of them twice as many.
   Cost operator()(const Normalize& n) const {
-    const double passes = n.direction == Direction::forward ? (n.fused ? 2 : 8) : (n.fused ? 4 : 12);
+    const double passes = n.direction == Direction::forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
     return {8 * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
-  // Unfused: times cosine, halves swapped, times sine, added.
+  // Unfused: cast to fp32 (6 bytes of a 16-bit element), multiplied as complex numbers (8), cast (6).
   Cost operator()(const Rotary& r) const {
-    return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 8) * d(r.rows) * d(r.columns) * d(width)};
+    return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
   // Unfused SwiGLU: silu and its product are two kernels (2 passes more), their gradients three (4 more); 3 on average.
   Cost operator()(const Activation& a) const {

@@ -101,7 +101,8 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  const auto buckets = moved_runs(plan, state, CollectiveKind::reduce_scatter);
+  // By what is gathered: some stacks reduce all of a bucket everywhere.
+  const auto buckets = moved_runs(plan, state, CollectiveKind::all_gather);
   for (const auto& [first, elements] : buckets) cutter.add(first, elements, kNone);
   if (!buckets.empty()) return cutter.pieces;
   const std::int64_t all = bytes_of(plan, state, kParameters) / plan.element_bytes;

@@ -21,8 +21,11 @@ struct Software {
   std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
   std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
   bool uneven_interleaving = false;           // interleaved: micro-batches need not be a multiple of pipeline
-  bool sequence_parallel = true;              // habit where tensor > 1 and the spec is silent
-  bool expert_tensor_is_tensor = false;       // habit of expert_tensor: the tensor degree, else 1
+  std::string selective_recompute = "attention";  // what `recompute: selective` means: attention (its core) |
+                                                  // operations (all but attention and every second product)
+  bool sequence_parallel = true;                  // habit where tensor > 1 and the spec is silent
+  bool expert_tensor_is_tensor = false;           // habit of expert_tensor: the tensor degree, else 1
+  double dropout = 0;                             // habit of model.dropout where the spec is silent
 
   // Kernels
   std::string attention = "flash";       // flash | unfused; habit where the spec is silent
@@ -32,6 +35,7 @@ struct Software {
   bool fused_residual = true;            // bias + dropout + residual add in one kernel
   bool fused_norm = true;                // a norm is one kernel, else about six
   bool fused_rotary = true;
+  std::int64_t attention_copies = 0;     // times that queries, keys and values are copied into another layout
   bool fused_cross_entropy = true;       // logits are read twice, else about seven fp32 passes
   bool fused_optimizer = true;           // one pass over the states, else a kernel per operation and tensor
   bool fused_clip = false;               // the update multiplies gradients by clip coefficient and loss scale itself
@@ -45,6 +49,8 @@ struct Software {
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
+  bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
+  bool shards_all_reduce = false;            // sharded states: whole gradients are all-reduced, not scattered
   bool overlap_gradient_reduce = true;
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
@@ -52,12 +58,15 @@ struct Software {
   bool keep_gradients_whole = false;      // ZeRO-2: gradients stay whole until the last micro-batch
   std::string gradient_average = "none";  // over data ranks: none (in the loss or the reduction) | scale (a pass over
                                           // the gradients before it) | copy (into a bucket, divided, and back)
+  bool gradient_buckets_beside = false;   // data parallelism keeps buckets as wide as weights beside wider sums
   std::string kept_units = "none";        // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
   double launch_us = 4;              // per kernel
   double collective_launch_us = 12;  // per collective, send or receive
   double layer_us = 0;               // per layer and pass beyond its kernels
+  double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor
+                                     // ranks and the root of the nodes that their group lies on
   double micro_batch_us = 0;         // per micro-batch and pass
   double step_us = 0;                // per step
 
@@ -65,6 +74,7 @@ struct Software {
   bool expandable_segments = false;
   double context_MiB = 500;   // CUDA context and loaded kernels
   double workspace_MiB = 32;  // cuBLAS, allocated through the allocator
+  double buffers_MiB = 0;     // that the stack keeps for communication, allocated likewise, where states are sharded
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };

@@ -136,6 +136,16 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   return software;
 }
 
+// A key of the model that the spec leaves out takes the stack's habit.
+static void take_habits(SpecReader& reader, Spec& spec) {
+  for (Origin& o : reader.origins) {
+    if (o.key != "model.dropout" || o.from != "default" || spec.software.dropout == 0) continue;
+    spec.model.dropout = spec.software.dropout;
+    o.value = fmt::format("{}", spec.model.dropout);
+    o.from = "profile " + spec.software.name;
+  }
+}
+
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   SpecReader reader{path, {}};
   SpecNode root = parse_tree(text, path);
@@ -147,6 +157,7 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
   spec.model = read_model(reader, top.find("model"));
   if (!top.take("sequence", spec.sequence)) throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
   spec.software = read_software(reader, top.find("software"));
+  take_habits(reader, spec);
   spec.cluster = read_cluster(reader, top.find("cluster"));
   read_strategy(reader, top.find("strategy"), top.find("gpus"), spec);
   top.take("steps", spec.steps);

@@ -1,7 +1,6 @@
 // The rules that a spec must obey before anything is planned (contract, "How the degrees interact"). Each says which
 // one is broken, in the user's words. What a feature can not yet do is the planner's to refuse.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "models/names.h"
@@ -126,6 +125,7 @@ Broken trouble_rules(const Spec& spec) {
 // Of models/data/profiles.
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
+constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
 
 Broken software_rules(const Spec& spec) {
@@ -140,20 +140,27 @@ Broken software_rules(const Spec& spec) {
   if (std::find(std::begin(kKeptUnits), std::end(kKeptUnits), w.kept_units) == std::end(kKeptUnits)) {
     return broken("software.kept_units", "software.kept_units: {}", unknown_name("choice", w.kept_units, kKeptUnits));
   }
+  if (std::find(std::begin(kSelective), std::end(kSelective), w.selective_recompute) == std::end(kSelective)) {
+    return broken("software.selective_recompute", "software.selective_recompute: {}",
+                  unknown_name("choice", w.selective_recompute, kSelective));
+  }
   if (std::find(std::begin(kAttentionKernels), std::end(kAttentionKernels), w.attention_kernel) ==
       std::end(kAttentionKernels)) {
     return broken("software.attention_kernel", "software.attention_kernel: {}",
                   unknown_name("kernel", w.attention_kernel, kAttentionKernels));
   }
-  const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000}});
+  const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
+                             {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
   return at_least({{"software.launch_us", w.launch_us, 0},
                    {"software.collective_launch_us", w.collective_launch_us, 0},
                    {"software.layer_us", w.layer_us, 0},
+                   {"software.far_stage_layer_us", w.far_stage_layer_us, 0},
                    {"software.micro_batch_us", w.micro_batch_us, 0},
                    {"software.step_us", w.step_us, 0},
                    {"software.context_MiB", w.context_MiB, 0},
-                   {"software.workspace_MiB", w.workspace_MiB, 0}});
+                   {"software.workspace_MiB", w.workspace_MiB, 0},
+                   {"software.buffers_MiB", w.buffers_MiB, 0}});
 }
 
 Broken range_rules(const Spec& spec) {

@@ -35,9 +35,12 @@ struct Recompute {
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
+  bool every_second_mlp = false;       // the MLP of every second layer
   std::optional<std::int64_t> layers;  // only so many layers of every stage, the first ones
 
-  bool any() const { return layer || attention || norm || mlp || activation || moe || moe_activation || mla_up_proj; }
+  bool any() const {
+    return layer || attention || norm || mlp || activation || moe || moe_activation || mla_up_proj || every_second_mlp;
+  }
 };
 
 struct Overlap {

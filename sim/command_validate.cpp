@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/error.h"
 #include "models/output_file.h"
 #include "models/trace_file.h"
 #include "sim/commands.h"
@@ -87,6 +88,9 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  if (!options.published.empty()) return validate_published_command(options, common);
+  if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
+  if (options.profile.empty() && options.device != "cuda") throw Error("--profile is required");
   return options.composed ? validate_composed(options, common) : validate_steps(options, common);
 }
 

@@ -71,8 +71,10 @@ Outcome import_command(const CalibrateOptions& options);
 
 // Predicts every spec with a profile, runs it, and compares: kinds of ops, the engine (measured durations played
 // again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
+// Or, of files of published measurements, predicts every row and prints how far off it is.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
+  std::vector<std::string> published;  // files; then nothing is run
   std::string profile;
   std::string device = "cpu";
   std::int64_t steps = 20;
@@ -82,6 +84,7 @@ struct ValidateOptions {
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
+Outcome validate_published_command(const ValidateOptions& options, const Common& common);
 
 // Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
 // {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is

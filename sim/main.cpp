@@ -130,9 +130,10 @@ void add_calibrate(CLI::App& app, Options& o) {
 
 void add_validate(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("validate", "predict, run, and print predicted against measured");
-  c.add_option("SPEC", o.validate.specs, "one or more specs")->required()->type_name("");
+  c.add_option("SPEC", o.validate.specs, "one or more specs")->type_name("");
+  c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
+      ->type_name("FILE...");
   add_shared(c, o.validate.overrides, o.validate.profile);
-  c.get_option("--profile")->required();
   c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->type_name("cpu|cuda");
@@ -146,7 +147,9 @@ void add_validate(CLI::App& app, Options& o) {
       ->type_name("SHARE");
   c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");
   c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
-  c.footer("example: orrery validate examples/cpu-small.yaml --profile machine.json");
+  c.footer(
+      "examples: orrery validate examples/cpu-small.yaml --profile machine.json\n"
+      "          orrery validate --published tests/data/published_sample.json");
 }
 
 void add_list(CLI::App& app, Options& o) {

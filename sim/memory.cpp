@@ -36,12 +36,14 @@ constexpr Bytes kUnlimited = Bytes{1} << 60;
 
 class Replay {
  public:
-  Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held)
+  Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held,
+         std::vector<char>& named)
       : plan_(plan),
         trace_(trace),
         options_(options),
         allocator_({options.capacity, options.expandable_segments}),
-        held_(held) {}
+        held_(held),
+        named_(named) {}
 
   SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
@@ -129,7 +131,8 @@ class Replay {
   const Trace& trace_;
   const MemoryOptions& options_;
   CachingAllocator allocator_;
-  std::vector<Held>& held_;  // by buffer
+  std::vector<Held>& held_;   // by buffer
+  std::vector<char>& named_;  // by buffer: counted by name_largest()
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0;
@@ -140,13 +143,12 @@ class Replay {
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankSlot& slot = plan_.slots[plan_.slot_of(result_.peak_task)];
-  std::map<std::uint32_t, bool> alive;  // by buffer
   std::map<std::string, std::pair<Bytes, int>> by_name;
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
-    bool& is = alive[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || is == on) return;
-    is = on;
+    char& is = named_[plan_.frames[frame].first_buffer + s];
+    if (what.bytes == 0 || (is != 0) == on) return;
+    is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;
     number += on ? 1 : -1;
@@ -172,11 +174,12 @@ void Replay::name_largest() {
 
 std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options) {
   std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
+  std::vector<char> named(plan.buffers);
   std::vector<std::vector<std::uint32_t>> frames(plan.slots.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    result.push_back(Replay(plan, trace, options, held).run(plan.slots[s], frames[s]));
+    result.push_back(Replay(plan, trace, options, held, named).run(plan.slots[s], frames[s]));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #include "sim/price.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -159,9 +160,26 @@ class Pricer {
     for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
   }
 
+  // Whether some stage of a pipeline lies on another node than the next.
+  bool has_far_stages() const {
+    const auto slots = static_cast<std::uint32_t>(plan_.slots.size());
+    for (std::uint32_t s = 0; s + 1 < slots; ++s) {
+      if (!is_near(s, 1)) return true;
+    }
+    return false;
+  }
+
+  // Ranks of a tensor group, times the root of the nodes that they lie on.
+  double tensor_reach() const {
+    const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
+    const Spread lie = spread(tensor, plan_.slots.front().representative);
+    return static_cast<double>(spec_.strategy.tensor) * std::sqrt(static_cast<double>(lie.size()));
+  }
+
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
+    const double far = has_far_stages() ? s.far_stage_layer_us * tensor_reach() : 0;
     const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
       if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicrosecond);
     };
@@ -169,8 +187,8 @@ class Pricer {
       const bool layer = block.role == BlockRole::layer;
       const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
       const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
-      add(block.forward, (layer ? s.layer_us : 0) + (first ? s.micro_batch_us : 0));
-      add(block.backward, (layer ? s.layer_us : 0) + (last ? s.micro_batch_us : 0));
+      add(block.forward, (layer ? s.layer_us + far : 0) + (first ? s.micro_batch_us : 0));
+      add(block.backward, (layer ? s.layer_us + far : 0) + (last ? s.micro_batch_us : 0));
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicrosecond);

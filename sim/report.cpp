@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "models/plan_hash.h"
+#include "models/sharding.h"
 #include "models/version.h"
 #include "sim/attribution.h"
 #include "sim/flops.h"
@@ -56,6 +57,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   const Software& software = spec.software;
   const bool cpu = spec.cluster.gpu.memory_bytes == 0;
   const auto context = static_cast<Bytes>(cpu ? 0 : software.context_MiB * kMiB);
+  const double buffers = row_of(spec.strategy.sharding).shards_optimizer ? software.buffers_MiB : 0;
   MemoryReport r;
   Bytes outside = 0;
   for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
@@ -64,7 +66,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   const std::vector<SlotMemory> slots =
       replay_memory(plan, trace,
                     {.capacity = std::max<Bytes>(r.usable, 1),
-                     .workspace = static_cast<Bytes>(cpu ? 0 : software.workspace_MiB * kMiB),
+                     .workspace = static_cast<Bytes>(cpu ? 0 : (software.workspace_MiB + buffers) * kMiB),
                      .expandable_segments = software.expandable_segments});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];

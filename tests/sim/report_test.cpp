@@ -38,8 +38,8 @@ TEST(Report, SaysWhichAttentionStandsIn) {
   EXPECT_TRUE(remarks("dgx-h100", "fa2", "flash").empty());
   EXPECT_TRUE(remarks("dgx-h100", "cudnn", "flash").empty());
   EXPECT_TRUE(remarks("dgx-h100", "fa1", "unfused").empty());
-  EXPECT_EQ(remarks("dgx-h100", "fa1", "flash"),
-            std::vector<std::string>{"attention: profile hopper has no times of fa1; those of fa2 stand in"});
+  EXPECT_EQ(remarks("dgx-b200", "fa1", "flash"),
+            std::vector<std::string>{"attention: profile b200 has no times of fa1; those of cudnn stand in"});
 }
 
 // A ring all-reduce of S bytes among n sends 2S(n-1)/n from each; sends of a pipeline count at the sender, averaged.

@@ -1,0 +1,300 @@
+#include "sim/published.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "sim/flops.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
+
+// What sources leave out of their specs or mean by a figure, each found out from its own text or rows.
+struct SourceRule {
+  std::string_view source;            // as part of the file's or group's name
+  std::string_view memory_kind = "";  // in place of `unstated`
+  bool first_stage = false;           // memory is that of the first stage, not the most of all ranks
+  std::string_view attention = "";
+  std::string_view attention_kernel = "";
+  double dropout = -1;
+  std::int64_t vocab = 0;  // where the source does not state it
+};
+constexpr SourceRule kSourceRules[] = {
+    // Sibling runs with the same tensors scatter by 3 to 10 %, as an allocator's segments do, and figures fit the first
+    // stage better than the maximum.
+    {.source = "playbook", .memory_kind = "reserved", .first_stage = true},
+    // minGPT computes softmax and dropout in kernels of their own, as its source does.
+    {.source = "fsdp_paper", .attention = "unfused", .dropout = 0.1},
+    // MPT's attn_impl was triton, FlashAttention 1, in the releases of these tables.
+    {.source = "llm_foundry", .attention_kernel = "fa1"},
+    // The artifact's scripts pass --use-flash-attn; its peaks leave no room for scores, its times none for
+    // FlashAttention 2.
+    {.source = "vocab_parallel", .attention = "flash", .attention_kernel = "fa1"},
+    // The artifact's sample tokenizer is Llama's; with GPT-2's the last stage of the 1.5B rows would be the longest.
+    {.source = "zero_bubble", .vocab = 32000},
+};
+
+const SourceRule* rule_of(std::string_view source) {
+  const auto* found = std::find_if(std::begin(kSourceRules), std::end(kSourceRules),
+                                   [&](const SourceRule& r) { return source.find(r.source) != source.npos; });
+  return found == std::end(kSourceRules) ? nullptr : found;
+}
+
+// A rule fills what the spec does not say.
+std::string completed(const nlohmann::json& entry, const SourceRule* rule) {
+  nlohmann::json spec = entry.at("spec");
+  if (rule == nullptr) return spec.dump();
+  const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
+  const bool no_vocab = std::find(unstated.begin(), unstated.end(), "model.vocab") != unstated.end();
+  if (rule->vocab > 0 && no_vocab) spec["model"]["vocab"] = rule->vocab;
+  const auto fill = [](nlohmann::json& map, const char* key, const auto& value) {
+    if (!map.contains(key)) map[key] = value;
+  };
+  if (!rule->attention.empty()) fill(spec["strategy"], "attention", std::string(rule->attention));
+  if (rule->dropout >= 0 && spec["model"].is_object()) fill(spec["model"], "dropout", rule->dropout);
+  if (!rule->attention_kernel.empty()) {
+    nlohmann::json& software = spec["software"];
+    if (software.is_string()) software = {{"profile", software}};
+    fill(software, "attention_kernel", std::string(rule->attention_kernel));
+  }
+  return spec.dump();
+}
+
+std::optional<double> figure(const nlohmann::json& measured, const char* key) {
+  const auto found = measured.find(key);
+  if (found == measured.end() || found->is_null()) return std::nullopt;
+  const double value = found->get<double>();
+  if (!(value > 0)) throw Error(fmt::format("measured.{}: {} is not above 0", key, value));
+  return value;
+}
+
+PublishedRow parse_row(const nlohmann::json& entry, const std::string& source) {
+  const nlohmann::json& measured = entry.at("measured");
+  PublishedRow row;
+  row.id = entry.at("id").get<std::string>();
+  row.source = source;
+  const SourceRule* rule = rule_of(source);
+  row.spec = completed(entry, rule);
+  const auto doubtful = entry.find("doubtful");
+  if (doubtful != entry.end() && !doubtful->is_null())
+    row.doubtful = doubtful->is_string() ? doubtful->get<std::string>() : doubtful->dump();
+  row.step_time_s = figure(measured, "step_time_s");
+  row.forward_s = figure(measured, "forward_s");
+  row.backward_s = figure(measured, "backward_s");
+  row.peak_memory_bytes = figure(measured, "peak_memory_bytes");
+  row.memory_kind = measured.value("peak_memory_kind", "unstated");
+  row.out_of_memory = measured.value("out_of_memory", false);
+  if (rule != nullptr && !rule->memory_kind.empty() && row.memory_kind == "unstated")
+    row.memory_kind = rule->memory_kind;
+  return row;
+}
+
+double memory_of(const Report& r, const PublishedRow& row) {
+  const SourceRule* rule = rule_of(row.source);
+  MemoryReport m = r.memory;
+  if (rule != nullptr && rule->first_stage) {
+    m = {};
+    add_rank(m, r.memory.ranks.front());
+  }
+  return static_cast<double>(row.memory_kind == "reserved" ? m.peak_reserved
+                             : row.memory_kind == "device" ? m.peak_device
+                                                           : m.peak);
+}
+
+// From the first to the last moment of a pass through a layer in the middle of the first stage, micro-batch 0.
+double layer_time(const Prediction& p, bool forward) {
+  std::vector<std::uint32_t> layers;
+  for (std::uint32_t f = 0; f < p.plan.frames.size(); ++f) {
+    const Frame& frame = p.plan.frames[f];
+    if (frame.layer >= 0 && frame.micro_batch == 0 && frame.slot == 0 &&
+        p.plan.blocks[frame.block].role == BlockRole::layer)
+      layers.push_back(f);
+  }
+  if (layers.empty()) return 0;
+  const std::uint32_t middle = layers[layers.size() / 2];
+  Picoseconds begin = p.trace.step_time, end = 0;
+  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    const Op& op = p.plan.op_of(t);
+    const bool is_forward = op.phase == Phase::forward && !op.recompute;
+    if (p.plan.tasks[t].frame != middle || is_forward != forward) continue;
+    begin = std::min(begin, p.trace.spans[t].entered);
+    end = std::max(end, p.trace.spans[t].ended);
+  }
+  return seconds(end - begin);
+}
+
+const RankMemory& fullest(const MemoryReport& memory) {
+  return *std::max_element(memory.ranks.begin(), memory.ranks.end(),
+                           [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
+}
+
+void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
+  c.step_time_s = p.report.step_time_s;
+  c.peak_memory_bytes = memory_of(p.report, c.row);
+  c.fits = p.report.memory.fits;
+  c.time_s = p.report.time_s;
+  c.limit = p.report.limit;
+  c.at_peak = fullest(p.report.memory).memory.at_peak;
+  if (c.row.forward_s) c.forward_s = layer_time(p, true);
+  if (c.row.backward_s) c.backward_s = layer_time(p, false);
+  c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
+}
+
+// One constant FLOP/s per source and kind of GPU, the median of the rows.
+std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> rates;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.step_time_s || !c.row.doubtful.empty()) continue;
+    rates[{c.row.source, c.gpu}].push_back(c.model_flops / static_cast<double>(c.gpus) / *c.row.step_time_s);
+  }
+  std::map<std::pair<std::string, std::string>, double> result;
+  for (auto& [key, list] : rates) {
+    std::sort(list.begin(), list.end());
+    result[key] = (list[(list.size() - 1) / 2] + list[list.size() / 2]) / 2;
+  }
+  return result;
+}
+
+ErrorSummary summary_of(const std::string& source, const std::vector<const Miss*>& list) {
+  ErrorSummary s;
+  s.source = source;
+  s.rows = list.size();
+  std::vector<double> sizes;
+  const auto n = static_cast<double>(list.size());
+  for (const Miss* r : list) {
+    sizes.push_back(std::abs(r->error));
+    s.bias += r->error / n;
+    s.mean += std::abs(r->error) / n;
+    s.null_mean += std::abs(r->null_error) / n;
+  }
+  std::sort(sizes.begin(), sizes.end());
+  s.median = (sizes[(sizes.size() - 1) / 2] + sizes[sizes.size() / 2]) / 2;
+  s.p90 = sizes[(sizes.size() - 1) * 9 / 10];
+  s.worst = sizes.back();
+  return s;
+}
+
+}  // namespace
+
+std::vector<PublishedRow> read_published(const std::string& path) {
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path)) throw Error(fmt::format("{}: cannot be read", path));
+  nlohmann::json list;
+  try {
+    list = nlohmann::json::parse(file);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(fmt::format("{}: not JSON; a list of published measurements is needed", path));
+  }
+  if (!list.is_array()) throw Error(fmt::format("{}: a list of published measurements is needed", path));
+  std::set<std::string> groups;
+  for (const nlohmann::json& entry : list) groups.insert(entry.is_object() ? entry.value("group", "") : "");
+  std::vector<PublishedRow> rows;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    try {
+      const std::string stem = std::filesystem::path(path).stem().string();
+      rows.push_back(parse_row(list[i], groups.size() > 1 ? list[i].at("group").get<std::string>() : stem));
+    } catch (const std::exception& e) {
+      throw Error(fmt::format("{}: row {}: {}", path, i + 1, e.what()));
+    }
+  }
+  return rows;
+}
+
+PublishedCase predict_published(const PublishedRow& row, const std::string& profile) {
+  PublishedCase c;
+  c.row = row;
+  try {
+    const Spec spec = parse_spec(row.spec, row.id);
+    c.gpu = spec.cluster.gpu.id;
+    c.model = spec.model.name;
+    c.gpus = spec.gpus;
+    c.nodes = spec.cluster.nodes;
+    c.model_flops = model_flops(spec);
+    fill(c, spec, predict(spec, false, profile));
+  } catch (const Error& e) {
+    c.reason = e.what();
+    for (const std::string& prefix : {row.id + ": ", row.id + ":1: "}) {
+      if (c.reason.starts_with(prefix)) c.reason.erase(0, prefix.size());
+    }
+  }
+  return c;
+}
+
+std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful) {
+  const auto rates = null_rates(cases);
+  std::vector<Miss> result;
+  const auto add = [&](const PublishedCase& c, double predicted, const std::optional<double>& measured) {
+    if (measured) result.push_back({&c, predicted / *measured - 1, 0});
+  };
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || c.row.doubtful.empty() == doubtful) continue;
+    if (what == Judged::memory) add(c, c.peak_memory_bytes, c.row.peak_memory_bytes);
+    if (what == Judged::layer) {
+      add(c, c.forward_s, c.row.forward_s);
+      add(c, c.backward_s, c.row.backward_s);
+    }
+    if (what != Judged::step || !c.row.step_time_s) continue;
+    add(c, c.step_time_s, c.row.step_time_s);
+    const auto rate = rates.find({c.row.source, c.gpu});
+    if (rate == rates.end()) continue;
+    result.back().null_error = c.model_flops / static_cast<double>(c.gpus) / rate->second / *c.row.step_time_s - 1;
+  }
+  return result;
+}
+
+std::vector<ErrorSummary> summarize(const std::vector<Miss>& list) {
+  std::map<std::string, std::vector<const Miss*>> by_source;
+  std::vector<const Miss*> all;
+  for (const Miss& r : list) {
+    by_source[r.of->row.source].push_back(&r);
+    all.push_back(&r);
+  }
+  std::vector<ErrorSummary> result;
+  for (const auto& [source, rows] : by_source) result.push_back(summary_of(source, rows));
+  if (by_source.size() > 1) result.push_back(summary_of("all", all));
+  return result;
+}
+
+std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases) {
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<const PublishedCase*>> grids;
+  for (const PublishedCase& c : cases) {
+    if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
+      grids[{c.row.source, c.model, c.gpus}].push_back(&c);
+  }
+  std::map<std::string, GridRegret> by_source;
+  for (const auto& [key, grid] : grids) {
+    if (grid.size() < kSmallestGrid) continue;
+    const auto rate = [](const PublishedCase* c) { return c->tokens / *c->row.step_time_s; };
+    const auto best = *std::max_element(grid.begin(), grid.end(), [&](auto* a, auto* b) { return rate(a) < rate(b); });
+    const auto picked = *std::max_element(grid.begin(), grid.end(), [](auto* a, auto* b) {
+      return a->tokens / a->step_time_s < b->tokens / b->step_time_s;
+    });
+    GridRegret& r = by_source[std::get<0>(key)];
+    const double regret = rate(best) / rate(picked) - 1;
+    r.source = std::get<0>(key);
+    ++r.grids;
+    r.mean += regret;
+    r.worst = std::max(r.worst, regret);
+    r.right += best == picked ? 1 : 0;
+  }
+  std::vector<GridRegret> result;
+  for (auto& [source, r] : by_source) {
+    r.mean /= static_cast<double>(r.grids);
+    r.right /= static_cast<double>(r.grids);
+    result.push_back(r);
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+#include "sim/published.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "tests/temporary_folder.h"
+
+namespace orrery {
+namespace {
+
+nlohmann::json row_of(const std::string& id, std::int64_t tensor, double step) {
+  return {{"id", id},
+          {"group", "made_up"},
+          {"spec",
+           {{"model", {{"layers", 2}, {"hidden", 1024}, {"heads", 16}, {"feed_forward", 4096}, {"vocab", 32000}}},
+            {"sequence", 1024},
+            {"cluster", {{"node", "dgx-a100"}, {"nodes", 1}}},
+            {"gpus", 8},
+            {"strategy", {{"tensor", tensor}, {"global_batch", 8}}}}},
+          {"measured", {{"step_time_s", step}}}};
+}
+
+class Published : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = folder_.path() + '/' + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::vector<PublishedCase> predict(const nlohmann::json& rows, const std::string& name = "made_up.json") {
+    std::vector<PublishedCase> cases;
+    for (const PublishedRow& row : read_published(write(name, rows.dump())))
+      cases.push_back(predict_published(row, ""));
+    return cases;
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Published, ErrorsAreThoseOfThePrediction) {
+  const std::vector<PublishedCase> first = predict({row_of("a", 1, 1), row_of("b", 2, 1)});
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(first[0].reason, "");
+  EXPECT_EQ(first[0].row.source, "made_up");
+  const std::vector<PublishedCase> cases =
+      predict({row_of("a", 1, first[0].step_time_s / 1.1), row_of("b", 2, first[1].step_time_s / 0.8)});
+  const std::vector<Miss> list = misses(cases, Judged::step, false);
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_NEAR(list[0].error, 0.1, 1e-9);
+  EXPECT_NEAR(list[1].error, -0.2, 1e-9);
+  const std::vector<ErrorSummary> sums = summarize(list);
+  ASSERT_EQ(sums.size(), 1U);
+  EXPECT_NEAR(sums[0].mean, 0.15, 1e-9);
+  EXPECT_NEAR(sums[0].median, 0.15, 1e-9);
+  EXPECT_NEAR(sums[0].bias, -0.05, 1e-9);
+  EXPECT_NEAR(sums[0].worst, 0.2, 1e-9);
+}
+
+TEST_F(Published, DoubtfulAndUnsupportedRowsStandApart) {
+  nlohmann::json doubtful = row_of("d", 1, 1), unsupported = row_of("u", 1, 1);
+  doubtful["doubtful"] = "its neighbours disagree";
+  unsupported["spec"]["strategy"]["context"] = 2;
+  const std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), doubtful, unsupported});
+  EXPECT_EQ(misses(cases, Judged::step, false).size(), 1U);
+  EXPECT_EQ(misses(cases, Judged::step, true).size(), 1U);
+  EXPECT_NE(cases[2].reason.find("strategy.context"), std::string::npos) << cases[2].reason;
+  const std::string text = published_text(cases);
+  EXPECT_NE(text.find("not supported"), std::string::npos);
+  EXPECT_NE(text.find("doubtful"), std::string::npos);
+  const nlohmann::json whole = nlohmann::json::parse(published_json(cases));
+  EXPECT_EQ(whole["rows"].size(), 3U);
+  EXPECT_TRUE(whole["rows"][2].contains("not_supported"));
+}
+
+TEST_F(Published, NullModelIsOneRatePerSource) {
+  const std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), row_of("b", 1, 1), row_of("c", 1, 2)});
+  const std::vector<Miss> list = misses(cases, Judged::step, false);
+  EXPECT_NEAR(list[0].null_error, 0, 1e-12);
+  EXPECT_NEAR(list[2].null_error, -0.5, 1e-12);
+}
+
+TEST_F(Published, RegretIsOfTheLayoutThatWouldBePicked) {
+  nlohmann::json rows;
+  for (const std::int64_t tensor : {1, 2, 4, 8}) rows.push_back(row_of("t", tensor, 1));
+  std::vector<PublishedCase> cases = predict(rows);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].step_time_s = 1 + static_cast<double>(i);             // the first is picked
+    cases[i].row.step_time_s = 2 - 0.25 * static_cast<double>(i);  // the last is fastest: 1.25 s
+  }
+  const std::vector<GridRegret> list = regrets(cases);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_NEAR(list[0].mean, 2 / 1.25 - 1, 1e-12);
+  EXPECT_EQ(list[0].right, 0);
+}
+
+// What a source does not state is filled in, what it states stays.
+TEST_F(Published, RulesOfSourcesFillWhatIsUnstated) {
+  nlohmann::json row = row_of("f", 1, 1);
+  EXPECT_NE(read_published(write("fsdp_paper.json", nlohmann::json{row}.dump()))[0].spec.find("unfused"),
+            std::string::npos);
+  row["spec"]["strategy"]["attention"] = "flash";
+  EXPECT_EQ(read_published(write("fsdp_paper.json", nlohmann::json{row}.dump()))[0].spec.find("unfused"),
+            std::string::npos);
+}
+
+TEST_F(Published, BadFilesAreRefusedWithTheRow) {
+  EXPECT_THROW(read_published("/nowhere.json"), Error);
+  EXPECT_THROW(read_published(write("a.json", "{")), Error);
+  EXPECT_THROW(read_published(write("a.json", "{}")), Error);
+  nlohmann::json row = row_of("a", 1, -1);
+  try {
+    read_published(write("a.json", nlohmann::json{row}.dump()));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("row 1"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace orrery
