@@ -65,25 +65,6 @@ namespace {
 
 using mpi::Channel;
 
-// Whose communicator a call uses. The ends of a message stand on different lanes; they meet on the sender's.
-using ChannelKey = std::pair<Dimension, LaneKind>;
-
-LaneKind lane_of_message(LaneKind lane) {
-  if (lane == LaneKind::receive_previous) return LaneKind::send_next;
-  if (lane == LaneKind::receive_next) return LaneKind::send_previous;
-  return lane;
-}
-
-// Ordered, so that all ranks build their communicators in one order.
-std::set<ChannelKey> channels_of(const Plan& plan) {
-  std::set<ChannelKey> keys;
-  for (const Op& op : plan.ops) {
-    if (const auto* c = std::get_if<Collective>(&op.work)) keys.insert({c->group, op.lane});
-    if (std::holds_alternative<Transfer>(op.work)) keys.insert({Dimension::pipeline, lane_of_message(op.lane)});
-  }
-  return keys;
-}
-
 // Every rank takes part in every split, with its own group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table) {
   Channel channel;
@@ -216,7 +197,7 @@ class MpiTransport final : public Transport {
   }
 
   std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) override {
-    const Channel& channel = at(Dimension::pipeline, lane_of_message(lane));
+    const Channel& channel = at(Dimension::pipeline, message_lane(lane));
     const auto peer = std::find(channel.members.begin(), channel.members.end(), call.peer);
     if (peer == channel.members.end()) {
       throw Error(fmt::format("transport: rank {} is not in this rank's pipeline group", call.peer));

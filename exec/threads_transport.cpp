@@ -15,12 +15,6 @@
 namespace orrery {
 namespace {
 
-LaneKind message_lane(LaneKind lane) {
-  if (lane == LaneKind::receive_previous) return LaneKind::send_next;
-  if (lane == LaneKind::receive_next) return LaneKind::send_previous;
-  return lane;
-}
-
 // Who meets: the members of a group on a lane; the two ends of messages that go one way.
 struct Place {
   bool message = false;

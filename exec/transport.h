@@ -2,12 +2,33 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/plan.h"
 
 namespace orrery {
+
+// Whose communicator a call uses. The ends of a message stand on different lanes; they meet on the sender's.
+using ChannelKey = std::pair<Dimension, LaneKind>;
+
+inline LaneKind message_lane(LaneKind lane) {
+  if (lane == LaneKind::receive_previous) return LaneKind::send_next;
+  if (lane == LaneKind::receive_next) return LaneKind::send_previous;
+  return lane;
+}
+
+// All that a plan needs; ordered, so that all ranks build their communicators in one order.
+inline std::set<ChannelKey> channels_of(const Plan& plan) {
+  std::set<ChannelKey> keys;
+  for (const Op& op : plan.ops) {
+    if (const auto* c = std::get_if<Collective>(&op.work)) keys.insert({c->group, op.lane});
+    if (std::holds_alternative<Transfer>(op.work)) keys.insert({Dimension::pipeline, message_lane(op.lane)});
+  }
+  return keys;
+}
 
 // How the values of a transfer are stored; sums are formed in float either way.
 enum class Element : std::uint8_t { f32, bf16, bytes };

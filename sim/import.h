@@ -12,8 +12,6 @@
 
 namespace orrery {
 
-inline constexpr double kMicrosecond = 1e-6;  // in seconds
-
 // One transfer, or the mean that a benchmark printed of many.
 struct TransferRow {
   std::string kind;  // "all_reduce", "message"

@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "sim/import.h"
 #include "sim/pytorch_ops.h"
+#include "sim/timing.h"
 
 namespace orrery {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "models/error.h"
 #include "sim/import.h"
+#include "sim/timing.h"
 
 namespace orrery {
 namespace {

@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "sim/timing.h"
 
 namespace orrery {
 namespace {
-
-constexpr double kMicro = 1e-6;
 
 bool linear(const Gemm& g) { return g.heads == 0; }
 
@@ -39,9 +38,9 @@ struct KernelTime {
     double rate = peak / gpu.sms * tile.efficiency;
     if (g.batch > 1) rate *= profile.gemm.batched_fraction;
     const double partial = splits == 1 ? 0
-                                       : profile.memory.start_us * kMicro +
+                                       : profile.memory.start_us * kMicrosecond +
                                              8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
-    return counted * (profile.gemm.prologue_us * kMicro + flops / rate) + partial;
+    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) + partial;
   }
 
   Seconds operator()(const Gemm& g) const {
@@ -60,7 +59,7 @@ struct KernelTime {
     const double rate =
         peak_flops(gpu, storage_precision(op.precision)) * (forward ? head.forward_fraction : head.backward_fraction);
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
-    return kernel.start_us * kMicro + cost_of(a, width).flops * (1 + more) / rate;
+    return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate;
   }
 
   Seconds operator()(const Collective&) const { return 0; }
@@ -70,7 +69,7 @@ struct KernelTime {
   Seconds operator()(const MemoryBound& work) const {
     const Cost cost = cost_of(work, width);
     const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
-    return profile.memory.start_us * kMicro * kernels_of(work) +
+    return profile.memory.start_us * kMicrosecond * kernels_of(work) +
            std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
   }
 };

@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kMicrosecond = 1e-6;
 constexpr double kPressureUnit = 65536;
 // NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
 constexpr Bytes kConnectionBytes = 9'646'899;

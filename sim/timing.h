@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+inline constexpr Seconds kMicrosecond = 1e-6;
+
 // What a task of an op costs when nothing else runs.
 struct OpTiming {
   Picoseconds duration = 0;

@@ -16,24 +16,6 @@
 namespace orrery::cuda {
 namespace {
 
-using ChannelKey = std::pair<Dimension, LaneKind>;
-
-LaneKind message_lane(LaneKind lane) {
-  if (lane == LaneKind::receive_previous) return LaneKind::send_next;
-  if (lane == LaneKind::receive_next) return LaneKind::send_previous;
-  return lane;
-}
-
-// Ordered, so that all ranks build their communicators in one order.
-std::set<ChannelKey> channels_of(const Plan& plan) {
-  std::set<ChannelKey> keys;
-  for (const Op& op : plan.ops) {
-    if (const auto* c = std::get_if<Collective>(&op.work)) keys.insert({c->group, op.lane});
-    if (std::holds_alternative<Transfer>(op.work)) keys.insert({Dimension::pipeline, message_lane(op.lane)});
-  }
-  return keys;
-}
-
 // The members of one group on one lane, and this rank's place among them.
 struct Channel {
   ncclComm_t comm = nullptr;
