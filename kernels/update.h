@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/bf16.h"
@@ -21,6 +22,30 @@ struct UpdateStep {
   std::int64_t number = 1;
   double gradient_factor = 1;
 };
+
+// The rule's constants of one step, as loops over elements need them: on a CPU and on a GPU the same.
+struct UpdateConstants {
+  double gradient_factor;
+  float shrink, decay, rate;
+  float beta1, beta2, rest1, rest2;
+  float root_correction, epsilon;  // 1 / sqrt(1 - beta2^t)
+};
+
+inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
+  const auto t = static_cast<double>(step.number);
+  const bool adamw = rule.kind == UpdateRule::Kind::adamw, sgd = rule.kind == UpdateRule::Kind::sgd;
+  const auto f = [](double x) { return static_cast<float>(x); };
+  return {.gradient_factor = step.gradient_factor,
+          .shrink = f(adamw ? 1 - rule.learning_rate * rule.weight_decay : 1),
+          .decay = f(adamw ? 0 : rule.weight_decay),
+          .rate = f(sgd ? rule.learning_rate : rule.learning_rate / (1 - std::pow(rule.beta1, t))),
+          .beta1 = f(rule.beta1),
+          .beta2 = f(rule.beta2),
+          .rest1 = f(1 - rule.beta1),
+          .rest2 = f(1 - rule.beta2),
+          .root_correction = f(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
+          .epsilon = f(rule.epsilon)};
+}
 
 // What clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as PyTorch's clip_grad_norm_.
 double clip_factor(double squared_norm, double limit);

@@ -308,6 +308,22 @@ HeadBatch<Void> weights_from(const BasicArray<Void>& weights, std::int64_t first
   return {{data, weights.type, queries, keys, keys}, step * queries * keys};
 }
 
+// c [+]= scale a b for `batch` of one sample's heads.
+template <class A, class B, class C>
+Product of_heads(Transposed transposed, float scale, const A& a, const B& b, float beta, const C& c,
+                 std::int64_t batch) {
+  return {.transposed = transposed,
+          .alpha = scale,
+          .a = a.matrix,
+          .b = b.matrix,
+          .beta = beta,
+          .c = c.matrix,
+          .batch = batch,
+          .a_stride = a.stride,
+          .b_stride = b.stride,
+          .c_stride = c.stride};
+}
+
 // Calls f(sample, i, group) for every sample and place i in the groups of heads that share a key head.
 template <class F>
 void over_groups(std::int64_t batch, std::int64_t heads, std::int64_t key_heads, const F& f) {
@@ -320,53 +336,23 @@ void over_groups(std::int64_t batch, std::int64_t heads, std::int64_t key_heads,
 
 void Products::head_scores(ConstHeads a, ConstHeads b, float scale, Array weights, cudaStream_t stream) {
   over_groups(a.batch, a.heads, b.heads, [&](std::int64_t s, std::int64_t i, std::int64_t group) {
-    const auto of_a = heads_from(a, s, i, group), of_b = heads_from(b, s, 0, 1);
     const auto w = weights_from(weights, s * a.heads + i, group, a.rows, b.rows);
-    multiply({.transposed = {.b = true},
-              .alpha = scale,
-              .a = of_a.matrix,
-              .b = of_b.matrix,
-              .c = w.matrix,
-              .batch = b.heads,
-              .a_stride = of_a.stride,
-              .b_stride = of_b.stride,
-              .c_stride = w.stride},
-             stream);
+    multiply(of_heads({.b = true}, scale, heads_from(a, s, i, group), heads_from(b, s, 0, 1), 0, w, b.heads), stream);
   });
 }
 
 void Products::head_values(ConstArray weights, ConstHeads b, float scale, Heads y, cudaStream_t stream) {
   over_groups(y.batch, y.heads, b.heads, [&](std::int64_t s, std::int64_t i, std::int64_t group) {
     const auto w = weights_from(weights, s * y.heads + i, group, y.rows, b.rows);
-    const auto of_b = heads_from(b, s, 0, 1);
-    const auto of_y = heads_from(y, s, i, group);
-    multiply({.alpha = scale,
-              .a = w.matrix,
-              .b = of_b.matrix,
-              .c = of_y.matrix,
-              .batch = b.heads,
-              .a_stride = w.stride,
-              .b_stride = of_b.stride,
-              .c_stride = of_y.stride},
-             stream);
+    multiply(of_heads({}, scale, w, heads_from(b, s, 0, 1), 0, heads_from(y, s, i, group), b.heads), stream);
   });
 }
 
 void Products::head_key_gradient(ConstArray weights, ConstHeads a, float scale, Heads g, cudaStream_t stream) {
   over_groups(a.batch, a.heads, g.heads, [&](std::int64_t s, std::int64_t i, std::int64_t group) {
     const auto w = weights_from(weights, s * a.heads + i, group, a.rows, g.rows);
-    const auto of_a = heads_from(a, s, i, group);
-    const auto of_g = heads_from(g, s, 0, 1);
-    multiply({.transposed = {.a = true},
-              .alpha = scale,
-              .a = w.matrix,
-              .b = of_a.matrix,
-              .beta = i == 0 ? 0.0F : 1.0F,
-              .c = of_g.matrix,
-              .batch = g.heads,
-              .a_stride = w.stride,
-              .b_stride = of_a.stride,
-              .c_stride = of_g.stride},
+    const float beta = i == 0 ? 0 : 1;
+    multiply(of_heads({.a = true}, scale, w, heads_from(a, s, i, group), beta, heads_from(g, s, 0, 1), g.heads),
              stream);
   });
 }

@@ -1,40 +1,14 @@
 #include "kernels/cuda/update.h"
 
-#include <cmath>
-
 #include "kernels/cuda/factor.cuh"
 #include "kernels/cuda/pack.cuh"
 
 namespace orrery::kernels::cuda {
 namespace {
 
-// The rule's constants for one step, as kernels/update.cpp's.
-struct Constants {
-  double gradient_factor;
-  float shrink, decay, rate;
-  float beta1, beta2, rest1, rest2;
-  float root_correction, epsilon;  // 1 / sqrt(1 - beta2^t)
-};
-
-Constants constants_of(const UpdateRule& rule, UpdateStep step) {
-  const auto t = static_cast<double>(step.number);
-  const bool adamw = rule.kind == UpdateRule::Kind::adamw, sgd = rule.kind == UpdateRule::Kind::sgd;
-  const auto f = [](double x) { return static_cast<float>(x); };
-  return {.gradient_factor = step.gradient_factor,
-          .shrink = f(adamw ? 1 - rule.learning_rate * rule.weight_decay : 1),
-          .decay = f(adamw ? 0 : rule.weight_decay),
-          .rate = f(sgd ? rule.learning_rate : rule.learning_rate / (1 - std::pow(rule.beta1, t))),
-          .beta1 = f(rule.beta1),
-          .beta2 = f(rule.beta2),
-          .rest1 = f(1 - rule.beta1),
-          .rest2 = f(1 - rule.beta2),
-          .root_correction = f(1 / std::sqrt(1 - std::pow(rule.beta2, t))),
-          .epsilon = f(rule.epsilon)};
-}
-
 template <class G, class W, bool adam>
 struct Descend {
-  Constants constants;
+  UpdateConstants constants;
   Factor factor;
   const G* gradient;
   W* weights;
@@ -46,7 +20,7 @@ struct Descend {
 
   template <int n>
   __device__ void run(std::int64_t at) const {
-    const Constants& k = constants;
+    const UpdateConstants& k = constants;
     float g[n], w[n];
     load(gradient + at, g);
     load(weights + at, w);
