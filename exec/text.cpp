@@ -1,11 +1,9 @@
 #include "exec/text.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/input_file.h"
 
 namespace orrery {
 
@@ -24,10 +22,7 @@ Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t seque
 }
 
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence) {
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in.is_open()) throw Error(fmt::format("{}: cannot be read; name a text file to train on", path));
-  return checked_text(std::move(bytes), vocabulary, sequence, path);
+  return checked_text(read_input(path), vocabulary, sequence, path);
 }
 
 }  // namespace orrery

@@ -1,13 +1,13 @@
 #include "models/witness.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "models/process_stat.h"
 
 namespace orrery {
 namespace {
@@ -18,14 +18,6 @@ namespace {
 constexpr Seconds kOutsideSteps = 600;
 constexpr double kTimesPredicted = 10;  // what the contract of a run allows an op beyond its prediction
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
-
-// The state letter of /proc/PID/stat (proc(5)); 'X' when there is no such process.
-char process_state(std::int64_t pid) {
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  const std::size_t name_end = text.rfind(") ");
-  return name_end == std::string::npos || name_end + 2 >= text.size() ? 'X' : text[name_end + 2];
-}
 
 // A task in one of its steps. Lanes run them in this order.
 struct Moment {
@@ -206,9 +198,9 @@ void Witnesses::look(Seconds now) {
     const std::uint64_t before = w.progress ? w.progress->events + 1 : 0;
     // The process first: a rank that is found to have ended has said its last word by then.
     if (processes_ && w.progress) {
-      const char state = process_state(w.progress->pid);
-      w.gone = state == 'X' || state == 'Z' || state == 'x';
-      w.stopped = state == 'T' || state == 't';
+      const std::optional<ProcessStat> stat = process_stat(static_cast<pid_t>(w.progress->pid));
+      w.gone = !stat || stat->state == 'Z' || stat->state == 'X';
+      w.stopped = stat && (stat->state == 'T' || stat->state == 't');
     }
     w.progress = read_progress(progress_file(folder_, static_cast<std::int64_t>(r)));
     if (before != (w.progress ? w.progress->events + 1 : 0)) w.moved = now;

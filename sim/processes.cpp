@@ -11,13 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/process_stat.h"
 
 namespace orrery {
 namespace {
@@ -25,18 +24,14 @@ namespace {
 constexpr int kNotStarted = 127;  // as a shell says it
 constexpr timespec kPause = {0, 2'000'000};
 
-// (process, parent) of all processes; proc(5): the parent is the second figure behind the name in brackets.
+// (process, parent) of all processes.
 std::vector<std::pair<pid_t, pid_t>> all_processes() {
   std::vector<std::pair<pid_t, pid_t>> list;
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     if (pid <= 0) continue;
-    std::ifstream in(entry.path() / "stat");
-    const std::string text(std::istreambuf_iterator<char>(in), {});
-    const std::size_t name_end = text.rfind(") ");
-    if (name_end != std::string::npos && name_end + 4 < text.size())
-      list.emplace_back(pid, std::atoi(text.c_str() + name_end + 4));
+    if (const std::optional<ProcessStat> stat = process_stat(pid)) list.emplace_back(pid, stat->parent);
   }
   return list;
 }

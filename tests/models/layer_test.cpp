@@ -168,7 +168,7 @@ TEST(Layer, WeightsAreCastOnceAStep) {
 // Shoeybi et al. 2019: two all-reduces forward and two backward. Korthikanti et al. 2022: each becomes a reduce-scatter
 // and an all-gather of the same volume, and backward gathers the input of both column-parallel products again.
 TEST(Layer, SendsWhatThePapersSay) {
-  using K = CollectiveKind;
+  using enum CollectiveKind;
   constexpr Phase F = Phase::forward, B = Phase::backward;
   for (const int t : {2, 4, 8}) {
     for (const bool pieces : {false, true}) {
@@ -176,21 +176,21 @@ TEST(Layer, SendsWhatThePapersSay) {
           fmt::format("tensor: {}, micro_batch: 2, overlap: {{tensor: {}}}, sequence_parallel: ", t, pieces);
       const std::int64_t sbh = 32 * 2 * 64;
       Moved plain = moved(spec_of(test::kSmall, how + "false"));
-      EXPECT_EQ((plain.count[{K::all_reduce, F}]), 2);
-      EXPECT_EQ((plain.count[{K::all_reduce, B}]), 2);
-      EXPECT_EQ((plain.elements[{K::all_reduce, F}]), 2 * sbh);
-      EXPECT_EQ((plain.elements[{K::all_reduce, B}]), 2 * sbh);
+      EXPECT_EQ((plain.count[{all_reduce, F}]), 2);
+      EXPECT_EQ((plain.count[{all_reduce, B}]), 2);
+      EXPECT_EQ((plain.elements[{all_reduce, F}]), 2 * sbh);
+      EXPECT_EQ((plain.elements[{all_reduce, B}]), 2 * sbh);
       EXPECT_EQ(plain.count.size(), 2U);
       for (const bool regather : {false, true}) {
         Moved sp = moved(
             spec_of(test::kSmall, how + "true", 32, fmt::format("profile: orrery, regather_input: {}", regather)));
-        EXPECT_EQ((sp.elements[{K::all_gather, F}]), 2 * sbh);
-        EXPECT_EQ((sp.elements[{K::reduce_scatter, F}]), 2 * sbh);
-        EXPECT_EQ((sp.elements[{K::all_gather, B}]), (regather ? 4 : 2) * sbh);
-        EXPECT_EQ((sp.elements[{K::reduce_scatter, B}]), 2 * sbh);
+        EXPECT_EQ((sp.elements[{all_gather, F}]), 2 * sbh);
+        EXPECT_EQ((sp.elements[{reduce_scatter, F}]), 2 * sbh);
+        EXPECT_EQ((sp.elements[{all_gather, B}]), (regather ? 4 : 2) * sbh);
+        EXPECT_EQ((sp.elements[{reduce_scatter, B}]), 2 * sbh);
         if (!pieces) {
-          EXPECT_EQ((sp.count[{K::all_gather, B}]), regather ? 4 : 2);
-          EXPECT_EQ((sp.count[{K::reduce_scatter, F}]), 2);
+          EXPECT_EQ((sp.count[{all_gather, B}]), regather ? 4 : 2);
+          EXPECT_EQ((sp.count[{reduce_scatter, F}]), 2);
         }
       }
     }

@@ -62,10 +62,10 @@ TEST(Validation, PrintsBothSidesAndTheirErrors) {
   const std::string table = validation_table({v, other}, {});
   EXPECT_NE(table.find("median"), std::string::npos);
   EXPECT_NE(table.find("15.0"), std::string::npos);
-  const auto json = nlohmann::json::parse(to_json(std::vector<Validation>{v, other}));
-  EXPECT_EQ(json.at("schema"), "orrery.validation/1");
-  EXPECT_EQ(json.at("specs").size(), 2U);
-  EXPECT_EQ(json.at("specs")[1].at("step_error"), -0.05);
+  const auto read = nlohmann::json::parse(to_json(std::vector<Validation>{v, other}));
+  EXPECT_EQ(read.at("schema"), "orrery.validation/1");
+  EXPECT_EQ(read.at("specs").size(), 2U);
+  EXPECT_EQ(read.at("specs")[1].at("step_error"), -0.05);
 }
 
 }  // namespace
