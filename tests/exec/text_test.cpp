@@ -58,7 +58,8 @@ TEST(Text, RefusesWhatIsTooShortOrCannotBeRead) {
             "short.txt: 4 bytes are too few for a sequence of 3");
   EXPECT_NO_THROW(checked_text("12345", 256, 3));
   EXPECT_EQ(refusal([] { read_text("/nowhere.txt", 256, 3); }),
-            "/nowhere.txt: cannot be read; name a text file to train on");
+            "/nowhere.txt: cannot be read: No such file or directory");
+  EXPECT_EQ(refusal([] { read_text("/usr", 256, 3); }), "/usr: cannot be read: Is a directory");
   const std::string path = testing::TempDir() + "text_test.txt";
   std::ofstream(path) << "abcdef";
   EXPECT_EQ(copied(read_text(path, 256, 3), 1, 3, false), (std::vector<std::int64_t>{'a', 'b', 'c'}));
