@@ -154,6 +154,25 @@ def attention(name, backend, sequence=8192, tokens=16384, heads=16):
             "forward_s": forward, "backward_s": backward}
 
 
+def our_attention(path, row):
+    """What `orrery calibrate --device cuda` measured of our kernel at the same shape: seconds by direction."""
+    with open(path) as file:
+        tables = json.load(file)["measured"]["ops"]
+    samples = row["tokens"] // row["sequence"] * row["heads"]
+    return {direction: sample["us"] * 1e-6 for direction in ("forward", "backward")
+            for table in tables if table["kind"].startswith("attention/" + direction)
+            for sample in table["samples"]
+            if [sample["sizes"][i] for i in (0, 1, 3)] == [samples, row["sequence"], row["head_dim"]]}
+
+
+def compare_attention(path, row):
+    ours = our_attention(path, row)
+    print(f"attention {'ours':14} " + "  ".join(
+        f"{direction} {seconds * 1e3:7.3f} ms ({row[direction + '_s'] / seconds:4.0%} of PyTorch's {row['name']})"
+        for direction, seconds in ours.items()), flush=True)
+    return {"name": "ours", **{direction + "_s": seconds for direction, seconds in ours.items()}}
+
+
 def attempt(rows, f, *arguments, **named):
     try:
         rows.append(f(*arguments, **named))
@@ -165,6 +184,7 @@ def attempt(rows, f, *arguments, **named):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out")
+    parser.add_argument("--ours", help="the .kernels.json that orrery calibrate wrote on this GPU")
     parser.add_argument("--steps", type=int, default=20)
     o = parser.parse_args()
     flash, cudnn = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
@@ -173,6 +193,8 @@ def main():
     attempt(steps, measure, "checkpointing", flash, checkpointed=True, steps=o.steps)
     attempt(steps, measure, "accumulation", flash, accumulation=4, steps=o.steps)
     attempt(kernels, attention, "flash", flash)
+    if o.ours and "forward_s" in kernels[0]:
+        kernels.append(compare_attention(o.ours, kernels[0]))
     attempt(kernels, attention, "cudnn", cudnn)
     attempt(steps, measure, "cudnn attention", cudnn, steps=o.steps)
     attempt(steps, measure, "torch.compile", flash, compiled=True, steps=o.steps)
