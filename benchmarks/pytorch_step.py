@@ -194,7 +194,7 @@ def main():
     attempt(steps, measure, "accumulation", flash, accumulation=4, steps=o.steps)
     attempt(kernels, attention, "flash", flash)
     if o.ours and "forward_s" in kernels[0]:
-        kernels.append(compare_attention(o.ours, kernels[0]))
+        attempt(kernels, compare_attention, o.ours, kernels[0])
     attempt(kernels, attention, "cudnn", cudnn)
     attempt(steps, measure, "cudnn attention", cudnn, steps=o.steps)
     attempt(steps, measure, "torch.compile", flash, compiled=True, steps=o.steps)
