@@ -135,9 +135,9 @@ class Reader {
       for (std::int32_t i = 0; i < shape_.micro_batches; ++i) {
         const std::string& phases = done[{k, i}];
         if (phases != "FB" && phases != "FIW")
-          refuse(line.number, fmt::format("virtual stage {}, micro-batch {}: only '{}' is there; a micro-batch runs F, "
+          refuse(line.number, fmt::format("virtual stage {}, micro-batch {}: {} is there; a micro-batch runs F, "
                                           "then B or I and W",
-                                          k, i, phases));
+                                          k, i, phases.empty() ? "nothing" : "only '" + phases + "'"));
       }
     }
   }
