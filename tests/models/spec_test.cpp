@@ -1,7 +1,7 @@
 #include "models/spec.h"
 
-#include <ctime>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
