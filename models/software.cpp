@@ -60,6 +60,8 @@ constexpr SoftwareKey kKeys[] = {
     {"context_MiB", &Software::context_MiB},
     {"workspace_MiB", &Software::workspace_MiB},
     {"buffers_MiB", &Software::buffers_MiB},
+    {"logged_memory", &Software::logged_memory},
+    {"logs_first_rank", &Software::logs_first_rank},
     {"gradient_precision", &Software::gradient_precision},
 };
 

@@ -75,6 +75,8 @@ struct Software {
   double context_MiB = 500;   // CUDA context and loaded kernels
   double workspace_MiB = 32;  // cuBLAS, allocated through the allocator
   double buffers_MiB = 0;     // that the stack keeps for communication, allocated likewise, where states are sharded
+  std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
+  bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };
