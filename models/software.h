@@ -47,6 +47,8 @@ struct Software {
   // Communication
   bool regather_input = true;                // sequence parallel: backward gathers the sharded input again
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
+  std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
+                                             // its share, and the receivers gather: none | activations | all
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
@@ -55,6 +57,7 @@ struct Software {
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
+  bool gathers_eight_bit = false;         // eight-bit training: ZeRO-1 gathers matrices in eight bits
   bool keep_gradients_whole = false;      // ZeRO-2: gradients stay whole until the last micro-batch
   std::string gradient_average = "none";  // over data ranks: none (in the loss or the reduction) | scale (a pass over
                                           // the gradients before it) | copy (into a bucket, divided, and back)
@@ -69,6 +72,8 @@ struct Software {
                                      // ranks and the root of the nodes that their group lies on
   double micro_batch_us = 0;         // per micro-batch and pass
   double step_us = 0;                // per step
+  double rank_us = 0;                // per step and rank of the job: what waits for every rank in turn
+  bool blocking_launches = false;    // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it goes on
 
   // Memory
   bool expandable_segments = false;

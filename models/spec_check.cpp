@@ -124,6 +124,8 @@ Broken trouble_rules(const Spec& spec) {
 
 // Of models/data/profiles.
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
+constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
@@ -149,6 +151,15 @@ Broken software_rules(const Spec& spec) {
     return broken("software.attention_kernel", "software.attention_kernel: {}",
                   unknown_name("kernel", w.attention_kernel, kAttentionKernels));
   }
+  if (std::find(std::begin(kScatteredSends), std::end(kScatteredSends), w.scattered_sends) ==
+      std::end(kScatteredSends)) {
+    return broken("software.scattered_sends", "software.scattered_sends: {}",
+                  unknown_name("choice", w.scattered_sends, kScatteredSends));
+  }
+  if (std::find(std::begin(kLoggedMemory), std::end(kLoggedMemory), w.logged_memory) == std::end(kLoggedMemory)) {
+    return broken("software.logged_memory", "software.logged_memory: {}",
+                  unknown_name("choice", w.logged_memory, kLoggedMemory));
+  }
   const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
                              {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
@@ -158,6 +169,7 @@ Broken software_rules(const Spec& spec) {
                    {"software.far_stage_layer_us", w.far_stage_layer_us, 0},
                    {"software.micro_batch_us", w.micro_batch_us, 0},
                    {"software.step_us", w.step_us, 0},
+                   {"software.rank_us", w.rank_us, 0},
                    {"software.context_MiB", w.context_MiB, 0},
                    {"software.workspace_MiB", w.workspace_MiB, 0},
                    {"software.buffers_MiB", w.buffers_MiB, 0}});

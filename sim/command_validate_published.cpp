@@ -62,7 +62,7 @@ Refit refit_rows(const std::vector<PublishedRow>& rows, const Common& common) {
   });
 }
 
-void write(const std::string& path, const std::string& text) {
+void save(const std::string& path, const std::string& text) {
   if (path.empty()) return;
   OutputFile file(path);
   file.write(text);
@@ -82,10 +82,10 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   const std::vector<PublishedCase> cases = predict_rows(rows, options.profile, common);
   Refit fit;
   if (options.leave_one_out) fit = refit_rows(rows, common);
-  write(options.scatter, scatter_svg(cases));
-  write(options.intervals, intervals_json(residuals(cases)));
+  save(options.scatter, scatter_svg(cases));
+  save(options.intervals, intervals_json(residuals(cases)));
   const std::string picture = std::filesystem::path(options.scatter).filename().string();
-  write(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
+  save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
   if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};
   return {published_text(cases) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
 }

@@ -75,11 +75,11 @@ Interval interval_of(const Spec& spec) {
   return {};
 }
 
-std::string intervals_json(const std::vector<Residual>& residuals) {
+std::string intervals_json(const std::vector<StepResidual>& residuals) {
   std::map<std::pair<std::string, std::string>, double> of_source;  // rows by kind of GPU and source
-  for (const Residual& r : residuals) ++of_source[{r.gpu, r.source}];
+  for (const StepResidual& r : residuals) ++of_source[{r.gpu, r.source}];
   std::map<Class, std::vector<Weighted>> classes;
-  for (const Residual& r : residuals) {
+  for (const StepResidual& r : residuals) {
     const double each = 1 / of_source[{r.gpu, r.source}];
     classes[{r.gpu, r.software, scale_of(r.nodes)}].push_back({r.ratio, 1});
     classes[{r.gpu, r.software, ""}].push_back({r.ratio, 1});

@@ -19,7 +19,7 @@ struct Interval {
 Interval interval_of(const Spec& spec);
 
 // What a published step came to, beside what was predicted.
-struct Residual {
+struct StepResidual {
   std::string gpu;  // the architecture
   std::string software, source;
   std::int64_t nodes = 1;
@@ -27,6 +27,6 @@ struct Residual {
 };
 
 // The text of models/data/intervals.json.
-std::string intervals_json(const std::vector<Residual>& residuals);
+std::string intervals_json(const std::vector<StepResidual>& residuals);
 
 }  // namespace orrery

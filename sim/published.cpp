@@ -302,8 +302,8 @@ Coverage coverage(const std::vector<PublishedCase>& cases) {
   return result;
 }
 
-std::vector<Residual> residuals(const std::vector<PublishedCase>& cases) {
-  std::vector<Residual> result;
+std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases) {
+  std::vector<StepResidual> result;
   for (const PublishedCase& c : cases) {
     if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
       result.push_back({c.architecture, c.software, c.row.source, c.nodes, *c.row.step_time_s / c.step_time_s});

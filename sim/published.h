@@ -80,7 +80,7 @@ struct Coverage {
 Coverage coverage(const std::vector<PublishedCase>& cases);
 
 // Measured over predicted of every row that is not doubtful, for the intervals.
-std::vector<Residual> residuals(const std::vector<PublishedCase>& cases);
+std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
 
 std::string published_text(const std::vector<PublishedCase>& cases);
 std::string published_json(const std::vector<PublishedCase>& cases);

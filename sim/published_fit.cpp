@@ -40,7 +40,7 @@ double* field_of(Software& software, std::string_view key) {
   throw Error(fmt::format("fitted.json: software has no '{}'", key));
 }
 
-struct Row {
+struct FitRow {
   const PublishedRow* row = nullptr;
   bool usable = false;
   double residual = 0;                                 // ln(predicted / measured), built-in values
@@ -76,8 +76,8 @@ class Priced {
   Plan plan_;
 };
 
-Row with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
-  Row r;
+FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
+  FitRow r;
   r.row = &row;
   try {
     const Priced priced(row);
@@ -119,14 +119,14 @@ std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double
   return b;
 }
 
-double shifted(const Row& r, const std::vector<double>& x) {
+double shifted(const FitRow& r, const std::vector<double>& x) {
   double residual = r.residual;
   for (const auto& [i, slope] : r.slopes) residual += slope * x[i];
   return residual;
 }
 
 // Shifts of the numbers' logarithms that suit the rows best.
-std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vector<FittedNumber>& numbers) {
+std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
   const std::size_t n = numbers.size();
   std::vector<double> x(n, 0);
   for (int round = 0; round < kRounds; ++round) {
@@ -137,7 +137,7 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
       a[i][i] += stiffness;
       b[i] += stiffness * std::log(numbers[i].prior / numbers[i].value);
     }
-    for (const Row* r : rows) {
+    for (const FitRow* r : rows) {
       const double off = std::abs(shifted(*r, x));
       const double weight = (off > kHuber ? kHuber / off : 1) / (kNoise * kNoise);
       for (const auto& [i, si] : r->slopes) {
@@ -152,7 +152,7 @@ std::vector<double> fitted(const std::vector<const Row*>& rows, const std::vecto
 }
 
 // Evenly over a source's rows, in their order.
-std::vector<const PublishedRow*> sample(const std::vector<PublishedRow>& rows) {
+std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
     if (r.doubtful.empty() && r.step_time_s) by_source[r.source].push_back(&r);
@@ -173,13 +173,13 @@ struct Judgement {
   double without_source = 0, without_half = 0;  // error
 };
 
-void judge(Judgement& j, const Row& row, const std::vector<FittedNumber>& numbers) {
+void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
   const Priced priced(*row.row);
   j.without_source = priced.step_time(numbers, *j.whole) / *row.row->step_time_s - 1;
   j.without_half = priced.step_time(numbers, *j.half) / *row.row->step_time_s - 1;
 }
 
-std::vector<LeftOut> summed(const std::vector<Row>& rows, const std::vector<Judgement>& judgements) {
+std::vector<LeftOut> summed(const std::vector<FitRow>& rows, const std::vector<Judgement>& judgements) {
   std::map<std::string, LeftOut> by_source;
   for (const Judgement& j : judgements) {
     LeftOut& s = by_source[rows[j.row].row->source];
@@ -254,19 +254,19 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
   Refit result;
   result.numbers = fitted_numbers();
   const std::vector<FittedNumber> numbers = result.numbers;
-  const std::vector<const PublishedRow*> taken = sample(all);
-  std::vector<Row> rows(taken.size());
+  const std::vector<const PublishedRow*> taken = sample_rows(all);
+  std::vector<FitRow> rows(taken.size());
   for_each(rows.size(), [&](std::size_t i) { rows[i] = with_slopes(*taken[i], numbers); });
-  std::erase_if(rows, [](const Row& r) { return !r.usable; });
+  std::erase_if(rows, [](const FitRow& r) { return !r.usable; });
   const auto fit_without = [&](const auto& left_out) {
-    std::vector<const Row*> kept;
+    std::vector<const FitRow*> kept;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (!left_out(i)) kept.push_back(&rows[i]);
     }
     return fitted(kept, numbers);
   };
   std::map<std::string, std::array<std::vector<double>, 3>> without;  // a source; its even rows; its odd rows
-  for (const Row& r : rows) without.try_emplace(r.row->source);
+  for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {
     const auto in = [&, name = source](std::size_t i) { return rows[i].row->source == name; };
     shifts = {fit_without(in), fit_without([&](std::size_t i) { return in(i) && i % 2 == 0; }),

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
+std::string share_text(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 struct SourceLine {
   const ErrorSummary *step = nullptr, *memory = nullptr;
@@ -19,18 +19,18 @@ std::string table_line(const std::string& source, const SourceLine& l, bool fits
   std::string text = fmt::format("| {} |", source);
   if (l.step != nullptr) {
     const ErrorSummary& s = *l.step;
-    text += fmt::format(" {} | {} | {} | {:+.1f} | {} | {} | {} |", s.rows, percent(s.mean), percent(s.median),
-                        100 * s.bias, percent(s.p90), percent(s.worst), percent(s.null_mean));
+    text += fmt::format(" {} | {} | {} | {:+.1f} | {} | {} | {} |", s.rows, share_text(s.mean), share_text(s.median),
+                        100 * s.bias, share_text(s.p90), share_text(s.worst), share_text(s.null_mean));
   } else {
     text += " | | | | | | |";
   }
   if (fits && l.left_out != nullptr)
-    text += fmt::format(" {} | {} |", percent(l.left_out->left_out), percent(l.left_out->halves));
+    text += fmt::format(" {} | {} |", share_text(l.left_out->left_out), share_text(l.left_out->halves));
   else if (fits)
     text += " | |";
   if (l.memory != nullptr)
-    text +=
-        fmt::format(" {} | {:+.1f} | {} |\n", percent(l.memory->mean), 100 * l.memory->bias, percent(l.memory->worst));
+    text += fmt::format(" {} | {:+.1f} | {} |\n", share_text(l.memory->mean), 100 * l.memory->bias,
+                        share_text(l.memory->worst));
   else
     text += " | | |\n";
   return text;

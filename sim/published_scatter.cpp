@@ -21,11 +21,11 @@ double clamped(double seconds) { return std::min(std::max(std::log10(seconds / k
 double across(double seconds) { return kLeft + clamped(seconds); }
 double up(double seconds) { return kTop + kSide - clamped(seconds); }
 
-std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
+std::string stroke(double x1, double y1, double x2, double y2, std::string_view style) {
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
 }
 
-std::string text(double x, double y, std::string_view style, std::string_view words) {
+std::string label(double x, double y, std::string_view style, std::string_view words) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, words);
 }
 
@@ -33,19 +33,19 @@ std::string text(double x, double y, std::string_view style, std::string_view wo
 std::string axes() {
   std::string svg;
   for (double decade = kFirst; decade <= kFirst * 10001; decade *= 10) {
-    svg += line(across(decade), kTop, across(decade), kTop + kSide, "stroke=\"#ddd\"");
-    svg += line(kLeft, up(decade), kLeft + kSide, up(decade), "stroke=\"#ddd\"");
-    svg += text(across(decade), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", decade));
-    svg += text(kLeft - 8, up(decade) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", decade));
+    svg += stroke(across(decade), kTop, across(decade), kTop + kSide, "stroke=\"#ddd\"");
+    svg += stroke(kLeft, up(decade), kLeft + kSide, up(decade), "stroke=\"#ddd\"");
+    svg += label(across(decade), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", decade));
+    svg += label(kLeft - 8, up(decade) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", decade));
   }
   const double last = kFirst * std::pow(10, kSide / kDecade);
-  svg += line(across(kFirst), up(kFirst), across(last), up(last), "stroke=\"black\"");
+  svg += stroke(across(kFirst), up(kFirst), across(last), up(last), "stroke=\"black\"");
   for (const double off : {0.9, 1.1}) {
     const double from = off < 1 ? kFirst / off : kFirst, to = off > 1 ? last / off : last;
-    svg += line(across(from), up(from * off), across(to), up(to * off), "stroke=\"black\" stroke-dasharray=\"3 4\"");
+    svg += stroke(across(from), up(from * off), across(to), up(to * off), "stroke=\"black\" stroke-dasharray=\"3 4\"");
   }
-  svg += text(kLeft + kSide / 2, kHeight - 12, "text-anchor=\"middle\"", "measured step time");
-  return svg + text(kLeft, kTop - 10, "", "predicted step time; dashes: 10 % off");
+  svg += label(kLeft + kSide / 2, kHeight - 12, "text-anchor=\"middle\"", "measured step time");
+  return svg + label(kLeft, kTop - 10, "", "predicted step time; dashes: 10 % off");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string scatter_svg(const std::vector<PublishedCase>& cases) {
     const double y = kTop + 10 + 18 * static_cast<double>(i++);
     svg += fmt::format("<g {}>\n{}", style, circles);
     svg += fmt::format("<circle cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"4\"/>\n</g>\n", kLeft + kSide + 25, y - 4);
-    svg += text(kLeft + kSide + 38, y, "", source);
+    svg += label(kLeft + kSide + 38, y, "", source);
   }
   return svg + "</svg>\n";
 }

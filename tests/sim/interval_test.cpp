@@ -17,9 +17,9 @@ Spec spec_of(const std::string& software, const std::string& node, int nodes) {
       "spec");
 }
 
-std::vector<Residual> spread(const std::string& gpu, const std::string& software, const std::string& source, int rows,
+std::vector<StepResidual> spread(const std::string& gpu, const std::string& software, const std::string& source, int rows,
                              double low, double high) {
-  std::vector<Residual> result;
+  std::vector<StepResidual> result;
   for (int i = 0; i < rows; ++i) result.push_back({gpu, software, source, 1, low + (high - low) * i / (rows - 1)});
   return result;
 }
@@ -47,8 +47,8 @@ TEST(Interval, HoldsThePredictionEvenWhereAllLikeRowsAreSlower) {
 
 // A stack that nobody measured: every source counts as much, however many rows it has.
 TEST(Interval, UnknownSoftwareIsAsWideAsSourcesAreApart) {
-  std::vector<Residual> rows = spread("ampere", "a", "big", 1000, 0.99, 1.01);
-  for (const Residual& r : spread("ampere", "b", "small", 5, 1.4, 1.6)) rows.push_back(r);
+  std::vector<StepResidual> rows = spread("ampere", "a", "big", 1000, 0.99, 1.01);
+  for (const StepResidual& r : spread("ampere", "b", "small", 5, 1.4, 1.6)) rows.push_back(r);
   const auto file = nlohmann::json::parse(intervals_json(rows));
   EXPECT_GT(class_of(file, "ampere", "", "").at("high").get<double>(), 1.4);
   EXPECT_TRUE(class_of(file, "ampere", "b", "one").is_null()) << "five rows are no class";
