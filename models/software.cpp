@@ -30,6 +30,7 @@ constexpr SoftwareKey kKeys[] = {
     {"fused_rotary", &Software::fused_rotary},
     {"attention_copies", &Software::attention_copies},
     {"fused_cross_entropy", &Software::fused_cross_entropy},
+    {"loss_gradient_copies", &Software::loss_gradient_copies},
     {"fused_optimizer", &Software::fused_optimizer},
     {"fused_clip", &Software::fused_clip},
     {"dense_embedding_gradient", &Software::dense_embedding_gradient},

@@ -35,11 +35,12 @@ struct Software {
   bool fused_residual = true;            // bias + dropout + residual add in one kernel
   bool fused_norm = true;                // a norm is one kernel, else about six
   bool fused_rotary = true;
-  std::int64_t attention_copies = 0;     // times that queries, keys and values are copied into another layout
-  bool fused_cross_entropy = true;       // logits are read twice, else about seven fp32 passes
-  bool fused_optimizer = true;           // one pass over the states, else a kernel per operation and tensor
-  bool fused_clip = false;               // the update multiplies gradients by clip coefficient and loss scale itself
-  bool dense_embedding_gradient = true;  // backward of a lookup: a zeroed table of gradients, then added
+  std::int64_t attention_copies = 0;      // times that queries, keys and values are copied into another layout
+  bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
+  std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
+  bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
+  bool fused_clip = false;                // the update multiplies gradients by clip coefficient and loss scale itself
+  bool dense_embedding_gradient = true;   // backward of a lookup: a zeroed table of gradients, then added
   bool gradient_accumulation_fusion = true;  // weight gradients add into the fp32 buffer inside the product
   bool compile = false;                      // element-wise chains fuse, fewer launches
   bool cuda_graphs = false;                  // no host cost per kernel inside a step
