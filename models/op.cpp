@@ -7,8 +7,8 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 
 // Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once. They
 // are counted from the operations that PyTorch's and Megatron's sources call, named beside each; published steps check
-// their sums (cross-entropy: 52 bytes a logit with the casts; fits gave 46 with Megatron's ops, 59 with nanotron's; element-wise passes of a
-// layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
+// their sums (cross-entropy: 52 bytes a logit with the casts; fits gave 46 with Megatron's ops, 59 with nanotron's;
+// element-wise passes of a layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
 struct Costs {
   Bytes width;
 

@@ -17,8 +17,8 @@ Spec spec_of(const std::string& software, const std::string& node, int nodes) {
       "spec");
 }
 
-std::vector<StepResidual> spread(const std::string& gpu, const std::string& software, const std::string& source, int rows,
-                             double low, double high) {
+std::vector<StepResidual> spread(const std::string& gpu, const std::string& software, const std::string& source,
+                                 int rows, double low, double high) {
   std::vector<StepResidual> result;
   for (int i = 0; i < rows; ++i) result.push_back({gpu, software, source, 1, low + (high - low) * i / (rows - 1)});
   return result;
