@@ -42,11 +42,13 @@ struct Costs {
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
-  // Unfused SwiGLU: silu and its product are two kernels (2 passes more), their gradients three (4 more); 3 on average.
+  // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); backward the product's two gradients (3
+  // each), silu's (3), and the halves put together again (4).
   Cost operator()(const Activation& a) const {
     const double in = a.gated ? 2 : 1;
     const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
-    const double passes = a.fused || !a.gated ? fused : fused + 3;
+    const double eager = a.direction == Direction::forward ? 5 : 13;
+    const double passes = a.fused || !a.gated ? fused : eager;
     return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width)};
   }
   // Unfused: adding the bias and dropout are a read and a write each.
