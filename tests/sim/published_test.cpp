@@ -125,10 +125,10 @@ TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   nlohmann::json row = row_of("m", 1, 1);
   row["measured"]["peak_memory_bytes"] = 1e9;
   row["spec"]["software"] = "nanotron";
-  const PublishedCase reserved = predict({row})[0];
+  const PublishedCase reserved = predict(nlohmann::json::array({row}))[0];
   EXPECT_EQ(reserved.row.memory_kind, "reserved");
   row["measured"]["peak_memory_kind"] = "allocated";
-  const PublishedCase allocated = predict({row})[0];
+  const PublishedCase allocated = predict(nlohmann::json::array({row}))[0];
   EXPECT_EQ(allocated.row.memory_kind, "allocated");
   EXPECT_GE(reserved.peak_memory_bytes, allocated.peak_memory_bytes);
 }
