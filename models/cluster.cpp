@@ -124,5 +124,6 @@ int default_nvlink_domain(const Gpu& gpu, int gpus_per_node) {
 
 Fabric find_fabric(std::string_view name) { return find_named(kFabrics, "fabric", name); }
 std::string_view name_of(Fabric f) { return name_in(kFabrics, f); }
+std::string_view name_of(Architecture a) { return name_in(kArchitectures, a); }
 
 }  // namespace orrery

@@ -94,5 +94,6 @@ int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
 
 Fabric find_fabric(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Fabric f);
+std::string_view name_of(Architecture a);
 
 }  // namespace orrery

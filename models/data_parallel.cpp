@@ -196,11 +196,14 @@ void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t element
 // After the update every rank collects the parameters that the others updated, in the order in which forward needs
 // them.
 void PlanBuilder::gather_buckets() {
+  // Norms' and biases' few elements count as eight-bit ones too.
+  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
+  const Bytes width = eight_bit ? 1 : context_.width;
   for (Chunk& chunk : chunks_) {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
       const Op op = {.name = "gather parameters",
-                     .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * context_.width,
-                                        context_.width, bucket->first},
+                     .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * width, width,
+                                        bucket->first},
                      .phase = Phase::step,
                      .lane = LaneKind::data_gather,
                      .operands = {state(kParameters, Access::write)}};

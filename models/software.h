@@ -35,11 +35,12 @@ struct Software {
   bool fused_residual = true;            // bias + dropout + residual add in one kernel
   bool fused_norm = true;                // a norm is one kernel, else about six
   bool fused_rotary = true;
-  std::int64_t attention_copies = 0;     // times that queries, keys and values are copied into another layout
-  bool fused_cross_entropy = true;       // logits are read twice, else about seven fp32 passes
-  bool fused_optimizer = true;           // one pass over the states, else a kernel per operation and tensor
-  bool fused_clip = false;               // the update multiplies gradients by clip coefficient and loss scale itself
-  bool dense_embedding_gradient = true;  // backward of a lookup: a zeroed table of gradients, then added
+  std::int64_t attention_copies = 0;      // times that queries, keys and values are copied into another layout
+  bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
+  std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
+  bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
+  bool fused_clip = false;                // the update multiplies gradients by clip coefficient and loss scale itself
+  bool dense_embedding_gradient = true;   // backward of a lookup: a zeroed table of gradients, then added
   bool gradient_accumulation_fusion = true;  // weight gradients add into the fp32 buffer inside the product
   bool compile = false;                      // element-wise chains fuse, fewer launches
   bool cuda_graphs = false;                  // no host cost per kernel inside a step
@@ -47,6 +48,8 @@ struct Software {
   // Communication
   bool regather_input = true;                // sequence parallel: backward gathers the sharded input again
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
+  std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
+                                             // its share, and the receivers gather: none | activations | all
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
@@ -55,6 +58,7 @@ struct Software {
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
+  bool gathers_eight_bit = false;         // eight-bit training: ZeRO-1 gathers matrices in eight bits
   bool keep_gradients_whole = false;      // ZeRO-2: gradients stay whole until the last micro-batch
   std::string gradient_average = "none";  // over data ranks: none (in the loss or the reduction) | scale (a pass over
                                           // the gradients before it) | copy (into a bucket, divided, and back)
@@ -69,12 +73,16 @@ struct Software {
                                      // ranks and the root of the nodes that their group lies on
   double micro_batch_us = 0;         // per micro-batch and pass
   double step_us = 0;                // per step
+  double rank_us = 0;                // per step and rank of the job: what waits for every rank in turn
+  bool blocking_launches = false;    // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it goes on
 
   // Memory
   bool expandable_segments = false;
   double context_MiB = 500;   // CUDA context and loaded kernels
   double workspace_MiB = 32;  // cuBLAS, allocated through the allocator
   double buffers_MiB = 0;     // that the stack keeps for communication, allocated likewise, where states are sharded
+  std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
+  bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };

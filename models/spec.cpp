@@ -110,10 +110,11 @@ void sort_origins(std::vector<Origin>& origins) {
 
 }  // namespace
 
-// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand.
+// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
+// compiled, the loss is not (torchtitan compiles it too since 2025: fused_cross_entropy).
 void fuse(Software& software) {
   for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
-                       &software.fused_norm, &software.fused_rotary, &software.fused_cross_entropy}) {
+                       &software.fused_norm, &software.fused_rotary}) {
     *kernel = true;
   }
 }

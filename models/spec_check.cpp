@@ -122,34 +122,33 @@ Broken trouble_rules(const Spec& spec) {
   return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
 }
 
-// Of models/data/profiles.
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
+constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
 
+struct Choice {
+  std::string key;
+  std::string_view what, value;
+  std::span<const std::string_view> known;
+};
+
 Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
-  if (std::find(std::begin(kStageRules), std::end(kStageRules), w.stage_rule) == std::end(kStageRules)) {
-    return broken("software.stage_rule", "software.stage_rule: {}", unknown_name("rule", w.stage_rule, kStageRules));
-  }
-  if (std::find(std::begin(kAverages), std::end(kAverages), w.gradient_average) == std::end(kAverages)) {
-    return broken("software.gradient_average", "software.gradient_average: {}",
-                  unknown_name("way", w.gradient_average, kAverages));
-  }
-  if (std::find(std::begin(kKeptUnits), std::end(kKeptUnits), w.kept_units) == std::end(kKeptUnits)) {
-    return broken("software.kept_units", "software.kept_units: {}", unknown_name("choice", w.kept_units, kKeptUnits));
-  }
-  if (std::find(std::begin(kSelective), std::end(kSelective), w.selective_recompute) == std::end(kSelective)) {
-    return broken("software.selective_recompute", "software.selective_recompute: {}",
-                  unknown_name("choice", w.selective_recompute, kSelective));
-  }
-  if (std::find(std::begin(kAttentionKernels), std::end(kAttentionKernels), w.attention_kernel) ==
-      std::end(kAttentionKernels)) {
-    return broken("software.attention_kernel", "software.attention_kernel: {}",
-                  unknown_name("kernel", w.attention_kernel, kAttentionKernels));
+  for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
+                          Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
+                          Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
+                          Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
+                          Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
+                          Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},
+                          Choice{"software.logged_memory", "choice", w.logged_memory, kLoggedMemory}}) {
+    if (std::find(c.known.begin(), c.known.end(), c.value) == c.known.end())
+      return broken(c.key, "{}: {}", c.key, unknown_name(c.what, c.value, c.known));
   }
   const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
+                             {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
                              {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
   return at_least({{"software.launch_us", w.launch_us, 0},
@@ -158,6 +157,7 @@ Broken software_rules(const Spec& spec) {
                    {"software.far_stage_layer_us", w.far_stage_layer_us, 0},
                    {"software.micro_batch_us", w.micro_batch_us, 0},
                    {"software.step_us", w.step_us, 0},
+                   {"software.rank_us", w.rank_us, 0},
                    {"software.context_MiB", w.context_MiB, 0},
                    {"software.workspace_MiB", w.workspace_MiB, 0},
                    {"software.buffers_MiB", w.buffers_MiB, 0}});

@@ -74,7 +74,9 @@ Outcome import_command(const CalibrateOptions& options);
 // Or, of files of published measurements, predicts every row and prints how far off it is.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;  // files; then nothing is run
+  std::vector<std::string> published;    // files; then nothing is run
+  bool leave_one_out = false;            // fits the listed numbers again without each source
+  std::string scatter, page, intervals;  // files to write: SVG, Markdown, models/data/intervals.json; "" = none
   std::string profile;
   std::string device = "cpu";
   std::int64_t steps = 20;

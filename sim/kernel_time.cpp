@@ -49,7 +49,8 @@ struct KernelTime {
     for (const Tile& tile : profile.gemm.tiles) {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak));
     }
-    return std::max(best, cost_of(g, width).bytes / bandwidth());
+    const Bytes operand = linear(g) && is_eight_bit(op.precision) ? 1 : width;
+    return std::max(best, cost_of(g, operand).bytes / bandwidth());
   }
 
   Seconds operator()(const FlashAttention& a) const {

@@ -133,6 +133,12 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("SPEC", o.validate.specs, "one or more specs")->type_name("");
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
+  c.add_flag("--leave-one-out", o.validate.leave_one_out,
+             "published: fit the listed numbers again without each source, and judge it");
+  c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
+  c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
+  c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")
+      ->type_name("FILE");
   add_shared(c, o.validate.overrides, o.validate.profile);
   c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -149,7 +155,7 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
   c.footer(
       "examples: orrery validate examples/cpu-small.yaml --profile machine.json\n"
-      "          orrery validate --published tests/data/published_sample.json");
+      "          orrery validate --published tests/data/published_sample.json --scatter published.svg");
 }
 
 void add_list(CLI::App& app, Options& o) {

@@ -5,6 +5,7 @@
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"
+#include "sim/interval.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -27,15 +28,24 @@ Profile profile_for(const Spec& spec, const std::string& path) {
 }
 
 Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
+  return predict(spec, profile_for(spec, profile_path), unfolded);
+}
+
+Prediction predict(const Spec& spec, Profile profile, bool unfolded) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
-  p.profile = profile_for(spec, profile_path);
+  p.profile = std::move(profile);
   p.plan = make_plan(spec);
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);
   p.prices = price(p.plan, spec, p.profile);
   p.trace = simulate(p.plan, p.prices.timing);
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
+  if (p.profile.measured.empty()) {
+    const Interval interval = interval_of(spec);
+    p.report.step_time_low_s = p.report.step_time_s * interval.low;
+    p.report.step_time_high_s = p.report.step_time_s * interval.high;
+  }
   if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;

@@ -26,4 +26,7 @@ Profile profile_for(const Spec& spec, const std::string& path);
 // one.
 Prediction predict(const Spec& spec, bool unfold = false, const std::string& profile_path = "");
 
+// With a profile at hand. Where nothing of it is measured, residuals of published steps give the report's interval.
+Prediction predict(const Spec& spec, Profile profile, bool unfold = false);
+
 }  // namespace orrery

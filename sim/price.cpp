@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -148,6 +149,7 @@ class Pricer {
       t.issue = issue(op);
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);
+    if (spec_.software.blocking_launches) block_launches(result);
     return result;
   }
 
@@ -182,16 +184,32 @@ class Pricer {
     const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
       if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicrosecond);
     };
+    const auto ranks = static_cast<double>(plan_.ranks);
     for (const Block& block : plan_.blocks) {
       const bool layer = block.role == BlockRole::layer;
       const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
       const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
       add(block.forward, (layer ? s.layer_us + far : 0) + (first ? s.micro_batch_us : 0));
-      add(block.backward, (layer ? s.layer_us + far : 0) + (last ? s.micro_batch_us : 0));
+      const double again = layer ? s.layer_us * recomputed_share(block) : 0;
+      add(block.backward, (layer ? s.layer_us + far : 0) + again + (last ? s.micro_batch_us : 0));
     }
     for (std::size_t i = 0; i < result.size(); ++i) {
-      if (std::holds_alternative<Update>(plan_.ops[i].work)) result[i].issue += picoseconds(s.step_us * kMicrosecond);
+      if (std::holds_alternative<Update>(plan_.ops[i].work))
+        result[i].issue += picoseconds((s.step_us + ranks * s.rank_us) * kMicrosecond);
     }
+  }
+
+  // The part of a block's forward ops that its backward runs again: the host calls them again.
+  double recomputed_share(const Block& block) const {
+    const auto again = std::count_if(block.backward.begin(), block.backward.end(),
+                                     [&](std::uint32_t op) { return plan_.ops[op].recompute; });
+    return std::min(1.0,
+                    static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
+  }
+
+  // The device idles while the host prepares the next kernel.
+  static void block_launches(std::vector<OpTiming>& row) {
+    for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
 
   void compute(std::size_t i, OpTiming& t) const {
@@ -222,8 +240,25 @@ class Pricer {
     const bool near = lie[kHops][way] == 1;
     const Spread pair = near ? Spread{2} : Spread{1, 1};
     const NcclModel& members = model(pair);
-    const NcclChoice choice = measured(nccl_point_to_point(members, near, t.bytes), transfer_kind(op), pair, t.bytes);
-    return over_uplinks(choice, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
+    const bool scattered = is_scattered(op);
+    const Bytes bytes = scattered ? t.bytes / spec_.strategy.tensor : t.bytes;
+    const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), transfer_kind(op), pair, bytes);
+    NcclChoice choice = over_uplinks(sent, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
+    if (!scattered) return choice;
+    const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
+    const Seconds whole = choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds;
+    choice.nic_share *= choice.seconds / whole;
+    choice.nvlink_share *= choice.seconds / whole;
+    choice.seconds = whole;
+    return choice;
+  }
+
+  // Whether a stage's tensor ranks, which hold the same, each send a share of it, and the receivers gather the rest.
+  bool is_scattered(const Op& op) const {
+    const Strategy& s = spec_.strategy;
+    const std::string& what = spec_.software.scattered_sends;
+    return s.tensor > 1 && !s.sequence_parallel &&
+           (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {

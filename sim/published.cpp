@@ -1,7 +1,6 @@
 #include "sim/published.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/data.h"
 #include "models/error.h"
 #include "sim/flops.h"
 #include "sim/predict.h"
@@ -20,53 +20,48 @@ namespace {
 
 constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
 
-// What sources leave out of their specs or mean by a figure, each found out from its own text or rows.
-struct SourceRule {
-  std::string_view source;            // as part of the file's or group's name
-  std::string_view memory_kind = "";  // in place of `unstated`
-  bool first_stage = false;           // memory is that of the first stage, not the most of all ranks
-  std::string_view attention = "";
-  std::string_view attention_kernel = "";
-  double dropout = -1;
-  std::int64_t vocab = 0;  // where the source does not state it
-};
-constexpr SourceRule kSourceRules[] = {
-    // Sibling runs with the same tensors scatter by 3 to 10 %, as an allocator's segments do, and figures fit the first
-    // stage better than the maximum.
-    {.source = "playbook", .memory_kind = "reserved", .first_stage = true},
-    // minGPT computes softmax and dropout in kernels of their own, as its source does.
-    {.source = "fsdp_paper", .attention = "unfused", .dropout = 0.1},
-    // MPT's attn_impl was triton, FlashAttention 1, in the releases of these tables.
-    {.source = "llm_foundry", .attention_kernel = "fa1"},
-    // The artifact's scripts pass --use-flash-attn; its peaks leave no room for scores, its times none for
-    // FlashAttention 2.
-    {.source = "vocab_parallel", .attention = "flash", .attention_kernel = "fa1"},
-    // The artifact's sample tokenizer is Llama's; with GPT-2's the last stage of the 1.5B rows would be the longest.
-    {.source = "zero_bubble", .vocab = 32000},
+// What rows say in words (models/data/published_facts.json).
+struct Fact {
+  std::string says;
+  std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
 };
 
-const SourceRule* rule_of(std::string_view source) {
-  const auto* found = std::find_if(std::begin(kSourceRules), std::end(kSourceRules),
-                                   [&](const SourceRule& r) { return source.find(r.source) != source.npos; });
-  return found == std::end(kSourceRules) ? nullptr : found;
+std::vector<Fact> known_facts() {
+  std::vector<Fact> facts;
+  const nlohmann::json file = nlohmann::json::parse(data_file("published_facts.json"));
+  for (const nlohmann::json& f : file.at("facts")) {
+    facts.push_back({f.at("says").get<std::string>(), {}});
+    for (const auto& [key, value] : f.at("fills").items()) facts.back().fills.emplace_back(key, value);
+  }
+  return facts;
 }
 
-// A rule fills what the spec does not say.
-std::string completed(const nlohmann::json& entry, const SourceRule* rule) {
+// Where a row says who ran what with which stack.
+std::string words_of(const nlohmann::json& entry) {
+  std::string words;
+  for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
+  const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
+  return words + (model.is_object() ? model.value("name", "") : model.dump());
+}
+
+// key: "section.name", of the spec.
+void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
+  const std::size_t dot = key.find('.');
+  nlohmann::json& section = spec[key.substr(0, dot)];
+  const std::string name = key.substr(dot + 1);
+  if (section.is_string() && key.starts_with("software.")) section = {{"profile", section}};
+  if (!section.is_null() && !section.is_object()) return;  // a model or node by name says it all
+  if (unstated || !section.contains(name)) section[name] = value;
+}
+
+std::string completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
   nlohmann::json spec = entry.at("spec");
-  if (rule == nullptr) return spec.dump();
+  const std::string words = words_of(entry);
   const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
-  const bool no_vocab = std::find(unstated.begin(), unstated.end(), "model.vocab") != unstated.end();
-  if (rule->vocab > 0 && no_vocab) spec["model"]["vocab"] = rule->vocab;
-  const auto fill = [](nlohmann::json& map, const char* key, const auto& value) {
-    if (!map.contains(key)) map[key] = value;
-  };
-  if (!rule->attention.empty()) fill(spec["strategy"], "attention", std::string(rule->attention));
-  if (rule->dropout >= 0 && spec["model"].is_object()) fill(spec["model"], "dropout", rule->dropout);
-  if (!rule->attention_kernel.empty()) {
-    nlohmann::json& software = spec["software"];
-    if (software.is_string()) software = {{"profile", software}};
-    fill(software, "attention_kernel", std::string(rule->attention_kernel));
+  for (const Fact& fact : facts) {
+    if (words.find(fact.says) == std::string::npos) continue;
+    for (const auto& [key, value] : fact.fills)
+      fill(spec, key, value, std::find(unstated.begin(), unstated.end(), key) != unstated.end());
   }
   return spec.dump();
 }
@@ -79,13 +74,12 @@ std::optional<double> figure(const nlohmann::json& measured, const char* key) {
   return value;
 }
 
-PublishedRow parse_row(const nlohmann::json& entry, const std::string& source) {
+PublishedRow parse_row(const nlohmann::json& entry, const std::string& source, const std::vector<Fact>& facts) {
   const nlohmann::json& measured = entry.at("measured");
   PublishedRow row;
   row.id = entry.at("id").get<std::string>();
   row.source = source;
-  const SourceRule* rule = rule_of(source);
-  row.spec = completed(entry, rule);
+  row.spec = completed(entry, facts);
   const auto doubtful = entry.find("doubtful");
   if (doubtful != entry.end() && !doubtful->is_null())
     row.doubtful = doubtful->is_string() ? doubtful->get<std::string>() : doubtful->dump();
@@ -95,21 +89,16 @@ PublishedRow parse_row(const nlohmann::json& entry, const std::string& source) {
   row.peak_memory_bytes = figure(measured, "peak_memory_bytes");
   row.memory_kind = measured.value("peak_memory_kind", "unstated");
   row.out_of_memory = measured.value("out_of_memory", false);
-  if (rule != nullptr && !rule->memory_kind.empty() && row.memory_kind == "unstated")
-    row.memory_kind = rule->memory_kind;
   return row;
 }
 
-double memory_of(const Report& r, const PublishedRow& row) {
-  const SourceRule* rule = rule_of(row.source);
+double memory_of(const Report& r, const Software& software, const std::string& kind) {
   MemoryReport m = r.memory;
-  if (rule != nullptr && rule->first_stage) {
+  if (software.logs_first_rank) {
     m = {};
     add_rank(m, r.memory.ranks.front());
   }
-  return static_cast<double>(row.memory_kind == "reserved" ? m.peak_reserved
-                             : row.memory_kind == "device" ? m.peak_device
-                                                           : m.peak);
+  return static_cast<double>(kind == "reserved" ? m.peak_reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
 // From the first to the last moment of a pass through a layer in the middle of the first stage, micro-batch 0.
@@ -140,8 +129,13 @@ const RankMemory& fullest(const MemoryReport& memory) {
 }
 
 void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
+  c.software = spec.software.name;
+  c.architecture = name_of(spec.cluster.gpu.architecture);
   c.step_time_s = p.report.step_time_s;
-  c.peak_memory_bytes = memory_of(p.report, c.row);
+  c.step_time_low_s = p.report.step_time_low_s;
+  c.step_time_high_s = p.report.step_time_high_s;
+  if (c.row.memory_kind == "unstated") c.row.memory_kind = spec.software.logged_memory;
+  c.peak_memory_bytes = memory_of(p.report, spec.software, c.row.memory_kind);
   c.fits = p.report.memory.fits;
   c.time_s = p.report.time_s;
   c.limit = p.report.limit;
@@ -200,10 +194,11 @@ std::vector<PublishedRow> read_published(const std::string& path) {
   std::set<std::string> groups;
   for (const nlohmann::json& entry : list) groups.insert(entry.is_object() ? entry.value("group", "") : "");
   std::vector<PublishedRow> rows;
+  const std::vector<Fact> facts = known_facts();
   for (std::size_t i = 0; i < list.size(); ++i) {
     try {
       const std::string stem = std::filesystem::path(path).stem().string();
-      rows.push_back(parse_row(list[i], groups.size() > 1 ? list[i].at("group").get<std::string>() : stem));
+      rows.push_back(parse_row(list[i], groups.size() > 1 ? list[i].at("group").get<std::string>() : stem, facts));
     } catch (const std::exception& e) {
       throw Error(fmt::format("{}: row {}: {}", path, i + 1, e.what()));
     }
@@ -293,6 +288,25 @@ std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases) {
     r.mean /= static_cast<double>(r.grids);
     r.right /= static_cast<double>(r.grids);
     result.push_back(r);
+  }
+  return result;
+}
+
+Coverage coverage(const std::vector<PublishedCase>& cases) {
+  Coverage result;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.step_time_s) continue;
+    ++result.rows;
+    if (c.step_time_low_s <= *c.row.step_time_s && *c.row.step_time_s <= c.step_time_high_s) ++result.inside;
+  }
+  return result;
+}
+
+std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases) {
+  std::vector<StepResidual> result;
+  for (const PublishedCase& c : cases) {
+    if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
+      result.push_back({c.architecture, c.software, c.row.source, c.nodes, *c.row.step_time_s / c.step_time_s});
   }
   return result;
 }

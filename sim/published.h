@@ -1,13 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/interval.h"
 #include "sim/report.h"
 
 namespace orrery {
@@ -21,7 +20,7 @@ struct PublishedRow {
   std::string doubtful;  // why its source should be checked, "" = nothing is known against it
   std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: of one layer
   std::optional<double> peak_memory_bytes;
-  std::string memory_kind;  // allocated | reserved | device | unstated
+  std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
   bool out_of_memory = false;
 };
 
@@ -35,7 +34,9 @@ struct PublishedCase {
   std::string gpu, model;
   std::int64_t gpus = 0, nodes = 0;
   double tokens = 0, model_flops = 0;  // of a step
+  std::string software, architecture;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
+  double step_time_low_s = 0, step_time_high_s = 0;
   double peak_memory_bytes = 0;  // of the kind that the row has
   bool fits = true;
   TimeSplit time_s{};
@@ -72,7 +73,20 @@ struct GridRegret {
 };
 std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases);
 
+// How many measured steps lie in the predicted interval, doubtful rows included.
+struct Coverage {
+  std::size_t inside = 0, rows = 0;
+};
+Coverage coverage(const std::vector<PublishedCase>& cases);
+
+// Measured over predicted of every row that is not doubtful, for the intervals.
+std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
+
 std::string published_text(const std::vector<PublishedCase>& cases);
 std::string published_json(const std::vector<PublishedCase>& cases);
+std::string scatter_svg(const std::vector<PublishedCase>& cases);
+// Markdown. fit: null = not made; picture: a link, "" = none.
+struct Refit;
+std::string published_page(const std::vector<PublishedCase>& cases, const Refit* fit, const std::string& picture);
 
 }  // namespace orrery

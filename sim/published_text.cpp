@@ -104,8 +104,11 @@ std::string fit_text(const std::vector<PublishedCase>& cases) {
       wrong += c.fits ? 0 : 1;
     }
   }
-  return fmt::format("out of memory: {} of {} rows called so; {} of {} rows that ran called so too\n", called,
-                     called + missed, wrong, ran);
+  const Coverage in = coverage(cases);
+  return fmt::format(
+      "80 % interval: {} of {} measured steps in it, doubtful ones included\n"
+      "out of memory: {} of {} rows called so; {} of {} rows that ran called so too\n",
+      in.inside, in.rows, called, called + missed, wrong, ran);
 }
 
 nlohmann::ordered_json row_json(const PublishedCase& c) {
@@ -119,6 +122,8 @@ nlohmann::ordered_json row_json(const PublishedCase& c) {
     if (measured) row[key] = {{"predicted", predicted}, {"measured", *measured}, {"error", predicted / *measured - 1}};
   };
   add("step_time_s", c.step_time_s, c.row.step_time_s);
+  row["step_time_low_s"] = c.step_time_low_s;
+  row["step_time_high_s"] = c.step_time_high_s;
   add("forward_s", c.forward_s, c.row.forward_s);
   add("backward_s", c.backward_s, c.row.backward_s);
   add("peak_memory_bytes", c.peak_memory_bytes, c.row.peak_memory_bytes);
@@ -166,6 +171,7 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
     grids.push_back(
         {{"source", r.source}, {"grids", r.grids}, {"mean", r.mean}, {"worst", r.worst}, {"right", r.right}});
   }
+  const Coverage in = coverage(cases);
   const nlohmann::ordered_json whole = {{"schema", "orrery.published/1"},
                                         {"rows", rows},
                                         {"step_time", summary_json(misses(cases, Judged::step, false))},
@@ -173,7 +179,8 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
                                         {"peak_memory", summary_json(misses(cases, Judged::memory, false))},
                                         {"doubtful_step_time", summary_json(misses(cases, Judged::step, true))},
                                         {"doubtful_peak_memory", summary_json(misses(cases, Judged::memory, true))},
-                                        {"grid_regret", grids}};
+                                        {"grid_regret", grids},
+                                        {"interval", {{"inside", in.inside}, {"rows", in.rows}}}};
   return whole.dump(2) + '\n';
 }
 

@@ -200,7 +200,7 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
   r.step_time_s = seconds(trace.step_time);
-  r.step_time_low_s = r.step_time_s;  // residuals of like rows give the interval once validation has them
+  r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   add_time(r, plan, a);

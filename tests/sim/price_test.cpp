@@ -59,5 +59,65 @@ TEST(Price, HostPaysPerLayerAndPass) {
   EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 0, step_us: 10}") - plain, 10'000'000);
 }
 
+// Layers that run again in backward are called again; every rank of the job may be waited for once a step.
+TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
+  const auto issue = [](const std::string& strategy, const std::string& software) {
+    const Priced p(strategy, "{profile: orrery, step_us: 0, " + software + "}");
+    Picoseconds sum = 0;
+    for (TaskId t = 0; t < p.plan.slots[0].end; ++t) sum += p.of(t).issue;
+    return sum;
+  };
+  const std::string full = "data: 1, global_batch: 1, recompute: full", two = "data: 16, global_batch: 16";
+  EXPECT_EQ(issue(full, "layer_us: 10") - issue(full, "layer_us: 0"), 3 * 16 * 10'000'000);
+  EXPECT_EQ(issue(two, "rank_us: 10") - issue(two, "rank_us: 0"), 16 * 10'000'000);
+}
+
+TEST(Price, BlockingLaunchesLeaveTheDeviceIdleInBetween) {
+  const Priced free("data: 2, global_batch: 4", "{profile: orrery, blocking_launches: false}");
+  const Priced blocking("data: 2, global_batch: 4", "{profile: orrery, blocking_launches: true}");
+  for (TaskId t = 0; t < free.plan.task_count(); ++t) {
+    ASSERT_EQ(blocking.of(t).issue, 0);
+    ASSERT_EQ(blocking.of(t).duration, free.of(t).duration + free.of(t).issue);
+  }
+}
+
+// Between nodes a share and a gather over NVLink are faster than the whole over one NIC.
+TEST(Price, ScatteredSendsCrossNodesOnce) {
+  const std::string stages =
+      "tensor: 4, sequence_parallel: false, pipeline: 4, data: 1, micro_batch: 4, global_batch: 8";
+  const Priced whole(stages, "{profile: orrery, scattered_sends: none}");
+  const Priced forward(stages, "{profile: orrery, scattered_sends: activations}");
+  const Priced both(stages, "{profile: orrery, scattered_sends: all}");
+  int hops = 0;
+  for (TaskId t = 0; t < whole.plan.task_count(); ++t) {
+    const Op& op = whole.plan.op_of(t);
+    if (!std::holds_alternative<Transfer>(op.work) || whole.of(t).nic == 0) continue;
+    ++hops;
+    ASSERT_LT(both.of(t).duration, whole.of(t).duration);
+    ASSERT_EQ(forward.of(t).duration < whole.of(t).duration, op.phase == Phase::forward);
+  }
+  EXPECT_GT(hops, 0);
+  const Priced sharded("tensor: 4, sequence_parallel: true, pipeline: 4, data: 1, global_batch: 8",
+                       "{profile: orrery, scattered_sends: all}");
+  const Priced plain("tensor: 4, sequence_parallel: true, pipeline: 4, data: 1, global_batch: 8",
+                     "{profile: orrery, scattered_sends: none}");
+  for (TaskId t = 0; t < plain.plan.task_count(); ++t) ASSERT_EQ(sharded.of(t).duration, plain.of(t).duration);
+}
+
+// Gathered in eight bits where training is: half the bytes of bf16.
+TEST(Price, EightBitParametersAreGatheredAsSuch) {
+  const auto gathered = [](const std::string& software) {
+    const Priced p("data: 16, global_batch: 16, sharding: zero1, precision: fp8", software);
+    Bytes sum = 0;
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const Op& op = p.plan.op_of(t);
+      if (op.name == "gather parameters") sum += std::get<Collective>(op.work).bytes;
+    }
+    return sum;
+  };
+  EXPECT_EQ(2 * gathered("{profile: orrery, gathers_eight_bit: true}"),
+            gathered("{profile: orrery, gathers_eight_bit: false}"));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -97,14 +97,59 @@ TEST_F(Published, RegretIsOfTheLayoutThatWouldBePicked) {
   EXPECT_EQ(list[0].right, 0);
 }
 
-// What a source does not state is filled in, what it states stays.
-TEST_F(Published, RulesOfSourcesFillWhatIsUnstated) {
+// What a row says in words is filled into its spec; what the spec states stays, unless its source does not state it.
+TEST_F(Published, WordsFillWhatASpecLeavesOut) {
+  const auto spec_of = [&](const nlohmann::json& row) {
+    return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec);
+  };
   nlohmann::json row = row_of("f", 1, 1);
-  EXPECT_NE(read_published(write("fsdp_paper.json", nlohmann::json{row}.dump()))[0].spec.find("unfused"),
-            std::string::npos);
+  EXPECT_FALSE(spec_of(row)["strategy"].contains("attention"));
+  row["spec"]["model"]["name"] = "GPT (minGPT)";
+  EXPECT_EQ(spec_of(row)["strategy"]["attention"], "unfused");
   row["spec"]["strategy"]["attention"] = "flash";
-  EXPECT_EQ(read_published(write("fsdp_paper.json", nlohmann::json{row}.dump()))[0].spec.find("unfused"),
-            std::string::npos);
+  EXPECT_EQ(spec_of(row)["strategy"]["attention"], "flash");
+  row["spec"]["software"] = "pytorch-fsdp";
+  row["framework"] = "PyTorch FSDP (Composer)";
+  EXPECT_EQ(spec_of(row)["software"]["attention_kernel"], "fa1");
+  EXPECT_EQ(spec_of(row)["software"]["profile"], "pytorch-fsdp");
+  row["source"] = "Zero Bubble Pipeline Parallelism";
+  EXPECT_EQ(spec_of(row)["model"]["vocab"], 32000);
+  row["spec"]["model"]["vocab"] = 50304;
+  EXPECT_EQ(spec_of(row)["model"]["vocab"], 50304);
+  row["unstated"] = {"model.vocab"};
+  EXPECT_EQ(spec_of(row)["model"]["vocab"], 32000);
+}
+
+// Which peak an unstated figure is, and whose, is a habit of the stack's log.
+TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
+  nlohmann::json row = row_of("m", 1, 1);
+  row["measured"]["peak_memory_bytes"] = 1e9;
+  row["spec"]["software"] = "nanotron";
+  const PublishedCase reserved = predict(nlohmann::json::array({row}))[0];
+  EXPECT_EQ(reserved.row.memory_kind, "reserved");
+  row["measured"]["peak_memory_kind"] = "allocated";
+  const PublishedCase allocated = predict(nlohmann::json::array({row}))[0];
+  EXPECT_EQ(allocated.row.memory_kind, "allocated");
+  EXPECT_GE(reserved.peak_memory_bytes, allocated.peak_memory_bytes);
+}
+
+TEST_F(Published, PictureAndPageShowEverySource) {
+  const std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), row_of("b", 2, 1)});
+  const std::string picture = scatter_svg(cases), page = published_page(cases, nullptr, "p.svg");
+  EXPECT_NE(picture.find("<title>a</title>"), std::string::npos);
+  EXPECT_EQ(picture.find("nan"), std::string::npos);
+  EXPECT_NE(page.find("| made_up | 2 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("(p.svg)"), std::string::npos);
+}
+
+TEST_F(Published, CoverageCountsStepsInTheirInterval) {
+  std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), row_of("b", 2, 1)});
+  cases[0].step_time_low_s = 0.9;
+  cases[0].step_time_high_s = 1.1;
+  cases[1].step_time_low_s = 1.01;
+  cases[1].step_time_high_s = 1.1;
+  EXPECT_EQ(coverage(cases).rows, 2U);
+  EXPECT_EQ(coverage(cases).inside, 1U);
 }
 
 TEST_F(Published, BadFilesAreRefusedWithTheRow) {

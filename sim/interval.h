@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/spec.h"
+
+namespace orrery {
+
+// Between which multiples of a prediction a measured step lies in eight cases of ten.
+struct Interval {
+  double low = 1, high = 1;
+};
+
+// From models/data/intervals.json: the residuals of published steps of the same software on the same kind of GPU and
+// about as many nodes, else of the nearest like rows there are (models/data/intervals.json, `about`). {1, 1} for a kind
+// of GPU without any.
+Interval interval_of(const Spec& spec);
+
+// What a published step came to, beside what was predicted.
+struct StepResidual {
+  std::string gpu;  // the architecture
+  std::string software, source;
+  std::int64_t nodes = 1;
+  double ratio = 1;  // measured / predicted
+};
+
+// The text of models/data/intervals.json.
+std::string intervals_json(const std::vector<StepResidual>& residuals);
+
+}  // namespace orrery

@@ -1,0 +1,80 @@
+#include "sim/interval.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/data.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+Spec spec_of(const std::string& software, const std::string& node, int nodes) {
+  return parse_spec(
+      "model: {layers: 2, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
+      "cluster: {node: " +
+          node + ", nodes: " + std::to_string(nodes) + "}\nsoftware: " + software + "\n",
+      "spec");
+}
+
+std::vector<StepResidual> spread(const std::string& gpu, const std::string& software, const std::string& source,
+                                 int rows, double low, double high) {
+  std::vector<StepResidual> result;
+  for (int i = 0; i < rows; ++i) result.push_back({gpu, software, source, 1, low + (high - low) * i / (rows - 1)});
+  return result;
+}
+
+nlohmann::json class_of(const nlohmann::json& file, const std::string& gpu, const std::string& software,
+                        const std::string& nodes) {
+  for (const nlohmann::json& c : file.at("classes")) {
+    if (c.at("gpu") == gpu && c.at("software") == software && c.at("nodes") == nodes) return c;
+  }
+  return nullptr;
+}
+
+TEST(Interval, IsTheMiddleEightyPercentOfLikeRows) {
+  const auto file = nlohmann::json::parse(intervals_json(spread("ampere", "a", "s", 101, 0.9, 1.3)));
+  const nlohmann::json c = class_of(file, "ampere", "a", "one");
+  ASSERT_TRUE(c.is_object());
+  EXPECT_NEAR(c.at("low").get<double>(), 0.934, 0.003);
+  EXPECT_NEAR(c.at("high").get<double>(), 1.266, 0.003);
+}
+
+TEST(Interval, HoldsThePredictionEvenWhereAllLikeRowsAreSlower) {
+  const auto file = nlohmann::json::parse(intervals_json(spread("ampere", "a", "s", 20, 1.1, 1.2)));
+  EXPECT_EQ(class_of(file, "ampere", "a", "one").at("low"), 1);
+}
+
+// A stack that nobody measured: every source counts as much, however many rows it has.
+TEST(Interval, UnknownSoftwareIsAsWideAsSourcesAreApart) {
+  std::vector<StepResidual> rows = spread("ampere", "a", "big", 1000, 0.99, 1.01);
+  for (const StepResidual& r : spread("ampere", "b", "small", 5, 1.4, 1.6)) rows.push_back(r);
+  const auto file = nlohmann::json::parse(intervals_json(rows));
+  EXPECT_GT(class_of(file, "ampere", "", "").at("high").get<double>(), 1.4);
+  EXPECT_TRUE(class_of(file, "ampere", "b", "one").is_null()) << "five rows are no class";
+}
+
+TEST(Interval, BuiltInClassesAreSane) {
+  const auto file = nlohmann::json::parse(data_file("intervals.json"));
+  EXPECT_FALSE(file.at("classes").empty());
+  for (const nlohmann::json& c : file.at("classes")) {
+    EXPECT_LE(c.at("low").get<double>(), 1) << c.dump();
+    EXPECT_GE(c.at("high").get<double>(), 1) << c.dump();
+    EXPECT_GT(c.at("low").get<double>(), 0.2) << c.dump();
+    EXPECT_LT(c.at("high").get<double>(), 5) << c.dump();
+  }
+}
+
+TEST(Interval, ReportsCarryIt) {
+  for (const char* software : {"nanotron", "orrery"}) {
+    const Spec spec = spec_of(software, "dgx-h100", 1);
+    const Report r = predict(spec).report;
+    const Interval i = interval_of(spec);
+    EXPECT_LT(i.low, i.high) << software;
+    EXPECT_NEAR(r.step_time_low_s, r.step_time_s * i.low, 1e-12);
+    EXPECT_NEAR(r.step_time_high_s, r.step_time_s * i.high, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,123 @@
+#include "sim/published_fit.h"
+
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/data.h"
+#include "models/software.h"
+#include "tests/temporary_folder.h"
+
+namespace orrery {
+namespace {
+
+const ForEach kInTurn = [](std::size_t n, const std::function<void(std::size_t)>& work) {
+  for (std::size_t i = 0; i < n; ++i) work(i);
+};
+
+// The file lists what is built in, and no more than was allowed.
+TEST(PublishedFit, EveryListedNumberIsTheBuiltInOne) {
+  std::map<std::string, int> count;
+  for (const FittedNumber& n : fitted_numbers()) {
+    for (const std::string& holder : n.holders) {
+      ++count[holder];
+      const std::size_t space = holder.find(' ');
+      const std::string kind = holder.substr(0, space), name = holder.substr(space + 1);
+      if (kind == "software") {
+        const auto json = nlohmann::json::parse(data_file("software/" + name + ".json"));
+        EXPECT_NEAR(json.at(n.key).get<double>(), n.value, 1e-9) << holder << ' ' << n.key;
+      } else {
+        Gpu gpu;
+        gpu.id = name;
+        for (const Architecture a : {Architecture::volta, Architecture::ampere, Architecture::ada, Architecture::hopper,
+                                     Architecture::blackwell}) {
+          if (name_of(a) == name) gpu.architecture = a;
+        }
+        EXPECT_NEAR(number_of(find_profile(gpu), n.key), n.value, 1e-9) << holder << ' ' << n.key;
+      }
+      EXPECT_GT(n.prior, 0);
+      EXPECT_GT(n.spread, 0);
+    }
+  }
+  for (const auto& [holder, numbers] : count) EXPECT_LE(numbers, holder.starts_with("software") ? 4 : 12) << holder;
+}
+
+TEST(PublishedFit, ScalingMovesWhatAKeyStandsFor) {
+  Profile p;
+  p.gemm.tiles = {{256, 128, 0.8}, {64, 64, 0.4}};
+  p.gemm.smoothing = 0.8;
+  p.attention = {{"fa2", 5, {{64, 0.4, 0.3, 0, 0}, {128, 0.5, 0.4, 0, 0}}}};
+  scale(p, "gemm.efficiency", 0.5);
+  scale(p, "attention.fa2", 2);
+  scale(p, "gemm.smoothing", 2);
+  EXPECT_DOUBLE_EQ(p.gemm.tiles[1].efficiency, 0.2);
+  EXPECT_DOUBLE_EQ(number_of(p, "gemm.efficiency"), 0.4);
+  EXPECT_DOUBLE_EQ(number_of(p, "attention.fa2"), 1);
+  EXPECT_DOUBLE_EQ(p.attention[0].heads[0].backward_fraction, 0.6);
+  EXPECT_DOUBLE_EQ(p.gemm.smoothing, 1) << "a share";
+  EXPECT_THROW(scale(p, "gemm.colour", 2), Error);
+}
+
+class Fit : public ::testing::Test {
+ protected:
+  // Rows of one source, "measured" as predicted times `slower`.
+  std::vector<PublishedRow> rows(const std::string& source, double slower) {
+    nlohmann::json list;
+    for (int i = 0; i < 6; ++i) {
+      list.push_back(
+          {{"id", source + std::to_string(i)},
+           {"group", source},
+           {"spec",
+            {{"model", {{"layers", 2 + i}, {"hidden", 4096}, {"heads", 32}, {"feed_forward", 16384}, {"vocab", 32000}}},
+             {"sequence", 2048},
+             {"cluster", {{"node", "dgx-a100"}, {"nodes", 1}}},
+             {"gpus", 8},
+             {"software", "megatron-core"},
+             {"strategy", {{"global_batch", 16}, {"micro_batch", 2}}}}},
+           {"measured", {{"step_time_s", 1}}}});
+    }
+    std::ofstream(folder_.path(source + ".json")) << list.dump();
+    std::vector<PublishedRow> result = read_published(folder_.path(source + ".json"));
+    for (PublishedRow& r : result) r.step_time_s = slower * predict_published(r, "").step_time_s;
+    return result;
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+double value_of(const std::vector<FittedNumber>& numbers, const std::string& holder, const std::string& key) {
+  for (const FittedNumber& n : numbers) {
+    if (n.holders.front() == holder && n.key == key) return n.value;
+  }
+  return 0;
+}
+
+TEST_F(Fit, SlowerRowsMeanSlowerProductsAndTheSameRowsTheSameFit) {
+  const std::vector<PublishedRow> all = rows("one", 1.2);
+  const Refit once = refit(all, kInTurn), twice = refit(all, kInTurn);
+  EXPECT_LT(value_of(once.numbers, "profile ampere", "gemm.efficiency"),
+            value_of(fitted_numbers(), "profile ampere", "gemm.efficiency"));
+  EXPECT_EQ(refit_json(once), refit_json(twice));
+  ASSERT_EQ(once.sources.size(), 1U);
+  EXPECT_EQ(once.sources[0].rows, all.size());
+  EXPECT_NEAR(once.sources[0].in_sample, 1 - 1 / 1.2, 1e-6);
+  EXPECT_LT(once.sources[0].halves, 0.07) << "its other half tells of it";
+}
+
+// Two clusters that differ by a tenth: each is judged by the other.
+TEST_F(Fit, ASourceIsJudgedByTheOthers) {
+  std::vector<PublishedRow> all = rows("fast", 1), slow = rows("slow", 1.3);
+  all.insert(all.end(), slow.begin(), slow.end());
+  const Refit r = refit(all, kInTurn);
+  ASSERT_EQ(r.sources.size(), 2U);
+  EXPECT_GT(r.sources[0].left_out_bias, 0.05) << "the slow one is all that is known";
+  EXPECT_LT(r.sources[1].left_out_bias, -0.05);
+  EXPECT_LT(r.sources[1].halves, r.sources[1].left_out);
+  EXPECT_NE(refit_text(r).find("mean over sources"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
