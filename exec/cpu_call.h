@@ -37,5 +37,6 @@ void run_update(const CpuCall& c, const Update& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 void run_attention(const CpuCall& c, const FlashAttention& work);
+void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include "exec/cpu_call.h"
 #include "kernels/activation.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/norm.h"
 #include "kernels/residual.h"
@@ -96,6 +97,24 @@ struct CpuKernels {
     const Values x = c.update(c.updates[0], r.rows * columns);
     const auto heads = columns_of(matrix(x.data(), r.rows, columns), 0, r.columns);
     kernels::rotate(c.state.rotary, {c.sequence(), 0}, r.direction == Direction::backward, heads);
+  }
+
+  void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
+
+  void operator()(const Split& s) const {
+    const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };
+    const auto part = [&](const Values& v, std::int64_t columns) { return matrix(v.data(), s.rows, columns); };
+    const bool forward = s.direction == Direction::forward;
+    const auto& parts = forward ? c.writes : c.reads;
+    const Values::Mode mode = forward ? Values::Mode::write : Values::Mode::read;
+    const Argument& whole = forward ? c.reads[0] : c.writes[0];
+    const Values x = c.view(whole, s.rows * (s.first + s.second), forward ? Values::Mode::read : Values::Mode::write);
+    const Values first = c.view(parts[0], s.rows * s.first, mode), second = c.view(parts[1], s.rows * s.second, mode);
+    const auto copy = [&](const kernels::Matrix<float>& in_whole, const kernels::Matrix<float>& in_part) {
+      forward ? kernels::copy(in_whole, in_part) : kernels::copy(in_part, in_whole);
+    };
+    copy(columns_of(both(x), 0, s.first), part(first, s.first));
+    copy(columns_of(both(x), s.first, s.second), part(second, s.second));
   }
 
   void operator()(const Activation& a) const {

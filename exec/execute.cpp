@@ -132,6 +132,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
+  if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
   for (const auto& [breaks, line] : limits) {
     if (breaks) throw Error(fmt::format(fmt::runtime(std::string(line) + "; choose another"), ranks));
   }

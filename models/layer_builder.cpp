@@ -76,22 +76,27 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 }
 
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
-  const bool layernorm = m_.norm == Norm::layernorm;
-  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, Cut::none, c_.sequence_parallel);
-  std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   const bool again = recompute.norm && !recompute.layer;
-  const Id y = activation(name + " output", c_.local_rows, m_.hidden);
+  if (again) tape.begin_region(true);
+  const Id y = norm(name, x, m_.hidden);
+  if (again) tape.end_region();
+  return y;
+}
+
+LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x, std::int64_t columns) {
+  const bool layernorm = m_.norm == Norm::layernorm;
+  const auto w = tape.parameter(name + ".weight", columns, 1, Cut::none, c_.sequence_parallel);
+  std::vector<std::int32_t> weights = {w};
+  if (layernorm) weights.push_back(tape.parameter(name + ".bias", columns, 1, Cut::none, c_.sequence_parallel));
+  const Id y = activation(name + " output", c_.local_rows, columns);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
   const Id statistics = tape.slot("statistics", c_.local_rows * (layernorm ? 8 : 4));
-  if (again) tape.begin_region(true);
-  const Normalize work = {c_.local_rows, m_.hidden, layernorm, c_.spec.software.fused_norm, Direction::forward};
+  const Normalize work = {c_.local_rows, columns, layernorm, c_.spec.software.fused_norm, Direction::forward};
   tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
-  if (again) tape.end_region();
   tape.on_backward([=, this] {
     Normalize back = work;
     back.direction = Direction::backward;
-    const Id dx = activation(name + " input gradient", c_.local_rows, m_.hidden);
+    const Id dx = activation(name + " input gradient", c_.local_rows, columns);
     tape.emit(
         name + " gradient", back,
         {.reads = {x, statistics, tape.gradient(y)}, .writes = {dx}, .weights = {w}, .weight_gradients = weights});

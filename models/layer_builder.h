@@ -33,10 +33,15 @@ class LayerBuilder {
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
                   bool reduce);
+  // y = x W^T with all of W on every rank, on this rank's local rows; nothing moves.
+  Id replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
+  // What each tensor rank has of its local rows, on all of them; backward sums what the ranks' heads contribute.
+  Id gather_rows(const std::string& name, Id x, std::int64_t columns);
   // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
   Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
 
   Id norm(const std::string& name, Id x);
+  Id norm(const std::string& name, Id x, std::int64_t columns);
   Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
@@ -78,6 +83,9 @@ class LayerBuilder {
   struct Heads {
     Id queries_keys, qkv;
   };
+  Heads packed_heads(Id x);
+  std::int64_t kv_heads() const { return m_.mla ? heads_ : kv_heads_; }
+  std::int64_t value_dim() const { return m_.mla ? m_.mla->v_head_dim : m_.head_dim; }
   Id in_attention_layout(Id qkv, std::int64_t width);
   Heads head_norms(Id qkv);
   void rotate(Id queries_keys);
@@ -90,6 +98,14 @@ class LayerBuilder {
   Unfused unfused_parts(const Heads& heads, bool windowed);
   Id unfused_attention(const Heads& heads, bool windowed);
   void unfused_backward(const Unfused& parts);
+  // Latent attention: its queries, and its keys and values packed (LatentHeads).
+  Heads latent_heads(Id x);
+  Id latent_queries(Id x);
+  struct LatentKeys {
+    Id compressed, rope;
+  };
+  LatentKeys latent_keys(Id x);
+  Heads assemble(Id queries, Id key_values, Id rope);
   Id activate(Id x);
 
   const BlockContext& c_;

@@ -32,7 +32,8 @@ void refuse_what_is_not_built(const Spec& spec) {
   const Cluster& c = spec.cluster;
   const std::vector<NotBuilt> features = {
       {spec.model.moe.has_value(), "model.moe"},
-      {spec.model.mla.has_value(), "model.mla"},
+      {spec.model.mla && s.attention == Attention::unfused, "strategy.attention", ": unfused with latent attention"},
+      {spec.model.mla && spec.model.positions != Positions::rope, "model.positions", " other than rope with model.mla"},
       {spec.model.mtp_layers > 0, "model.mtp_layers"},
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
       {s.context > 1, "strategy.context", " above 1"},
@@ -42,7 +43,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.partition_activations, "strategy.partition_activations"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
-      {r.moe || r.moe_activation || r.mla_up_proj, "strategy.recompute", " of experts and latent attention"},
+      {r.moe || r.moe_activation, "strategy.recompute", " of experts"},
       {!c.stragglers.empty(), "cluster.stragglers"},
       {c.failures.has_value(), "cluster.failures"},
   };

@@ -54,6 +54,13 @@ struct Shapes {
   Shape operator()(const Rotary& r) const {
     return {fmt::format("rotary/{}", name_of(r.direction)), {real(r.rows), real(r.columns)}};
   }
+  Shape operator()(const LatentHeads& l) const {
+    return {fmt::format("latent heads/{}", name_of(l.direction)),
+            {real(l.rows), real(l.heads), real(l.nope + l.rope + l.value)}};
+  }
+  Shape operator()(const Split& s) const {
+    return {fmt::format("split/{}", name_of(s.direction)), {real(s.rows), real(s.first + s.second)}};
+  }
   Shape operator()(const Activation& a) const {
     return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),
             {real(a.rows), real(a.columns)}};

@@ -22,7 +22,8 @@ struct Costs {
   Cost operator()(const FlashAttention& a) const {
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
-    const double values = d(a.batch) * d(a.query) * (2 * d(a.heads) + 2 * d(a.kv_heads)) * d(a.head_dim) * d(width);
+    const double values =
+        d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
     const bool back = a.direction == Direction::backward;
     return {back ? forward * 2.5 : forward, back ? values * 2 : values};
   }
@@ -42,6 +43,16 @@ struct Costs {
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
+  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rope part in place, keys
+  // and values read and written once. Unfused: both rope parts rotated as above, queries and keys concatenated anew.
+  Cost operator()(const LatentHeads& l) const {
+    const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
+    const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
+    const double passes = 2 * rope + packed;
+    const double more = 10 * (rope + d(l.rows) * d(l.rope)) + 2 * heads * d(l.nope + l.rope);
+    return {4 * rope, (l.fused ? passes : passes + more) * d(width)};
+  }
+  Cost operator()(const Split& s) const { return {0, 2 * d(s.rows) * d(s.first + s.second) * d(width)}; }
   // Unfused SwiGLU: silu and its product are two kernels (2 passes more), their gradients three (4 more); 3 on average.
   Cost operator()(const Activation& a) const {
     const double in = a.gated ? 2 : 1;
@@ -112,6 +123,8 @@ struct Kernels {
   int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
   int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
   int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
+  int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
+  int operator()(const Split&) const { return 2; }
   int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }

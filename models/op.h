@@ -74,6 +74,22 @@ struct Rotary {
   Direction direction = Direction::forward;
 };
 
+// What stands between the projections of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) and its core.
+// Rotates the last `rope` columns of every query head in place, and packs keys and values: in (rows, heads * (nope +
+// value)) and the rope keys (rows, rope) that all heads share; out (rows, heads * (nope + rope)) keys, then (rows, heads
+// * value) values. Backward takes it apart again; the shared keys' gradient is summed over this rank's heads.
+struct LatentHeads {
+  std::int64_t rows = 0, heads = 0, nope = 0, rope = 0, value = 0;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// Copies (rows, first + second) into two contiguous parts; backward joins them again.
+struct Split {
+  std::int64_t rows = 0, first = 0, second = 0;
+  Direction direction = Direction::forward;
+};
+
 // gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns). The bias before it is the
 // product's: an epilogue (cuBLASLt), or added where the activation reads (Megatron's bias-GeLU), at no pass of its own.
 struct Activation {
@@ -215,9 +231,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
-                          Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
-                          Collective, Transfer>;
+using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add,
+                          BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply,
+                          SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

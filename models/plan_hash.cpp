@@ -48,6 +48,10 @@ struct HashedShapes {
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
+  void operator()(const LatentHeads& l) const {
+    all(l.rows, l.heads, l.nope, l.rope, l.value, l.fused, l.direction);
+  }
+  void operator()(const Split& s) const { all(s.rows, s.first, s.second, s.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);

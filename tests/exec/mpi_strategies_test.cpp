@@ -169,7 +169,19 @@ const std::string kHeadNorms =
     "{name: tiny-head-norms, layers: 2, hidden: 32, heads: 1, kv_heads: 1, head_dim: 32, feed_forward: 64, vocab: 256, "
     "qk_norm: true, norm: layernorm, bias: true}";
 
+const std::string kLatent =
+    "{name: tiny-latent, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
+    "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}";
+const std::string kLatentDirect =
+    "{name: tiny-latent-direct, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, bias: true, mla: "
+    "{q_lora_rank: 0, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 20}}";
+
 const Case kModels[] = {
+    {kLatent, "data: 2, global_batch: 4"},
+    {kLatent, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, recompute: [mla_up_proj, norm]"},
+    {kLatent, "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2"},
+    {kLatent, "tensor: 2, pipeline: 2, data: 2, global_batch: 4, recompute: full"},
+    {kLatentDirect, "tensor: 2, data: 2, sharding: fsdp, global_batch: 4"},
     {kWindow, "tensor: 2, data: 2, global_batch: 4"},
     {kWindow, "tensor: 2, data: 1, attention: unfused, global_batch: 2"},
     {kWindow, "pipeline: 3, data: 2, sharding: zero1, recompute: full, global_batch: 4"},
