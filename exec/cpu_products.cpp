@@ -143,7 +143,8 @@ LatentPair latent_pair(const Values& v, const FlashAttention& a) {
 }
 
 void run_latent_attention(const CpuCall& c, const FlashAttention& a) {
-  const std::int64_t rows = a.batch * a.query, wide = rows * a.heads * a.head_dim, narrow = rows * a.heads * a.value_dim;
+  const std::int64_t rows = a.batch * a.query, wide = rows * a.heads * a.head_dim,
+                     narrow = rows * a.heads * a.value_dim;
   const auto queries = [&](const Values& v) {
     return heads_of(matrix(v.data(), rows, a.heads * a.head_dim), a.batch, 0, a.heads, a.head_dim);
   };
@@ -169,7 +170,8 @@ void run_latent_attention(const CpuCall& c, const FlashAttention& a) {
 
 void run_latent_heads(const CpuCall& c, const LatentHeads& l) {
   const kernels::LatentShape shape = {l.heads, l.nope, l.rope, l.value};
-  const std::int64_t query = l.heads * (l.nope + l.rope), up = l.heads * (l.nope + l.value), packed = query + l.heads * l.value;
+  const std::int64_t query = l.heads * (l.nope + l.rope), up = l.heads * (l.nope + l.value),
+                     packed = query + l.heads * l.value;
   const bool forward = l.direction == Direction::forward;
   const auto of = [&](const Values& v, std::int64_t columns) { return matrix(v.data(), l.rows, columns); };
   const kernels::Positions positions = {c.sequence(), 0};

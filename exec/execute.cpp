@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ class HostThread {
         buffers_(
             rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace()),
         state_(run_state(rank, text, options.training)),
-        lanes_(device.lanes(state_, buffers_.workspace(), options.watcher, options.steps)) {}
+        lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {}
 
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
@@ -34,6 +35,11 @@ class HostThread {
   }
 
  private:
+  static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
+    state.on_routing = options.on_routing;
+    return state;
+  }
+
   // The first buffers are taken before there are lanes.
   void drain() {
     if (lanes_ == nullptr) return;
@@ -78,7 +84,22 @@ class HostThread {
       lanes_->wait_entered(t - kLaunchQueue);
     }
     const Picoseconds issued = host_now();
-    lanes_->submit(buffers_.issue(t, [&](TaskId done) { return lanes_->completed(done); }), issued);
+    Launch launch = buffers_.issue(t, [&](TaskId done) { return lanes_->completed(done); });
+    const std::vector<Argument> arguments = launch.arguments;
+    lanes_->submit(std::move(launch), issued);
+    if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
+  }
+
+  // Buffers that are taken from here on are as large as the counts say.
+  void count_tokens(TaskId t, const std::vector<Argument>& counts) {
+    lanes_->flush();
+    lanes_->wait(t);
+    std::vector<std::int64_t> sizes;
+    for (const Argument& a : counts) {
+      const auto* numbers = reinterpret_cast<const std::int32_t*>(a.data);
+      sizes.push_back(std::accumulate(numbers, numbers + a.bytes / 4, std::int64_t{0}));
+    }
+    buffers_.set_sizes(rank_.plan.tasks[t].frame, std::move(sizes));
   }
 
   void count_times() {
@@ -132,6 +153,9 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
+  if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
+  if (m.moe && m.moe->hierarchical_dispatch)
+    throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));
   if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
   for (const auto& [breaks, line] : limits) {
     if (breaks) throw Error(fmt::format(fmt::runtime(std::string(line) + "; choose another"), ranks));

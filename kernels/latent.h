@@ -14,8 +14,8 @@ struct LatentShape {
 // Rotates the rope part of every head of q (rows, heads * (nope + rope)) in place; `back` as rotate()'s.
 void rotate_queries(const RotaryTable& table, Positions positions, bool back, const LatentShape& s, Matrix<float> q);
 
-// up (rows, heads * (nope + value)), rope (rows, rope) before rotation -> packed (rows, heads * (nope + rope) keys, then
-// heads * value values).
+// up (rows, heads * (nope + value)), rope (rows, rope) before rotation -> packed (rows, heads * (nope + rope) keys,
+// then heads * value values).
 void pack_latent(const RotaryTable& table, Positions positions, const LatentShape& s, Matrix<const float> up,
                  Matrix<const float> rope, Matrix<float> packed);
 

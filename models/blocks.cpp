@@ -73,13 +73,15 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   const auto normed = b.norm("attention norm", x);
   if (m.parallel_block) {
     const auto attended = b.attention(normed, windowed, false);
-    const auto both = b.sum("block sum", attended, b.mlp(normed, false));
+    const auto both = b.sum("block sum", attended, b.mlp(normed, false), c.rows);
     const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
     return b.tape.finish(b.residual("residual", x, out, {"attention.output", "mlp.down"}), ops);
   }
   const auto attended = b.residual("attention residual", x,
                                    b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
-  const auto out = b.mlp(b.norm("mlp norm", attended), true);
+  const auto mlp_input = b.norm("mlp norm", attended);
+  const auto out =
+      has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows)) : b.mlp(mlp_input, true);
   return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"}), ops);
 }
 

@@ -1,6 +1,6 @@
-// Latent attention of LayerBuilder (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, come out
-// of compressed, normed vectors that every tensor rank computes whole; heads are cut over the tensor group. The rotary
-// part of the keys is one for all heads.
+// Latent attention of LayerBuilder (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries, and keys with values, come
+// out of compressed, normed vectors that every tensor rank computes whole; heads are cut over the tensor group. The
+// rotary part of the keys is one for all heads.
 #include "models/layer_builder.h"
 
 namespace orrery {
@@ -8,8 +8,7 @@ namespace orrery {
 LayerBuilder::Id LayerBuilder::latent_queries(Id x) {
   const Mla& a = *m_.mla;
   const std::int64_t width = heads_ * (a.qk_nope_head_dim + a.qk_rope_head_dim);
-  if (a.q_lora_rank == 0)
-    return column_parallel("query", x, m_.hidden, width, {"attention.query", Cut::rows, m_.bias});
+  if (a.q_lora_rank == 0) return column_parallel("query", x, m_.hidden, width, {"attention.query", Cut::rows, m_.bias});
   const Id normed = norm("query norm", x, a.q_lora_rank);
   return column_parallel("query up", normed, a.q_lora_rank, width, {"attention.query_up", Cut::rows, m_.bias});
 }
@@ -35,8 +34,9 @@ LayerBuilder::LatentKeys LayerBuilder::latent_keys(Id x) {
 
 LayerBuilder::Heads LayerBuilder::assemble(Id queries, Id key_values, Id rope) {
   const Mla& a = *m_.mla;
-  const LatentHeads work = {c_.rows,      heads_, a.qk_nope_head_dim, a.qk_rope_head_dim,
-                            a.v_head_dim, c_.spec.software.fused_rotary, Direction::forward};
+  const LatentHeads work = {
+      c_.rows,           heads_, a.qk_nope_head_dim, a.qk_rope_head_dim, a.v_head_dim, c_.spec.software.fused_rotary,
+      Direction::forward};
   const Id packed = activation("keys and values", c_.rows, heads_ * (m_.head_dim + a.v_head_dim));
   tape.emit("latent heads", work, {.reads = {key_values, rope}, .writes = {packed}, .updates = {queries}});
   tape.on_backward([=, this] {

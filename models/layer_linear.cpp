@@ -132,13 +132,14 @@ LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::in
   const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;
   const Gemm forward = product(rows, in, out, c_.width);
   const Id y = activation(name + " output", rows, out);
-  const Operands given = to_fp8(name + " input", x, rows * in, true);
-  const std::vector<Id> reads = with_weight(name, given.rows, w, forward);
+  const bool wide = weight.wide;
+  const Operands given = wide ? Operands{x, x} : to_fp8(name + " input", x, rows * in, true);
+  const std::vector<Id> reads = wide ? std::vector{x} : with_weight(name, given.rows, w, forward);
   tape.emit(name, forward, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
-    const Operands of = to_fp8(name + " gradient", dy, rows * out, true);
-    const std::vector<Id> back = with_weight(name + " gradient", of.rows, w, forward);
+    const Operands of = wide ? Operands{dy, dy} : to_fp8(name + " gradient", dy, rows * out, true);
+    const std::vector<Id> back = wide ? std::vector{dy} : with_weight(name + " gradient", of.rows, w, forward);
     const Id dx = activation(name + " input gradient", rows, in);
     tape.emit(name + " input gradient", input_gradient(forward, 1), {.reads = back, .writes = {dx}, .weights = {w}});
     if (b >= 0) bias_gradient(name, dy, rows, out, b);

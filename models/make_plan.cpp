@@ -28,22 +28,25 @@ struct NotBuilt {
 // What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
 void refuse_what_is_not_built(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const Recompute& r = s.recompute;
   const Cluster& c = spec.cluster;
+  const auto& moe = spec.model.moe;
   const std::vector<NotBuilt> features = {
-      {spec.model.moe.has_value(), "model.moe"},
+      {moe && spec.model.bias, "model.bias", " with experts"},
+      {moe && moe->shared_gate, "model.moe.shared_gate"},
+      {moe && spec.model.parallel_block, "model.parallel_block", " with experts"},
+      {moe && s.tensor > 1 && !s.sequence_parallel, "strategy.sequence_parallel",
+       ": false with experts and tensor above 1"},
+      {moe && s.sharding == Sharding::hsdp, "strategy.sharding", ": hsdp with experts"},
       {spec.model.mla && s.attention == Attention::unfused, "strategy.attention", ": unfused with latent attention"},
       {spec.model.mla && spec.model.positions != Positions::rope, "model.positions", " other than rope with model.mla"},
       {spec.model.mtp_layers > 0, "model.mtp_layers"},
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
       {s.context > 1, "strategy.context", " above 1"},
-      {s.expert > 1 || s.expert_tensor > 1, "strategy.expert"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
       {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
       {s.partition_activations, "strategy.partition_activations"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
-      {r.moe || r.moe_activation, "strategy.recompute", " of experts"},
       {!c.stragglers.empty(), "cluster.stragglers"},
       {c.failures.has_value(), "cluster.failures"},
   };
@@ -86,8 +89,8 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.ranks = spec.strategy.gpus();
   plan_.micro_batches = spec.strategy.micro_batches();
   plan_.element_bytes = context_.width;
-  plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies);
-  if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
+  plan_.dimensions =
+      make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies, spec.model.moe.has_value());
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -39,6 +39,19 @@ struct Shapes {
     if (g.heads == 0) return {kind, {real(g.m), real(g.n), real(g.k)}, true};
     return {kind, {real(g.m), real(g.n), real(g.k), real(g.batch)}, true};
   }
+  Shape operator()(const GroupedGemm& g) const {
+    return {fmt::format("grouped gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : ""),
+            {real(g.rows), real(g.out), real(g.in), real(g.groups)},
+            true};
+  }
+  Shape operator()(const Gate& g) const {
+    return {fmt::format("gate/{}", name_of(g.direction)), {real(g.rows), real(g.experts), real(g.top_k)}};
+  }
+  Shape operator()(const Permute& p) const {
+    return {fmt::format("permute/{}", p.expand ? "expand" : "sum"), {real(p.moved), real(p.columns)}};
+  }
+  Shape operator()(const SortChunks& s) const { return {"sort chunks", {real(s.rows), real(s.columns)}}; }
+  Shape operator()(const CountTokens& c) const { return {"count tokens", {real(c.counts)}}; }
   Shape operator()(const FlashAttention& a) const {
     return {fmt::format("attention/{}", name_of(a.direction)),
             {real(a.batch) * real(a.heads), real(a.query), 2 * keys_per_query(a), real(a.head_dim)},

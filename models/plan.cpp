@@ -29,7 +29,8 @@ std::string_view phase_letter(Phase p) {
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
-      "tensor", "context", "expert", "data", "replicate", "pipeline", "embedding", "kv", "model", "world"};
+      "tensor",    "context", "expert", "data",  "replicate",     "pipeline",
+      "embedding", "kv",      "model",  "world", "expert-tensor", "expert-data"};
   return names[static_cast<std::size_t>(d)];
 }
 

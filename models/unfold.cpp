@@ -17,7 +17,6 @@ class Unfolder {
     plan_.dimensions = from_.dimensions;
     plan_.blocks = from_.blocks;
     plan_.ops = from_.ops;
-    plan_.runtime_sizes = from_.runtime_sizes;
     frames_of_.resize(from_.slots.size());
     for (std::uint32_t f = 0; f < from_.frames.size(); ++f) frames_of_[from_.frames[f].slot].push_back(f);
   }

@@ -203,6 +203,11 @@ struct CudaKernels {
   void operator()(const SoftCap&) const { assert(false); }  // refused before, as are the next
   void operator()(const LatentHeads&) const { assert(false); }
   void operator()(const Split&) const { assert(false); }
+  void operator()(const Gate&) const { assert(false); }
+  void operator()(const Permute&) const { assert(false); }
+  void operator()(const SortChunks&) const { assert(false); }
+  void operator()(const GroupedGemm&) const { assert(false); }
+  void operator()(const CountTokens&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }
