@@ -70,6 +70,9 @@ class HostThread {
     lanes_->end_step();
     buffers_.end_step();
     begins_.push_back(begin);
+    sizes_.emplace_back();
+    for (const auto& [frame, sizes] : buffers_.sizes())
+      sizes_.back().insert(sizes_.back().end(), sizes.begin(), sizes.end());
     if (state_.tokens > 0) result_.losses.push_back(state_.loss / static_cast<double>(state_.tokens));
     if (step == 0) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
@@ -105,7 +108,7 @@ class HostThread {
   void count_times() {
     const std::vector<std::vector<Span>> steps = lanes_->spans();
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      MeasuredStep measured = {begins_[k], begins_[k], {}};
+      MeasuredStep measured = {begins_[k], begins_[k], {}, sizes_[k]};
       for (const Span& s : steps[k]) {
         measured.spans.push_back({s.issued, s.entered, s.ended});
         measured.end = std::max(measured.end, s.ended);
@@ -135,6 +138,7 @@ class HostThread {
   RunState state_;
   std::unique_ptr<Lanes> lanes_;     // the last: its threads use the others
   std::vector<Picoseconds> begins_;  // of the steps
+  std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };
 
@@ -153,6 +157,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
+  if (m.mtp_layers > 0)
+    throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
   if (m.moe && m.moe->hierarchical_dispatch)
     throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));

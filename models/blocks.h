@@ -68,12 +68,16 @@ struct BlockContext {
 // input; backward of one leaves the gradient of its input in the previous one's output gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
-//   final norm, output (logits and cross-entropy)
+//   final norm, multi-token prediction, output (logits and cross-entropy)
 //   receive, send: a stage's ends
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops);
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
 Block output_block(const BlockContext& c, std::vector<Op>& ops);
+// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states before it
+// with the next token's embedding, and runs a layer of its own; what the output block gets are the rows of the model
+// and of all modules, which share its matrix.
+Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);
 

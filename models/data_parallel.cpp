@@ -248,7 +248,8 @@ void PlanBuilder::reduce_what_is_shared() {
     sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
-  if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
+  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
+  if (!shared || spec_.strategy.pipeline == 1 || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
   const Op op = {.name = "reduce tied embedding",
                  .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},

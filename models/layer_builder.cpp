@@ -119,6 +119,23 @@ LayerBuilder::Id LayerBuilder::sum(const std::string& name, Id a, Id b, std::int
   return y;
 }
 
+LayerBuilder::Id LayerBuilder::join(const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
+                                    std::int64_t second) {
+  const Split work = {row_count, first, second, Direction::backward};
+  const Id y = activation(name, row_count, first + second);
+  tape.emit(name, work, {.reads = {a, b}, .writes = {y}});
+  tape.on_backward([=, this] {
+    Split back = work;
+    back.direction = Direction::forward;
+    const Id da = activation(name + " gradient", row_count, first),
+             db = activation(name + " gradient", row_count, second);
+    tape.emit(name + " gradient", back, {.reads = {tape.gradient(y)}, .writes = {da, db}});
+    tape.contribute(a, da);
+    tape.contribute(b, db);
+  });
+  return y;
+}
+
 LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch,
                                         const std::vector<std::string>& products) {
   const bool drops = m_.dropout > 0;

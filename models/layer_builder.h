@@ -49,6 +49,8 @@ class LayerBuilder {
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
   Id experts(Id x, const ExpertSizes& sizes);  // what stands in an MLP's place; local rows
+  // (rows, first) and (rows, second) side by side.
+  Id join(const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first, std::int64_t second);
   Id sum(const std::string& name, Id a, Id b, std::int64_t row_count);
   // branch: what the row-parallel products before it left; each adds its bias here, once and not per tensor rank.
   Id residual(const std::string& name, Id x, Id branch, const std::vector<std::string>& products);

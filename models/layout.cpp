@@ -49,6 +49,7 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   }
   if (virtual_stage == last) {
     add(shared_block("final norm", final_norm_block), layers, false);
+    if (spec_.model.mtp_layers > 0) add(shared_block("prediction", prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
     add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);

@@ -129,6 +129,11 @@ double nccl_time_us(const NcclModel& model, CollectiveKind kind, NcclAlgorithm a
 // What nccl_choose returns for an all-to-all in which every rank sends bytes / ranks to each.
 NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 
+// Tokens to experts in two stages that overlap (DeepEP, HybridEP: Zhao et al. 2025, Insights into DeepSeek-V3, section
+// 4.3): a token crosses the NICs once for every node that has one of its experts, `crossing` of a rank's bytes in all,
+// and is copied to them over NVLink there; what comes back is summed on its node first. Rates are those of nccl's.
+NcclChoice hierarchical_all_to_all(const NcclModel& model, Bytes bytes, double crossing);
+
 // The time that measurements give to a choice (nccl_seconds, algorithm and protocol set).
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 

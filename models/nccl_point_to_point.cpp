@@ -91,4 +91,20 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   return c;
 }
 
+NcclChoice hierarchical_all_to_all(const NcclModel& m, Bytes bytes, double crossing) {
+  const NcclTopology& t = m.topology;
+  const int local = t.ranks_per_node();
+  NcclChoice c = nccl_all_to_all(m, bytes);
+  if (t.ranks == local) return c;
+  const double near_bytes = static_cast<double>(bytes) * (local - 1) / local;
+  const double node_bytes = static_cast<double>(bytes) * crossing * local;
+  const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
+  const double far_s = node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9);
+  const double hops = kStartSimple + hop_us(t, true, false) + hop_us(t, false, false) + t.net_latency_us;
+  c.seconds = c.nccl_seconds = hops * 1e-6 + std::max(near_s, far_s);
+  c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
+  if (t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
+  return c;
+}
+
 }  // namespace orrery

@@ -75,6 +75,7 @@ StageCosts block_costs(const Spec& spec) {
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
+  head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);  // modules stand on the last stage
   return {embedding, layer, head};
 }
 

@@ -213,8 +213,9 @@ class Pricer {
     const Spread& spread = lie[static_cast<std::size_t>(c.group)];
     if (ranks_in(spread) == 1) return copied(c);
     const NcclModel& members = model(spread);
-    if (c.algorithm == "hierarchical") return hierarchical(c, members, lie[kCrossings]);
-    const NcclChoice choice = measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    const NcclChoice choice = c.algorithm == "hierarchical"
+                                  ? hierarchical_all_to_all(members, c.bytes, crossing(spread.size()))
+                                  : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
@@ -227,27 +228,15 @@ class Pricer {
     return choice;
   }
 
-  // Tokens first go over NVLink to the rank of the own node that faces their destination, then over NICs among ranks
-  // that face each other: fewer and larger messages (Rajbhandari et al. 2022, DeepSpeed-MoE, section 5.2). One follows
-  // the other.
-  NcclChoice hierarchical(const Collective& c, const NcclModel& members, const Spread& crossings) {
-    const NcclTopology& t = members.topology;
-    const int near = t.ranks_per_node();
-    if (t.nodes == 1 || near == 1)
-      return over_uplinks(nccl_all_to_all(members, c.bytes), c.group, members,
-                          crossings[static_cast<std::size_t>(c.group)] == 1);
-    const NcclChoice inside = nccl_all_to_all(model(Spread{near}), c.bytes);
-    // All ranks of a node send at once, each to its own kind: they share the node's NICs.
-    NcclModel facing = model(Spread(static_cast<std::size_t>(t.nodes), 1));
-    facing.topology.nic_GBps = t.nic_GBps * std::min(1.0, static_cast<double>(t.nics) / near);
-    facing.topology.nics = 1;
-    NcclChoice between = nccl_all_to_all(facing, c.bytes);
-    between.seconds += inside.seconds;
-    between.nccl_seconds = between.seconds;
-    const double node_bytes = static_cast<double>(c.bytes) * near * (t.nodes - 1) / t.nodes;
-    between.nic_share = std::min(1.0, node_bytes / (between.seconds * t.nics * t.nic_GBps * 1e9));
-    between.nvlink_share = inside.nvlink_share * inside.seconds / between.seconds;
-    return over_uplinks(between, c.group, members, crossings[static_cast<std::size_t>(c.group)] == 1);
+  // Of the bytes that a rank's tokens bring to its experts, the part that crosses to other nodes if every node gets a
+  // token once: of `nodes` with E / nodes experts each, so many have one of its top_k, by chance.
+  double crossing(std::size_t nodes) const {
+    const Moe& moe = *spec_.model.moe;
+    const double n = static_cast<double>(nodes), experts = static_cast<double>(moe.experts);
+    double none = 1;  // that a node has none of them
+    for (std::int64_t j = 0; j < moe.top_k; ++j)
+      none *= std::max(0.0, experts - experts / n - static_cast<double>(j)) / (experts - static_cast<double>(j));
+    return (n - 1) * (1 - none) / static_cast<double>(moe.top_k);
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.

@@ -28,7 +28,8 @@ struct SourceRule {
   std::string_view attention = "";
   std::string_view attention_kernel = "";
   double dropout = -1;
-  std::int64_t vocab = 0;  // where the source does not state it
+  std::int64_t vocab = 0;          // where the source does not state it
+  std::string_view dispatch = "";  // of tokens to experts
 };
 constexpr SourceRule kSourceRules[] = {
     // Sibling runs with the same tensors scatter by 3 to 10 %, as an allocator's segments do, and figures fit the first
@@ -43,6 +44,8 @@ constexpr SourceRule kSourceRules[] = {
     {.source = "vocab_parallel", .attention = "flash", .attention_kernel = "fa1"},
     // The artifact's sample tokenizer is Llama's; with GPT-2's the last stage of the 1.5B rows would be the longest.
     {.source = "zero_bubble", .vocab = 32000},
+    // The scripts beside these tables (best_practice/qwen3/run_h100_235b.sh) dispatch with DeepEP.
+    {.source = "moe_modelzoo", .dispatch = "hierarchical"},
 };
 
 const SourceRule* rule_of(std::string_view source) {
@@ -63,6 +66,8 @@ std::string completed(const nlohmann::json& entry, const SourceRule* rule) {
   };
   if (!rule->attention.empty()) fill(spec["strategy"], "attention", std::string(rule->attention));
   if (rule->dropout >= 0 && spec["model"].is_object()) fill(spec["model"], "dropout", rule->dropout);
+  if (!rule->dispatch.empty() && spec["model"].contains("moe"))
+    fill(spec["model"]["moe"], "dispatch", std::string(rule->dispatch));
   if (!rule->attention_kernel.empty()) {
     nlohmann::json& software = spec["software"];
     if (software.is_string()) software = {{"profile", software}};

@@ -17,6 +17,7 @@ enum class Fault : std::uint8_t {
   counted_twice,
   dropped_micro_batch,
   stale_weight,
+  missing_expert_reduce,
   doubled_tokens,
   stale_tokens
 };
@@ -50,6 +51,8 @@ class FaultyTransport : public Transport {
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
     const bool reduces = lane == LaneKind::data_reduce, gathers = lane == LaneKind::data_gather;
     if (fault_ == Fault::missing_reduce && reduces) return std::make_unique<Ended>();
+    if (fault_ == Fault::missing_expert_reduce && call.group == Dimension::expert_data)
+      return std::make_unique<Ended>();
     if (fault_ == Fault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<Ended>();
     const bool tokens = call.group == Dimension::expert && !call.received.empty() && call.received[0] > kFewRows;
     if (fault_ == Fault::stale_tokens && tokens && ++gathers_ > 1) return std::make_unique<Ended>();
@@ -310,7 +313,7 @@ const Case kExperts[] = {
 };
 
 TEST(Faults, PlantedFaultsOfExpertsShow) {
-  check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_reduce);
+  check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::doubled_tokens);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
 }
