@@ -74,8 +74,8 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   const auto attended = b.residual("attention residual", x,
                                    b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
   const auto mlp_input = b.norm("mlp norm", attended);
-  const auto out =
-      has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows)) : b.mlp(mlp_input, true);
+  const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                                         : b.mlp(mlp_input, true);
   return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
 }
 

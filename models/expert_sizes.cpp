@@ -59,7 +59,14 @@ std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks
 
 }  // namespace
 
-ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens) {
+bool unevenly_loaded(const Spec& spec) {
+  if (!spec.model.moe || spec.strategy.expert == 1) return false;
+  const Moe& moe = *spec.model.moe;
+  const bool padded = moe.capacity_factor && moe.pad_to_capacity;
+  return !padded && (moe.imbalance > 1 || (moe.zipf && *moe.zipf > 0) || !moe.loads_file.empty());
+}
+
+ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens, ExpertLoad load) {
   const Moe& moe = *spec.model.moe;
   ExpertSizes s;
   s.experts = moe.experts;
@@ -76,7 +83,7 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   s.sent_bound = std::min(choices, s.experts * room);
   s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
   if (s.padded) {
-    s.sent = s.sent_bound = s.received = s.received_bound = s.experts * s.capacity;
+    s.sent = s.sent_bound = s.received = s.received_bound = s.moved = s.experts * s.capacity;
     return s;
   }
   const std::vector<double> parts = loads(moe, layer, s.ranks);
@@ -91,6 +98,9 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   s.sent = std::min(s.sent_bound, static_cast<std::int64_t>(std::llround(all)));
   s.received = std::min(s.received_bound, static_cast<std::int64_t>(std::llround(most * real(s.ranks))));
   s.received = std::max<std::int64_t>(s.received, 1);
+  s.moved = std::max(s.sent, s.received);
+  if (load == ExpertLoad::others && s.ranks > 1)
+    s.received = std::max<std::int64_t>(1, std::llround((all - most) * real(s.ranks) / real(s.ranks - 1)));
   return s;
 }
 

@@ -116,8 +116,7 @@ LayerBuilder::Id LayerBuilder::exchange(const std::string& name, Id x, std::int6
                                         const Routed& r, bool back) {
   if (r.sizes.ranks == 1) return x;
   const Rows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
-  Collective work = {CollectiveKind::all_to_all, Dimension::expert, std::max(from.count, to.count) * columns * width,
-                     width};
+  Collective work = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
   if (m_.moe->hierarchical_dispatch) work.algorithm = "hierarchical";
   const auto reads = [=](Id what, bool reverse) {
     if (r.sizes.padded) return std::vector{what};

@@ -22,7 +22,8 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   const auto& window = spec_.model.sliding_window;
   const bool experts = has_experts(spec_.model, layer);
   const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {}", recompute, window ? (layer + 1) % window->every : 0,
+  const std::string key = fmt::format("layer {} {} {} {} {} {}", static_cast<int>(context_.load), recompute,
+                                      window ? (layer + 1) % window->every : 0,
                                       recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
@@ -49,7 +50,8 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   }
   if (virtual_stage == last) {
     add(shared_block("final norm", final_norm_block), layers, false);
-    if (spec_.model.mtp_layers > 0) add(shared_block("prediction", prediction_block), layers, false);
+    if (spec_.model.mtp_layers > 0)
+      add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
     add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
@@ -208,6 +210,23 @@ void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
   }
 }
 
+// Who runs the slot being laid out. The first ranks of both classes stand in one expert group, where they meet.
+void PlanBuilder::find_ranks(RankSlot& slot) const {
+  const std::vector<Coordinates> at = coordinates(spec_.strategy);
+  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == slot.stage; });
+  slot.name = fmt::format("stage {}", slot.stage);
+  slot.representative = first - at.begin();
+  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  if (plan_.class_of_rank.empty()) return;
+  const GroupTable& experts = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  const auto& group = experts.groups[experts.member_of[slot.representative]];
+  const std::int64_t busy = slot.multiplicity / static_cast<std::int64_t>(group.size());
+  const bool busiest = context_.load == ExpertLoad::busiest;
+  slot.name += busiest ? ", busiest experts" : ", other experts";
+  slot.representative = group[busiest ? 0 : 1];
+  slot.multiplicity = busiest ? busy : slot.multiplicity - busy;
+}
+
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
@@ -223,12 +242,8 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     make_frames(chunk, stage);
   }
   RankSlot slot;
-  slot.name = fmt::format("stage {}", stage);
   slot.stage = stage;
-  const std::vector<Coordinates> at = coordinates(spec_.strategy);
-  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
-  slot.representative = first - at.begin();
-  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  find_ranks(slot);
   slot.frame = add_rank_frame();
   plan_.slots.push_back(slot);
 }

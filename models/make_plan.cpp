@@ -99,11 +99,25 @@ std::int64_t PlanBuilder::group_size(Dimension d) const {
   return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
 }
 
+// The first member of every expert group has the busy experts.
+void PlanBuilder::tell_loads_apart() {
+  const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), static_cast<std::uint8_t>(ExpertLoad::others));
+  for (const auto& group : table.groups)
+    plan_.class_of_rank[group.front()] = static_cast<std::uint8_t>(ExpertLoad::busiest);
+}
+
 Plan PlanBuilder::build() {
+  std::vector<ExpertLoad> loads = {ExpertLoad::busiest};
+  if (unevenly_loaded(spec_)) loads.push_back(ExpertLoad::others);
+  if (loads.size() > 1) tell_loads_apart();
   for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
-    slot_ = static_cast<std::uint32_t>(stage);
-    lay_out(stage);
-    emit_stage(stage);
+    for (const ExpertLoad load : loads) {
+      slot_ = static_cast<std::uint32_t>(plan_.slots.size());
+      context_.load = load;
+      lay_out(stage);
+      emit_stage(stage);
+    }
   }
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
   link_matches();

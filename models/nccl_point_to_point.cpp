@@ -91,19 +91,19 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   return c;
 }
 
-NcclChoice hierarchical_all_to_all(const NcclModel& m, Bytes bytes, double crossing) {
+NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopies& copies) {
   const NcclTopology& t = m.topology;
   const int local = t.ranks_per_node();
-  NcclChoice c = nccl_all_to_all(m, bytes);
-  if (t.ranks == local) return c;
-  const double near_bytes = static_cast<double>(bytes) * (local - 1) / local;
-  const double node_bytes = static_cast<double>(bytes) * crossing * local;
+  const bool far = t.ranks > local;
+  const double near_bytes = static_cast<double>(bytes) * copies.to_ranks * (local - 1) / local;
+  const double node_bytes = far ? static_cast<double>(bytes) * copies.to_nodes * local : 0;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
-  const double far_s = node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9);
-  const double hops = kStartSimple + hop_us(t, true, false) + hop_us(t, false, false) + t.net_latency_us;
-  c.seconds = c.nccl_seconds = hops * 1e-6 + std::max(near_s, far_s);
-  c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
-  if (t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
+  const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
+  const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
+  NcclChoice c = nccl_all_to_all(m, bytes);  // its channels
+  c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
+  c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
+  c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;
   return c;
 }
 

@@ -216,8 +216,9 @@ struct CarriedEdge {
 struct Plan {
   std::int64_t ranks = 0;  // of the whole job
   std::int64_t micro_batches = 0;
-  Bytes element_bytes = 2;             // of an activation
-  std::vector<GroupTable> dimensions;  // by Dimension
+  Bytes element_bytes = 2;                  // of an activation
+  std::vector<GroupTable> dimensions;       // by Dimension
+  std::vector<std::uint8_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;
   std::vector<Op> ops;
@@ -244,7 +245,7 @@ std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 
-// The slot that each rank of the job runs: its own, or that of its stage.
+// The slot that each rank of the job runs: its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.

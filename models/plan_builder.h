@@ -66,8 +66,11 @@ class PlanBuilder {
   Plan build();
 
  private:
+  void tell_loads_apart();
+
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
+  void find_ranks(RankSlot& slot) const;
   std::vector<Entry> entries_of(std::int64_t virtual_stage);
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk, std::int64_t stage);
@@ -148,7 +151,8 @@ class PlanBuilder {
   std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
-  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
+  std::map<std::tuple<std::int32_t, std::int32_t, bool, ExpertLoad>, std::vector<TaskId>>
+      crossings_;  // ends of each transfer
 };
 
 }  // namespace orrery

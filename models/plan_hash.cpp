@@ -158,6 +158,7 @@ std::string plan_hash(const Plan& plan) {
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
+  for (const std::uint8_t c : plan.class_of_rank) h.add(c);
   return fmt::format("{:016x}", h.value());
 }
 

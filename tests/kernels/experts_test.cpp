@@ -99,7 +99,8 @@ TEST(Experts, TheGradientIsTheDerivative) {
     constexpr double kPerToken = 0.25;  // of the loss, per token
     const std::vector<float> dweights = random_floats(kRoutedTokens * s.top_k, 2);
     std::vector<float> dlogits(c.logits.size());
-    choose_experts_gradient(c.routing(), dweights.data(), s, kPerToken, matrix(dlogits.data(), kRoutedTokens, s.experts));
+    choose_experts_gradient(c.routing(), dweights.data(), s, kPerToken,
+                            matrix(dlogits.data(), kRoutedTokens, s.experts));
     std::vector<double> dy = wide(dweights);
     dy.push_back(kPerToken);
     const auto f = [&](const std::vector<double>& x) { return reference::weights_and_loss(x, s, c.experts, c.places); };

@@ -40,9 +40,10 @@ Spec spec_for(const Layout& l, const std::string& more = "") {
       kSequence);
 }
 
+// By the first, busiest class of ranks.
 Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind, const std::string& name) {
   Bytes sum = 0;
-  for (TaskId t = 0; t < plan.task_count(); ++t) {
+  for (TaskId t = 0; t < plan.slots[0].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c != nullptr && c->group == group && c->kind == kind && plan.op_of(t).name.starts_with(name)) sum += c->bytes;
   }
@@ -86,7 +87,7 @@ TEST(Experts, ProductsFollowTheBusiestRanksRows) {
     const Plan plan = make_plan(spec);
     const ExpertSizes s = expert_sizes(spec, 1, kSequence / l.tensor);
     double flops = 0;
-    for (TaskId t = 0; t < plan.task_count(); ++t) {
+    for (TaskId t = 0; t < plan.slots[0].end; ++t) {
       if (const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work)) flops += cost_of(*g, 2).flops;
     }
     const double weights = 3.0 * kHidden * kWidth / static_cast<double>(l.cut);
@@ -124,6 +125,42 @@ TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
 
 TEST(Experts, EveryRankOfAGroupMeets) {
   for (const Layout& l : kLayouts) EXPECT_NO_THROW(check_plan(unfold(make_plan(spec_for(l)))));
+}
+
+// Uneven load: the busiest rank of a stage is a class of its own, and takes what the others do not get.
+TEST(Experts, BusyRanksStandApart) {
+  const Layout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
+  const Plan plan = make_plan(spec_for(uneven));
+  ASSERT_EQ(plan.slots.size(), 2U);
+  EXPECT_EQ(plan.slots[0].multiplicity, 2);
+  EXPECT_EQ(plan.slots[1].multiplicity, 6);
+  const auto rows = [&](std::uint32_t slot) {
+    std::int64_t sum = 0;
+    for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+      const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work);
+      if (g != nullptr && g->role == Gemm::Role::output) sum += g->rows;
+    }
+    return sum;
+  };
+  const std::int64_t sent = kSequence / 2 * kTopK * 2 * 2 * 2;  // both products, two layers, two micro-batches
+  EXPECT_EQ(rows(0), sent * 3 / 2);
+  EXPECT_NEAR(static_cast<double>(rows(0) + 3 * rows(1)), static_cast<double>(4 * sent), 8.0);  // rounded 8 times
+  EXPECT_NO_THROW(check_plan(unfold(plan)));
+}
+
+// Its module has a layer's ops, its rows join the output's.
+TEST(Experts, PredictionModulesStandBeforeTheOutput) {
+  Spec spec = spec_for(kLayouts[0]);
+  spec.model.mtp_layers = 1;
+  const Plan plan = make_plan(spec);
+  double logits = 0, attention = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.name == "logits") logits += cost_of(op.work, 2).flops;
+    if (op.name == "attention") ++attention;
+  }
+  EXPECT_DOUBLE_EQ(logits, 2 * 2.0 * 2 * kSequence * kHidden * 256);
+  EXPECT_EQ(attention, 2 * (3 + 1));
 }
 
 TEST(Experts, SharedExpertsRunWhileTokensAreOnTheirWay) {
