@@ -65,13 +65,25 @@ void Buffers::wait_for_users(std::byte* block, Bytes size, TaskId task, Launch& 
   }
 }
 
+Bytes Buffers::row_of(std::uint32_t frame, const Slot& slot) const {
+  if (slot.runtime_size < 0) return 0;
+  const Block& block = rank_.plan.blocks[rank_.plan.frames[frame].block];
+  return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
+}
+
+Bytes Buffers::bytes_of(std::uint32_t frame, const Slot& slot) const {
+  if (slot.runtime_size < 0) return slot.bytes;
+  return row_of(frame, slot) * sizes_.at(frame).at(static_cast<std::size_t>(slot.runtime_size));
+}
+
 void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch) {
   const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
   const Slot& what = slot_of(target, operand.slot);
   Held& held = held_[index(target, operand.slot)];
   if (what.bytes == 0 || held.data != nullptr) return;
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
-  held = {memory_.allocate(what.bytes, pool), pool};
+  // Room for a row even where there is none: nobody asks whether an address is there.
+  held = {memory_.allocate(std::max(bytes_of(target, what), row_of(target, what)), pool), pool};
   const Bytes size = memory_.size_of(held.data);
   count(what.category, size);
   if (task == kNone) return;
@@ -103,7 +115,8 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   const Frame& own = plan.frames[frame];
   const std::uint32_t target = frame_of(plan, frame, operand.scope);
   const Slot& what = slot_of(target, operand.slot);
-  Argument a = {held_[index(target, operand.slot)].data, what.bytes, plan.element_bytes, operand};
+  std::byte* data = held_[index(target, operand.slot)].data;
+  Argument a = {data, data == nullptr ? 0 : bytes_of(target, what), plan.element_bytes, row_of(target, what), operand};
   Bytes offset = 0;
   if (operand.scope == Scope::rank) a.width = sizeof(float);
   if (operand.scope == Scope::state) a.width = rank_.state_width(operand.slot);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Argument {
   std::byte* data = nullptr;
   Bytes bytes = 0;
   Bytes width = 4;  // of an element of a flat buffer
+  Bytes row = 0;    // of a buffer whose rows are counted at run time
   Operand operand;
 };
 
@@ -46,6 +48,10 @@ class Buffers {
     collect(completed);
     return issue(task);
   }
+
+  // The numbers of rows that a frame's runtime sizes have turned out to be.
+  void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
+  const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
   // Address of a state's buffer that stays; nullptr where it has no bytes or has not appeared yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
@@ -79,6 +85,9 @@ class Buffers {
     return rank_.plan.blocks[rank_.plan.frames[frame].block].slots[slot];
   }
   Launch issue(TaskId task);
+  // Bytes of a row of a buffer that is counted at run time, and of all of it.
+  Bytes row_of(std::uint32_t frame, const Slot& slot) const;
+  Bytes bytes_of(std::uint32_t frame, const Slot& slot) const;
   template <class Completed>
   void collect(const Completed& completed) {
     std::size_t kept = 0;
@@ -102,9 +111,10 @@ class Buffers {
   CachingMemory& memory_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
-  std::vector<Held> held_;          // by buffer
-  std::vector<Returned> returned_;  // to other lanes' pools, not completed yet
-  std::vector<Used> used_;          // memory returned at once, whose last user may still run
+  std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // by frame
+  std::vector<Held> held_;                                    // by buffer
+  std::vector<Returned> returned_;                            // to other lanes' pools, not completed yet
+  std::vector<Used> used_;                                    // memory returned at once, whose last user may still run
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;
   Bytes peak_ = 0;

@@ -74,6 +74,16 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
 }
 
+// A weight whose squares another rank counts: on the first of those that hold all of it.
+static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
+  const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
+  const bool experts = p.local.experts > 0;
+  if (p.copy || (!experts && p.local.cut == Cut::none && index(Dimension::tensor) > 0)) return true;
+  // With experts the norm is summed over everybody (groups.h), copies included.
+  const bool copies = c.rank.spec.model.moe && !row_of(c.rank.spec.strategy.sharding).shards_optimizer;
+  return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
+}
+
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
   for (const Piece& piece : pieces_of(c)) {
@@ -81,8 +91,7 @@ std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) 
       const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
       const std::int64_t begin = std::max(piece.owned_first, p.first);
       const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
-      const bool elsewhere = p.copy || (p.local.cut == Cut::none && c.rank.seat(Dimension::tensor).index > 0);
-      if (begin >= end || elsewhere) continue;
+      if (begin >= end || counted_elsewhere(c, p)) continue;
       stretches.push_back({place_of(gradients, piece) + begin - piece.owned_first, end - begin});
     }
   }

@@ -106,6 +106,41 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   call.add = !gathers;
 }
 
+// Rows of tokens for each member of a group and from each, by their counts: a run of as many numbers each.
+std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
+  const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
+  const Bytes each = counts.bytes / 4 / members;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t m = 0; m < members; ++m)
+    rows.push_back(std::accumulate(numbers + m * each, numbers + (m + 1) * each, std::int64_t{0}));
+  return rows;
+}
+
+// Tokens on their way to experts or back. Counts follow the data: of what goes out and comes in (all-to-all), or of
+// what each member has (among those that an expert is cut over). Without counts all pieces are alike.
+void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  std::vector<const Argument*> reads;
+  for (const Argument& a : launch.arguments) {
+    if (a.operand.access == Access::read) reads.push_back(&a);
+  }
+  const std::int64_t members = rank.seat(work.group).size;
+  call.in = reads[0]->data;
+  call.out = Sorted(launch).write->data;
+  if (reads.size() == 1) {
+    const bool cut = work.kind != CollectiveKind::all_to_all;
+    call.counts.assign(cut ? static_cast<std::size_t>(members) : 1, work.bytes / work.width / members);
+    return;
+  }
+  const std::int64_t columns = reads[0]->row / work.width;
+  const auto elements = [&](const Argument& counts) {
+    std::vector<std::int64_t> n = rows_by_member(counts, members);
+    for (std::int64_t& x : n) x *= columns;
+    return n;
+  };
+  call.counts = elements(*reads[1]);
+  if (reads.size() > 2) call.received = elements(*reads[2]);
+}
+
 }  // namespace
 
 void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::copy_n(from, bytes, to); }
@@ -150,6 +185,10 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.algorithm = work.algorithm;
   if (work.kind == CollectiveKind::all_reduce) {
     prepare_all_reduce(rank, work, launch, p);
+    return p;
+  }
+  if (work.group == Dimension::expert || work.group == Dimension::expert_tensor) {
+    prepare_tokens(rank, work, launch, p.call);
     return p;
   }
   p.call.counts = cut(work.bytes / work.width, rank.seat(work.group).size);

@@ -22,6 +22,12 @@ struct CpuCall : OpCall {
   Values weight(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::read}; }
   Values gradient(const Argument& a) const { return {a.data, a.bytes / a.width, a.width, Values::Mode::update}; }
 
+  static std::int32_t* whole_numbers(const Argument& a) { return reinterpret_cast<std::int32_t*>(a.data); }
+  // Rows of `columns` activations that an operand has.
+  std::int64_t rows_in(const Argument& a, std::int64_t columns) const {
+    return a.bytes / (columns * rank.plan.element_bytes);
+  }
+
   // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
   Values table_gradient(std::int64_t n) const {
     return gradients.empty() ? update(updates[0], n) : gradient(gradients[0]);
@@ -37,5 +43,11 @@ void run_update(const CpuCall& c, const Update& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 void run_attention(const CpuCall& c, const FlashAttention& work);
+// Experts, in cpu_experts.cpp.
+void run_gate(const CpuCall& c, const Gate& work);
+void run_permute(const CpuCall& c, const Permute& work);
+void run_sort(const CpuCall& c, const SortChunks& work);
+void run_grouped(const CpuCall& c, const GroupedGemm& work);
+void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 
 }  // namespace orrery

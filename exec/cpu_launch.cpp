@@ -6,7 +6,9 @@
 #include "exec/cpu_call.h"
 #include "kernels/activation.h"
 #include "kernels/cross_entropy.h"
+#include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/experts.h"
 #include "kernels/norm.h"
 #include "kernels/residual.h"
 #include "kernels/softmax.h"
@@ -98,19 +100,55 @@ struct CpuKernels {
     kernels::rotate(c.state.rotary, {c.sequence(), 0}, r.direction == Direction::backward, heads);
   }
 
-  void operator()(const Activation& a) const {
-    const std::int64_t in = a.rows * a.columns * (a.gated ? 2 : 1), out = a.rows * a.columns;
-    const auto wide = [&](const Values& v) { return matrix(v.data(), a.rows, in / a.rows); };
-    const auto narrow = [&](const Values& v) { return matrix(v.data(), a.rows, a.columns); };
-    const Values x = c.read(c.reads[0], in);
-    if (a.direction == Direction::forward) {
-      const Values y = c.write(c.writes[0], out);
-      return a.gated ? kernels::swiglu(wide(x), narrow(y)) : kernels::gelu(wide(x), nullptr, narrow(y));
-    }
-    const Values dy = c.read(c.reads[1], out), dx = c.write(c.writes[0], in);
-    if (a.gated) return kernels::swiglu_gradient(wide(x), narrow(dy), wide(dx));
-    kernels::gelu_gradient(wide(x), nullptr, narrow(dy), wide(dx));
+  void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
+
+  void operator()(const Split& s) const {
+    const auto both = [&](const Values& v) { return matrix(v.data(), s.rows, s.first + s.second); };
+    const auto part = [&](const Values& v, std::int64_t columns) { return matrix(v.data(), s.rows, columns); };
+    const bool forward = s.direction == Direction::forward;
+    const auto& parts = forward ? c.writes : c.reads;
+    const Values::Mode mode = forward ? Values::Mode::write : Values::Mode::read;
+    const Argument& whole = forward ? c.reads[0] : c.writes[0];
+    const Values x = c.view(whole, s.rows * (s.first + s.second), forward ? Values::Mode::read : Values::Mode::write);
+    const Values first = c.view(parts[0], s.rows * s.first, mode), second = c.view(parts[1], s.rows * s.second, mode);
+    const auto copy = [&](const kernels::Matrix<float>& in_whole, const kernels::Matrix<float>& in_part) {
+      forward ? kernels::copy(in_whole, in_part) : kernels::copy(in_part, in_whole);
+    };
+    copy(columns_of(both(x), 0, s.first), part(first, s.first));
+    copy(columns_of(both(x), s.first, s.second), part(second, s.second));
   }
+
+  void operator()(const Activation& a) const {
+    const std::int64_t wider = a.columns * (a.gated ? 2 : 1), rows = c.rows_in(c.reads[0], wider);
+    const auto wide = [&](const Values& v) { return matrix(v.data(), rows, wider); };
+    const auto narrow = [&](const Values& v) { return matrix(v.data(), rows, a.columns); };
+    const Values x = c.read(c.reads[0], rows * wider);
+    if (a.direction == Direction::forward) {
+      const Values y = c.write(c.writes[0], rows * a.columns);
+      a.gated ? kernels::swiglu(wide(x), narrow(y)) : kernels::gelu(wide(x), nullptr, narrow(y));
+      if (a.weighted) kernels::scale_rows(CpuCall::floats(c.reads[1]), narrow(y));
+      return;
+    }
+    const Values dy = c.read(c.reads[1], rows * a.columns), dx = c.write(c.writes[0], rows * wider);
+    if (!a.weighted) return activation_gradient(a, wide(x), narrow(dy), wide(dx));
+    std::vector<float> y(static_cast<std::size_t>(rows * a.columns)), scaled(dy.data(), dy.data() + rows * a.columns);
+    const auto plain = matrix(y.data(), rows, a.columns), gradient = matrix(scaled.data(), rows, a.columns);
+    a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
+    kernels::row_products(plain, narrow(dy), CpuCall::floats(c.writes[1]));
+    kernels::scale_rows(CpuCall::floats(c.reads[2]), gradient);
+    activation_gradient(a, wide(x), gradient, wide(dx));
+  }
+
+  static void activation_gradient(const Activation& a, kernels::Matrix<float> x, kernels::Matrix<float> dy,
+                                  kernels::Matrix<float> dx) {
+    a.gated ? kernels::swiglu_gradient(x, dy, dx) : kernels::gelu_gradient(x, nullptr, dy, dx);
+  }
+
+  void operator()(const Gate& g) const { run_gate(c, g); }
+  void operator()(const Permute& p) const { run_permute(c, p); }
+  void operator()(const SortChunks& s) const { run_sort(c, s); }
+  void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
+  void operator()(const CountTokens&) const {}  // the issuing thread reads
 
   void operator()(const Residual& r) const {
     const double p = r.dropout ? c.rank.spec.model.dropout : 0;

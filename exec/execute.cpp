@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ class HostThread {
         buffers_(
             rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace()),
         state_(run_state(rank, text, options.training)),
-        lanes_(device.lanes(state_, buffers_.workspace(), options.watcher, options.steps)) {}
+        lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {}
 
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
@@ -34,6 +35,11 @@ class HostThread {
   }
 
  private:
+  static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
+    state.on_routing = options.on_routing;
+    return state;
+  }
+
   // The first buffers are taken before there are lanes.
   void drain() {
     if (lanes_ == nullptr) return;
@@ -64,6 +70,9 @@ class HostThread {
     lanes_->end_step();
     buffers_.end_step();
     begins_.push_back(begin);
+    sizes_.emplace_back();
+    for (const auto& [frame, sizes] : buffers_.sizes())
+      sizes_.back().insert(sizes_.back().end(), sizes.begin(), sizes.end());
     if (state_.tokens > 0) result_.losses.push_back(state_.loss / static_cast<double>(state_.tokens));
     if (step == 0) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
@@ -78,13 +87,28 @@ class HostThread {
       lanes_->wait_entered(t - kLaunchQueue);
     }
     const Picoseconds issued = host_now();
-    lanes_->submit(buffers_.issue(t, [&](TaskId done) { return lanes_->completed(done); }), issued);
+    Launch launch = buffers_.issue(t, [&](TaskId done) { return lanes_->completed(done); });
+    const std::vector<Argument> arguments = launch.arguments;
+    lanes_->submit(std::move(launch), issued);
+    if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
+  }
+
+  // Buffers that are taken from here on are as large as the counts say.
+  void count_tokens(TaskId t, const std::vector<Argument>& counts) {
+    lanes_->flush();
+    lanes_->wait(t);
+    std::vector<std::int64_t> sizes;
+    for (const Argument& a : counts) {
+      const auto* numbers = reinterpret_cast<const std::int32_t*>(a.data);
+      sizes.push_back(std::accumulate(numbers, numbers + a.bytes / 4, std::int64_t{0}));
+    }
+    buffers_.set_sizes(rank_.plan.tasks[t].frame, std::move(sizes));
   }
 
   void count_times() {
     const std::vector<std::vector<Span>> steps = lanes_->spans();
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      MeasuredStep measured = {begins_[k], begins_[k], {}};
+      MeasuredStep measured = {begins_[k], begins_[k], {}, sizes_[k]};
       for (const Span& s : steps[k]) {
         measured.spans.push_back({s.issued, s.entered, s.ended});
         measured.end = std::max(measured.end, s.ended);
@@ -114,6 +138,7 @@ class HostThread {
   RunState state_;
   std::unique_ptr<Lanes> lanes_;     // the last: its threads use the others
   std::vector<Picoseconds> begins_;  // of the steps
+  std::vector<std::vector<std::int64_t>> sizes_;
   Execution result_;
 };
 
@@ -132,6 +157,12 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
+  if (m.mtp_layers > 0)
+    throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
+  if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
+  if (m.moe && m.moe->hierarchical_dispatch)
+    throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));
+  if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
   for (const auto& [breaks, line] : limits) {
     if (breaks) throw Error(fmt::format(fmt::runtime(std::string(line) + "; choose another"), ranks));
   }

@@ -28,6 +28,7 @@ struct ExecuteOptions {
   // weights are. Sees every buffer through `Buffers`.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;
   std::function<void(const Buffers&)> on_end;
+  std::function<void(const RoutedToken&)> on_routing;  // each token that a router sends to experts
 };
 
 // Runs a rank's plan for real: per task, in issue order, takes and returns its buffers, hands it to its lane, waits

@@ -20,13 +20,28 @@ std::uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
+// Among which ranks a weight is cut.
+const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
+  return rank.seat(p.experts > 0 ? Dimension::expert_tensor : Dimension::tensor);
+}
+
 // Place in the uncut weight, row-major, of an element of this rank's.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
-  const Seat& seat = rank.seat(Dimension::tensor);
+  const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
-  const std::int64_t row = element / p.in, column = element % p.in;
-  if (p.cut == Cut::columns) return row * p.in * seat.size + uncut_index(m, p, column, seat.index, seat.size);
-  return uncut_index(m, p, row, seat.index, seat.size) * p.in + column;
+  const auto [one, expert, row] = expert_row(p, element / p.in);
+  const std::int64_t column = element % p.in;
+  const UncutShape shape = uncut_shape(m, one, seat.size);
+  const std::int64_t before = (rank.seat(Dimension::expert).index * p.experts + expert) * shape.out * shape.in;
+  if (one.cut == Cut::columns) return before + row * shape.in + uncut_index(m, one, column, seat.index, seat.size);
+  return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
+}
+
+UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
+  const LocalParameter one = expert_row(p, 0).one;
+  UncutShape shape = uncut_shape(rank.spec.model, one, seat_of(rank, p).size);
+  if (p.experts > 0) shape.out *= p.experts * rank.seat(Dimension::expert).size;
+  return shape;
 }
 
 void store(std::byte* to, Bytes width, std::int64_t element, float value) {
@@ -136,7 +151,7 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
     for_owned(
         rank, state,
         [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t shard, std::int64_t chunk) {
-          const UncutShape shape = uncut_shape(rank.spec.model, p.local, rank.seat(Dimension::tensor).size);
+          const UncutShape shape = whole_shape(rank, p.local);
           OwnedValues& v = result[p.name];
           v.shape = {shape.out, shape.in};
           std::vector<std::byte> stored(static_cast<std::size_t>(n * width));

@@ -71,6 +71,13 @@ class LibraryPending final : public Pending {
         ORRERY_CHECK_MPI(MPI_Ireduce_scatter(call.in, call.out, counts_.data(), type, op, channel.comm, request));
         break;
       case CollectiveKind::all_to_all:
+        if (!call.received.empty()) {
+          list(call.counts);
+          list(call.received, received_, received_offsets_);
+          ORRERY_CHECK_MPI(MPI_Ialltoallv(call.in, counts_.data(), offsets_.data(), type, call.out, received_.data(),
+                                          received_offsets_.data(), type, channel.comm, request));
+          break;
+        }
         count(call.counts[0] * channel.size);
         ORRERY_CHECK_MPI(MPI_Ialltoall(call.in, n, type, call.out, n, type, channel.comm, request));
         break;
@@ -80,11 +87,12 @@ class LibraryPending final : public Pending {
   bool done() override { return all_done(requests_); }
 
  private:
-  void list(const std::vector<std::int64_t>& counts) {
+  void list(const std::vector<std::int64_t>& counts) { list(counts, counts_, offsets_); }
+  static void list(const std::vector<std::int64_t>& counts, std::vector<int>& to, std::vector<int>& offsets) {
     std::int64_t offset = 0;
     for (const std::int64_t c : counts) {
-      offsets_.push_back(count(offset));
-      counts_.push_back(count(c));
+      offsets.push_back(count(offset));
+      to.push_back(count(c));
       offset += c;
     }
     count(offset);
@@ -100,7 +108,7 @@ class LibraryPending final : public Pending {
   }
 
   std::vector<MPI_Request> requests_;
-  std::vector<int> counts_, offsets_;
+  std::vector<int> counts_, offsets_, received_, received_offsets_;
 };
 
 }  // namespace

@@ -19,8 +19,7 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n)
   states = states_of(plan, 0);
   for (const std::uint32_t state : states) {
     parameters[state] = parameters_of(plan, state);
-    const Seat& data = seat(Dimension::data);
-    pieces[state] = pieces_of(plan, state, data.index, data.size);
+    pieces[state] = pieces_of(plan, state, n);
     for (const Piece& piece : pieces[state]) {
       if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
     }

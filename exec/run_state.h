@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "exec/rank.h"
 #include "exec/text.h"
@@ -16,6 +18,12 @@ struct Training {
   std::uint64_t seed = 0;
 };
 
+// Experts that a token chose, the largest score first; -1: dropped. Sample counts over the whole run.
+struct RoutedToken {
+  std::int64_t step = 0, layer = 0, sample = 0, position = 0;
+  std::span<const std::int32_t> experts;
+};
+
 // What kernels read and write beside their operands. loss and tokens are touched by the compute lane alone.
 struct RunState {
   const Rank& rank;
@@ -25,6 +33,7 @@ struct RunState {
   double loss = 0;        // sum over this rank's tokens of the step
   std::int64_t tokens = 0;
   kernels::RotaryTable rotary;
+  std::function<void(const RoutedToken&)> on_routing = {};  // may be empty; called by the compute lane
 };
 
 RunState run_state(const Rank& rank, const Text& text, const Training& training);

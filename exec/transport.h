@@ -40,7 +40,8 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   all_gather      in: this member's piece, out: the whole; counts: elements of every member's piece, in group order.
 //                   in may lie at its own place in out
 //   reduce_scatter  in: the whole, out: this member's piece; out may be its own place in in
-//   all_to_all      in, out: a piece for, from every member, all of counts[0] elements
+//   all_to_all      in, out: a piece for, from every member, all of counts[0] elements; or, where counts has one for
+//                   every member, of counts[i] elements for member i and received[i] from it
 //   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {
@@ -51,7 +52,7 @@ struct CollectiveCall {
   std::string algorithm = "library";
   const void* in = nullptr;
   void* out = nullptr;
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> counts, received;
   bool add = false;
 };
 

@@ -21,6 +21,10 @@ void cast(std::int64_t n, const From* from, To* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = stored_as<To>(to_float(from[i]));
 }
 
+void copy(Matrix<const float> from, Matrix<float> to) {
+  for (std::int64_t r = 0; r < from.rows; ++r) std::copy_n(from.row(r), from.columns, to.row(r));
+}
+
 template <class Stored>
 void fill(std::int64_t n, float value, Stored* to) {
   std::fill_n(to, n, stored_as<Stored>(value));

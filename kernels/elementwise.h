@@ -14,6 +14,9 @@ void add(std::int64_t n, const float* a, const float* b, float* y);
 template <class From, class To>
 void accumulate(std::int64_t n, const From* from, To* to);
 
+// to = from, row by row.
+void copy(Matrix<const float> from, Matrix<float> to);
+
 // to = from, rounded to nearest even where it is narrower.
 template <class From, class To>
 void cast(std::int64_t n, const From* from, To* to);

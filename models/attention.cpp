@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
+// Queries, keys and values from one projection.
+LayerBuilder::Heads LayerBuilder::packed_heads(Id x) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
   const Id projected =
@@ -14,6 +15,11 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
                       {"attention.qkv", Cut::heads, m_.bias || m_.qkv_bias, c_.kv_copies > 1 ? 2 * kv_heads_ * d : 0});
   const Heads heads = head_norms(in_attention_layout(projected, width));
   rotate(heads.queries_keys);
+  return heads;
+}
+
+LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
+  const Heads heads = m_.mla ? latent_heads(x) : packed_heads(x);
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
   const bool flash = c_.spec.strategy.attention == Attention::flash;
@@ -22,7 +28,7 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
     tape.end_region();
     tape.keep(attended);
   }
-  return row_parallel("attention output", attended, heads_ * d, m_.hidden, "attention.output.weight", reduce);
+  return row_parallel("attention output", attended, heads_ * value_dim(), m_.hidden, "attention.output.weight", reduce);
 }
 
 // Stacks that split or permute the packed projection copy it, and its gradient back.
@@ -83,6 +89,13 @@ void LayerBuilder::rotate(Id queries_keys) {
 // Where attention's backward leaves what it computes. With head norms the gradient of the projection holds that of the
 // values first, and the norms' backward adds queries and keys.
 LayerBuilder::HeadGradients LayerBuilder::head_gradients(const Heads& heads) {
+  if (m_.mla) {
+    const Id dq = activation("queries gradient", c_.rows, heads_ * m_.head_dim);
+    const Id dkv = activation("keys and values gradient", c_.rows, heads_ * (m_.head_dim + value_dim()));
+    tape.contribute(heads.queries_keys, dq);
+    tape.contribute(heads.qkv, dkv);
+    return {dq, dkv};
+  }
   const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
   tape.contribute(heads.qkv, dqkv);
   if (heads.queries_keys == heads.qkv) return {dqkv, dqkv};
@@ -97,11 +110,11 @@ static std::vector<LayerBuilder::Id> distinct(LayerBuilder::Id a, LayerBuilder::
 
 LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, bool windowed) {
   const FlashAttention work = {c_.batch,           heads_,
-                               kv_heads_,          c_.sequence,
+                               kv_heads(),         c_.sequence,
                                c_.spec.sequence,   m_.head_dim,
-                               m_.head_dim,        windowed ? m_.sliding_window->window : 0,
+                               value_dim(),        windowed ? m_.sliding_window->window : 0,
                                Direction::forward, m_.attention_softcap};
-  const Id y = activation("attention values", c_.rows, heads_ * m_.head_dim);
+  const Id y = activation("attention values", c_.rows, heads_ * value_dim());
   const Id statistics = tape.slot("statistics", c_.rows * heads_ * 4);  // log-sum-exp of every row, fp32
   tape.emit("attention", work, {.reads = distinct(heads.queries_keys, heads.qkv), .writes = {y, statistics}});
   tape.on_backward([=, this] {

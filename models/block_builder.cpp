@@ -44,9 +44,27 @@ BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
   return kOutputGradient;
 }
 
+std::int32_t BlockBuilder::runtime_size(RuntimeSize size) {
+  block_.runtime_sizes.push_back(std::move(size));
+  return static_cast<std::int32_t>(block_.runtime_sizes.size() - 1);
+}
+
+BlockBuilder::Id BlockBuilder::slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size) {
+  const Id id = slot(name, bytes);
+  block_.slots[id].runtime_size = runtime_size;
+  return id;
+}
+
 std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
-                                     std::int64_t kv_rows) {
-  block_.parameters.push_back({name, out, in, block_.parameter_elements, cut, partial, kv_rows});
+                                     std::int64_t kv_rows, std::int64_t experts) {
+  block_.parameters.push_back({.name = name,
+                               .out = out,
+                               .in = in,
+                               .offset = block_.parameter_elements,
+                               .cut = cut,
+                               .partial = partial,
+                               .experts = experts,
+                               .kv_rows = kv_rows});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }
@@ -61,6 +79,10 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
   op.phase = in_backward_ ? Phase::backward : Phase::forward;
   op.lane = lane;
   op.precision = precision_;
+  op.host_waits = u.host_waits;
+  for (const std::vector<Id>* slots : {&u.reads, &u.updates, &u.writes}) {
+    for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.slots[s].runtime_size);
+  }
   for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
   for (const std::int32_t p : u.weights) op.operands.push_back({weights_, Access::read, weight_slot_, p});
   for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
@@ -77,7 +99,7 @@ void BlockBuilder::contribute(Id of, Id gradient) {
   const auto [it, first] = gradient_of_.try_emplace(of, gradient);
   if (first) return;
   const Bytes bytes = block_.slots[gradient].bytes;
-  const Id sum = slot("gradient sum", bytes, Category::activations);
+  const Id sum = slot_of_rows("gradient sum", bytes, block_.slots[gradient].runtime_size);
   emit("gradient sum", Add{bytes / storage_bytes(precision_)}, {.reads = {it->second, gradient}, .writes = {sum}});
   it->second = sum;
 }
@@ -130,7 +152,10 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
   for (Operand& o : r.op.operands) {
     if (o.scope != Scope::own || kept_.count(o.slot) == 0) continue;
     const auto it = scratch.find(o.slot);
-    if (it == scratch.end()) scratch[o.slot] = slot(block_.slots[o.slot].name + " again", block_.slots[o.slot].bytes);
+    if (it == scratch.end()) {
+      const Slot& kept = block_.slots[o.slot];
+      scratch[o.slot] = slot_of_rows(kept.name + " again", kept.bytes, kept.runtime_size);
+    }
     o.slot = scratch.at(o.slot);
   }
   return r;

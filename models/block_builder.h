@@ -28,7 +28,11 @@ class BlockBuilder {
   // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
   // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
-                         std::int64_t kv_rows = 0);
+                         std::int64_t kv_rows = 0, std::int64_t experts = 0);
+
+  // A number of rows known only at run time, and a buffer of so many: bytes are those of the predicted ones.
+  std::int32_t runtime_size(RuntimeSize size);
+  Id slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size);
 
   // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
   void begin_region(bool recompute);
@@ -48,6 +52,7 @@ class BlockBuilder {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
     std::vector<Id> numbers;  // of Scope::rank, read
+    bool host_waits = false;
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 

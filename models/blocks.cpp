@@ -59,28 +59,35 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.dropout("embedding dropout", x), ops);
 }
 
-Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
+// From the layer's input to its output.
+static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::int64_t layer, LayerBuilder::Id x) {
   const Model& m = c.spec.model;
-  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
-  if (recompute) b.recompute = c.spec.strategy.recompute;
-  if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
-  const Bytes boundary = c.local_rows * m.hidden * c.width;
-  const auto x = b.tape.input(boundary);
-  b.tape.output_gradient(boundary);
-  if (b.recompute.layer) b.tape.begin_region(true);
   const bool windowed =
       m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
   const auto normed = b.norm("attention norm", x);
   if (m.parallel_block) {
     const auto attended = b.attention(normed, windowed, false);
-    const auto both = b.sum("block sum", attended, b.mlp(normed, false));
+    const auto both = b.sum("block sum", attended, b.mlp(normed, false), c.rows);
     const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
-    return b.tape.finish(b.residual("residual", x, out, {"attention.output", "mlp.down"}), ops);
+    return b.residual("residual", x, out, {"attention.output", "mlp.down"});
   }
   const auto attended = b.residual("attention residual", x,
                                    b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
-  const auto out = b.mlp(b.norm("mlp norm", attended), true);
-  return b.tape.finish(b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"}), ops);
+  const auto mlp_input = b.norm("mlp norm", attended);
+  const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                                         : b.mlp(mlp_input, true);
+  return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
+}
+
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
+  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
+  if (recompute) b.recompute = c.spec.strategy.recompute;
+  if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
+  const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
+  const auto x = b.tape.input(boundary);
+  b.tape.output_gradient(boundary);
+  if (b.recompute.layer) b.tape.begin_region(true);
+  return b.tape.finish(layer_body(b, c, layer, x), ops);
 }
 
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
@@ -92,7 +99,59 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.norm("final norm", kInput), ops);
 }
 
-Block output_block(const BlockContext& c, std::vector<Op>& ops) {
+// The next token's embedding. The table is the embedding block's: on another stage a copy that is reduced with it.
+static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c) {
+  const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);
+  const auto looked_up = b.activation("embeddings", c.rows, hidden);
+  std::vector<std::int32_t> table;
+  if (c.spec.strategy.pipeline > 1) table = {b.tape.parameter(std::string(kWordTable), vocab, hidden, Cut::rows)};
+  b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
+  b.tape.emit("embedding", Embedding{c.rows, hidden, vocab},
+              {.reads = {tokens}, .writes = {looked_up}, .weights = table});
+  b.tape.on_backward([=, &b, &c] {
+    Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
+    back.gradient_bytes = storage_bytes(c.spec.strategy.gradient_precision);
+    b.tape.emit("embedding gradient", back, {.reads = {b.tape.gradient(looked_up), tokens}, .weight_gradients = table});
+  });
+  return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
+}
+
+Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Model& m = c.spec.model;
+  LayerBuilder b(c, "multi-token prediction", BlockRole::layer);
+  b.recompute = c.spec.strategy.recompute;
+  const Bytes boundary = c.local_rows * m.hidden * c.width;
+  auto hidden = b.tape.input(boundary);
+  b.tape.output_gradient((1 + m.mtp_layers) * boundary);
+  const auto embedded = predicted_embedding(b, c);
+  auto all = hidden;
+  for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
+    const auto joined = b.join("prediction input", b.norm("prediction embedding norm", embedded),
+                               b.norm("prediction hidden norm", hidden), c.local_rows, m.hidden, m.hidden);
+    const auto x =
+        b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
+    if (b.recompute.layer) b.tape.begin_region(true);
+    const auto y = layer_body(b, c, m.layers - 1, x);
+    if (b.recompute.layer) b.tape.end_region();
+    hidden = b.norm("prediction final norm", y);
+    all = b.join("predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
+  }
+  return b.tape.finish(all, ops);
+}
+
+// The same for the rows of all predictions.
+static BlockContext with_predictions(const BlockContext& c) {
+  BlockContext all = c;
+  const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
+  all.batch *= predictions;
+  all.rows *= predictions;
+  all.local_rows *= predictions;
+  return all;
+}
+
+Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  const BlockContext c = with_predictions(context);
   LayerBuilder b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   b.tape.releases_weights_after_backward = !shares_unit(c);

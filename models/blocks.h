@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/expert_sizes.h"
 #include "models/plan.h"
 #include "models/sharding.h"
 #include "models/spec.h"
@@ -53,28 +54,33 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  std::int64_t batch;            // sequences
-  std::int64_t sequence;         // tokens of a sequence on this rank (sequence / context)
-  std::int64_t rows;             // batch * sequence
-  std::int64_t tensor;           // ranks a matrix is cut over
-  std::int64_t kv_copies;        // tensor ranks that hold the same key/value heads
-  bool sequence_parallel;        // norms, dropout and residuals on rows / tensor
-  std::int64_t local_rows;       // rows of those
-  Bytes width;                   // of an activation element
-  std::int64_t padded_vocab;     // a multiple of what the profile asks, cut over the tensor group
-  bool splits_backward = false;  // the schedule runs weight gradients apart
+  std::int64_t batch;                     // sequences
+  std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
+  std::int64_t rows;                      // batch * sequence
+  std::int64_t tensor;                    // ranks a matrix is cut over
+  std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads
+  bool sequence_parallel;                 // norms, dropout and residuals on rows / tensor
+  std::int64_t local_rows;                // rows of those
+  Bytes width;                            // of an activation element
+  ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
+  std::int64_t padded_vocab;              // a multiple of what the profile asks, cut over the tensor group
+  bool splits_backward = false;           // the schedule runs weight gradients apart
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's
 // input; backward of one leaves the gradient of its input in the previous one's output gradient.
 //   embedding   tokens -> (rows, hidden)
 //   layer       norm, attention, residual, norm, MLP, residual
-//   final norm, output (logits and cross-entropy)
+//   final norm, multi-token prediction, output (logits and cross-entropy)
 //   receive, send: a stage's ends
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops);
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
 Block output_block(const BlockContext& c, std::vector<Op>& ops);
+// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states before it
+// with the next token's embedding, and runs a layer of its own; what the output block gets are the rows of the model
+// and of all modules, which share its matrix.
+Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);
 

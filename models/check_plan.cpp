@@ -88,6 +88,13 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
+// Classes of one stage keep to themselves but where tokens go to experts.
+bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
+  const bool folded = !plan.class_of_rank.empty() && static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
+  const bool apart = folded && a.stage == b.stage && a.representative != b.representative;
+  return !apart || group == Dimension::expert || group == Dimension::model || group == Dimension::world;
+}
+
 // A collective meets as many ends as slots have a rank in its group: one that leaves it out would be waited for.
 void check_members(const Plan& plan) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
@@ -101,7 +108,9 @@ void check_members(const Plan& plan) {
     const auto [it, fresh] = expected.try_emplace({c->group, group}, 0);
     if (fresh) {
       std::set<std::uint32_t> slots;
-      for (const std::int32_t rank : table.groups[group]) slots.insert(slot_of[rank]);
+      for (const std::int32_t rank : table.groups[group]) {
+        if (meets(plan, c->group, slot, plan.slots[slot_of[rank]])) slots.insert(slot_of[rank]);
+      }
       it->second = slots.size();
     }
     const std::size_t ends = plan.tasks[t].match == kNone ? 1 : plan.members_of(plan.tasks[t].match).size();

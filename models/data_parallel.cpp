@@ -17,9 +17,11 @@ Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access,
 std::uint32_t PlanBuilder::op_id(const Op& op) {
   Bytes size = 0;
   std::int64_t first = 0;
+  Dimension group = Dimension::data;
   if (const auto* c = std::get_if<Collective>(&op.work)) {
     size = c->bytes;
     first = c->first;
+    group = c->group;
   }
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
   if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
@@ -31,7 +33,7 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
   if (const auto* a = std::get_if<Accumulate>(&op.work)) size = a->elements;
   std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
-  key += fmt::format(" {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane));
+  key += fmt::format(" {} {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(group));
   for (const Operand& o : op.operands) {
     key += fmt::format(" {}.{}.{}.{}", static_cast<int>(o.scope), o.slot, static_cast<int>(o.access),
                        static_cast<int>(o.part));
@@ -80,10 +82,12 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
 }
 
-// A group of one copies: its shard is the whole.
+// A group of one copies: its shard is the whole. One region of several is gathered even so, by a collective that knows
+// its place.
 Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
   const Collective gather = {.kind = CollectiveKind::all_gather,
+                             .group = region.group,
                              .bytes = region.elements * context_.width,
                              .width = context_.width,
                              .first = region.first};
@@ -96,7 +100,7 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
   if (first) op.allocates.push_back(unit(kGathered, Access::write));
   op.operands.push_back(row_.fp32_shards ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
   if (last && row_.fp32_shards) op.frees.push_back(unit(kCastShard, Access::read));
-  if (group_size(Dimension::data) > 1) return op;
+  if (group_size(region.group) > 1 || all.size() > 1) return op;
   op.name = "copy unit";
   op.work = Cast{region.elements, context_.width, context_.width};
   return op;
@@ -130,11 +134,12 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
+  if (group_size(bucket.group) == 1) return;
   const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Op op = {
       .name = "reduce gradients",
-      .work = Collective{kind, Dimension::data, bucket.elements * gradient_width_, gradient_width_, bucket.first},
+      .work = Collective{kind, bucket.group, bucket.elements * gradient_width_, gradient_width_, bucket.first},
       .phase = Phase::step,
       .lane = LaneKind::data_reduce,
       .operands = {state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
@@ -163,6 +168,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
   for (const Region& r : regions) {
     Op reduce = {.name = "reduce unit",
                  .work = Collective{.kind = CollectiveKind::reduce_scatter,
+                                    .group = r.group,
                                     .bytes = r.elements * gradient_width_,
                                     .width = gradient_width_,
                                     .first = r.first},
@@ -170,7 +176,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
                  .lane = LaneKind::data_reduce,
                  .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)}};
     if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
-    if (group_size(Dimension::data) == 1) {
+    if (group_size(r.group) == 1 && regions.size() == 1) {
       reduce.name = "add unit";
       reduce.work = Accumulate{r.elements, gradient_width_, gradient_width_};
       reduce.lane = LaneKind::compute;
@@ -201,8 +207,9 @@ void PlanBuilder::gather_buckets() {
   const Bytes width = eight_bit ? 1 : context_.width;
   for (Chunk& chunk : chunks_) {
     for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
+      if (group_size(bucket->group) == 1) continue;
       const Op op = {.name = "gather parameters",
-                     .work = Collective{CollectiveKind::all_gather, Dimension::data, bucket->elements * width, width,
+                     .work = Collective{CollectiveKind::all_gather, bucket->group, bucket->elements * width, width,
                                         bucket->first},
                      .phase = Phase::step,
                      .lane = LaneKind::data_gather,
@@ -228,7 +235,7 @@ void PlanBuilder::reduce_what_is_shared() {
     return Operand{Scope::state, Access::read_write, unit_gradients_ ? kGradientShard : kGradients, -1, part};
   };
   const auto bytes = [&](std::int64_t elements) {
-    return (unit_gradients_ ? shard(elements) : elements) * gradient_width_;
+    return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
   };
   const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, Part part, std::int64_t elements) {
     if (elements == 0) return;
@@ -244,7 +251,8 @@ void PlanBuilder::reduce_what_is_shared() {
     sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
-  if (!spec_.model.tied_embeddings || spec_.strategy.pipeline == 1 || !end) return;
+  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
+  if (!shared || spec_.strategy.pipeline == 1 || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
   const Op op = {.name = "reduce tied embedding",
                  .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},

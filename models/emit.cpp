@@ -87,7 +87,7 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
     const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
     const TaskId task =
         emit(op, frame, {}, crossing.joins_previous && spec_.software.batched_p2p ? kJoinsPrevious : std::uint8_t{0});
-    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward}].push_back(task);
+    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, context_.load}].push_back(task);
     if (crossing.send) sends_.push_back(task);
   }
 }
@@ -169,7 +169,8 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   plan_.tasks.back().flags |= kStepEnd;
 }
 
-// Ends of one transfer, and members of one collective that lie on several slots, are one match.
+// Ends of one transfer, and members of one collective that lie on several slots, are one match. Classes of one stage
+// meet where tokens go to experts, in every layer; in their other groups each keeps to itself.
 void PlanBuilder::link_matches() {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;
@@ -185,8 +186,8 @@ void PlanBuilder::link_matches() {
     std::map<Dimension, std::int64_t> count;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const auto* c = std::get_if<Collective>(&plan_.op_of(t).work);
-      if (c == nullptr ||
-          (c->group != Dimension::embedding && c->group != Dimension::model && c->group != Dimension::world))
+      if (c == nullptr || (c->group != Dimension::embedding && c->group != Dimension::model &&
+                           c->group != Dimension::world && c->group != Dimension::expert))
         continue;
       const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c->group)];
       collectives[{c->group, table.member_of[slot.representative], count[c->group]++}].push_back(t);

@@ -35,6 +35,13 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
+// The number of each rank among those of its stage, in rank order.
+std::vector<std::int64_t> places_in_stage(const std::vector<Coordinates>& at, std::int64_t stages) {
+  std::vector<std::int64_t> next(stages, 0), places;
+  for (const Coordinates& c : at) places.push_back(next[c.pipeline]++);
+  return places;
+}
+
 }  // namespace
 
 std::vector<Coordinates> coordinates(const Strategy& s) {
@@ -72,7 +79,8 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   return all;
 }
 
-std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies) {
+std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies,
+                                    bool experts) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
   // Position among the replicas of a stage, and how many of them share shards.
@@ -85,7 +93,13 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
   set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
   set(Dimension::context, [&](std::int64_t r) { return at[r].data * models + model_part(r); });
-  set(Dimension::expert, [](std::int64_t r) { return r; });
+  const std::vector<std::int64_t> place = places_in_stage(at, s.pipeline);
+  const std::int64_t block = s.expert * s.expert_tensor, stage = ranks / s.pipeline;
+  const auto in_stage = [&](std::int64_t r, std::int64_t group) { return at[r].pipeline * stage + group; };
+  set(Dimension::expert_tensor, [&](std::int64_t r) { return in_stage(r, place[r] / s.expert_tensor); });
+  set(Dimension::expert,
+      [&](std::int64_t r) { return in_stage(r, place[r] / block * s.expert_tensor + place[r] % s.expert_tensor); });
+  set(Dimension::expert_data, [&](std::int64_t r) { return experts ? in_stage(r, place[r] % block) : r; });
   set(Dimension::data, [&](std::int64_t r) { return replica(r) / shards * models + model_part(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
   set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + at[r].tensor; });
@@ -93,7 +107,10 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + at[r].tensor : ranks + r; });
   set(Dimension::kv,
       [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + at[r].tensor / kv_copies; });
-  set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });
+  if (experts)
+    set(Dimension::model, [](std::int64_t) { return std::int64_t{0}; });
+  else
+    set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
   return tables;
 }

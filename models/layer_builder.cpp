@@ -77,22 +77,27 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 }
 
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
-  const bool layernorm = m_.norm == Norm::layernorm;
-  const auto w = tape.parameter(name + ".weight", m_.hidden, 1, Cut::none, c_.sequence_parallel);
-  std::vector<std::int32_t> weights = {w};
-  if (layernorm) weights.push_back(tape.parameter(name + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   const bool again = recompute.norm && !recompute.layer;
-  const Id y = activation(name + " output", c_.local_rows, m_.hidden);
+  if (again) tape.begin_region(true);
+  const Id y = norm(name, x, m_.hidden);
+  if (again) tape.end_region();
+  return y;
+}
+
+LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x, std::int64_t columns) {
+  const bool layernorm = m_.norm == Norm::layernorm;
+  const auto w = tape.parameter(name + ".weight", columns, 1, Cut::none, c_.sequence_parallel);
+  std::vector<std::int32_t> weights = {w};
+  if (layernorm) weights.push_back(tape.parameter(name + ".bias", columns, 1, Cut::none, c_.sequence_parallel));
+  const Id y = activation(name + " output", c_.local_rows, columns);
   // Mean and reciprocal deviation in fp32; papers' activation formulas leave them out.
   const Id statistics = tape.slot("statistics", c_.local_rows * (layernorm ? 8 : 4));
-  if (again) tape.begin_region(true);
-  const Normalize work = {c_.local_rows, m_.hidden, layernorm, c_.spec.software.fused_norm, Direction::forward};
+  const Normalize work = {c_.local_rows, columns, layernorm, c_.spec.software.fused_norm, Direction::forward};
   tape.emit(name, work, {.reads = {x}, .writes = {y, statistics}, .weights = weights});
-  if (again) tape.end_region();
   tape.on_backward([=, this] {
     Normalize back = work;
     back.direction = Direction::backward;
-    const Id dx = activation(name + " input gradient", c_.local_rows, m_.hidden);
+    const Id dx = activation(name + " input gradient", c_.local_rows, columns);
     tape.emit(
         name + " gradient", back,
         {.reads = {x, statistics, tape.gradient(y)}, .writes = {dx}, .weights = {w}, .weight_gradients = weights});
@@ -105,12 +110,29 @@ LayerBuilder::Id LayerBuilder::post_norm(const std::string& name, Id x) {
   return m_.post_norms ? norm(name + " post norm", x) : x;
 }
 
-LayerBuilder::Id LayerBuilder::sum(const std::string& name, Id a, Id b) {
-  const Id y = activation(name, c_.rows, m_.hidden);
-  tape.emit(name, Add{c_.rows * m_.hidden}, {.reads = {a, b}, .writes = {y}});
+LayerBuilder::Id LayerBuilder::sum(const std::string& name, Id a, Id b, std::int64_t row_count) {
+  const Id y = activation(name, row_count, m_.hidden);
+  tape.emit(name, Add{row_count * m_.hidden}, {.reads = {a, b}, .writes = {y}});
   tape.on_backward([=, this] {
     tape.contribute(a, tape.gradient(y));
     tape.contribute(b, tape.gradient(y));
+  });
+  return y;
+}
+
+LayerBuilder::Id LayerBuilder::join(const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first,
+                                    std::int64_t second) {
+  const Split work = {row_count, first, second, Direction::backward};
+  const Id y = activation(name, row_count, first + second);
+  tape.emit(name, work, {.reads = {a, b}, .writes = {y}});
+  tape.on_backward([=, this] {
+    Split back = work;
+    back.direction = Direction::forward;
+    const Id da = activation(name + " gradient", row_count, first),
+             db = activation(name + " gradient", row_count, second);
+    tape.emit(name + " gradient", back, {.reads = {tape.gradient(y)}, .writes = {da, db}});
+    tape.contribute(a, da);
+    tape.contribute(b, db);
   });
   return y;
 }
@@ -214,37 +236,48 @@ void LayerBuilder::table_gradient(const std::string& name, Embedding work, const
             {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-LayerBuilder::Id LayerBuilder::activate(Id x) {
-  const std::int64_t width = m_.feed_forward / c_.tensor;
-  const Activation work = {c_.rows, width, m_.gated, c_.spec.software.fused_activation, Direction::forward};
-  const bool again = recompute.activation && !recompute.layer && !recompute.mlp;
-  const Id y = activation("activation output", c_.rows, width);
+LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated& a) {
+  const Activation work = {
+      a.rows.count, a.width, m_.gated, c_.spec.software.fused_activation, Direction::forward, a.weights.has_value()};
+  const Id y = rows_of(name + " output", a.rows, a.width, c_.width);
   // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
   const bool keeps_silu = m_.gated && !work.fused;
-  BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}};
-  if (keeps_silu) uses.writes.push_back(activation("silu output", c_.rows, width));
-  if (again) tape.begin_region(true);
-  tape.emit("activation", work, uses);
-  if (again) tape.end_region();
+  BlockBuilder::Uses uses = {.reads = {a.x}, .writes = {y}};
+  if (a.weights) uses.reads.push_back(*a.weights);
+  if (keeps_silu) uses.writes.push_back(rows_of("silu output", a.rows, a.width, c_.width));
+  if (a.again) tape.begin_region(true);
+  tape.emit(name, work, uses);
+  if (a.again) tape.end_region();
   tape.on_backward([=, this] {
     Activation back = work;
     back.direction = Direction::backward;
-    const Id dx = activation("activation gradient", c_.rows, width * (m_.gated ? 2 : 1));
-    BlockBuilder::Uses of = {.reads = {x, tape.gradient(y)}, .writes = {dx}};
+    const Id dx = rows_of(name + " gradient", a.rows, a.width * (m_.gated ? 2 : 1), c_.width);
+    BlockBuilder::Uses of = {.reads = {a.x, tape.gradient(y)}, .writes = {dx}};
+    if (a.weights) {
+      of.reads.push_back(*a.weights);
+      of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
+      tape.contribute(*a.weights, of.writes.back());
+    }
     if (keeps_silu) of.reads.push_back(uses.writes.back());
-    tape.emit("activation gradient", back, of);
-    tape.contribute(x, dx);
+    tape.emit(name + " gradient", back, of);
+    tape.contribute(a.x, dx);
   });
   return y;
 }
 
+LayerBuilder::Id LayerBuilder::feed_forward(const std::string& name, const std::string& weights, Id x,
+                                            std::int64_t width, bool reduce) {
+  const Id up = column_parallel(name + " up", x, m_.hidden, width * (m_.gated ? 2 : 1),
+                                {weights + ".up", m_.gated ? Cut::halves : Cut::rows, m_.bias});
+  const bool again = recompute.activation && !recompute.layer && !recompute.mlp;
+  const Id active = activate(name == "mlp" ? "activation" : name + " activation", up, width, again);
+  return row_parallel(name + " down", active, width, m_.hidden, weights + ".down.weight", reduce);
+}
+
 LayerBuilder::Id LayerBuilder::mlp(Id x, bool reduce) {
-  const std::int64_t width = m_.feed_forward / c_.tensor;
   const bool again = recompute.mlp && !recompute.layer;
   if (again) tape.begin_region(true);
-  const Id up = column_parallel("mlp up", x, m_.hidden, width * (m_.gated ? 2 : 1),
-                                {"mlp.up", m_.gated ? Cut::halves : Cut::rows, m_.bias});
-  const Id y = row_parallel("mlp down", activate(up), width, m_.hidden, "mlp.down.weight", reduce);
+  const Id y = feed_forward("mlp", "mlp", x, m_.feed_forward / c_.tensor, reduce);
   if (again) tape.end_region();
   return y;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/block_builder.h"
 #include "models/blocks.h"
+#include "models/expert_sizes.h"
 
 namespace orrery {
 
@@ -28,19 +30,28 @@ class LayerBuilder {
     Cut cut = Cut::rows;
     bool bias = false;
     std::int64_t kv_rows = 0;
+    bool wide = false;  // 16 bits where others have 8
   };
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
                   bool reduce);
+  // y = x W^T with all of W on every rank, on this rank's local rows; nothing moves.
+  Id replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
+  // What each tensor rank has of its local rows, on all of them; backward sums what the ranks' heads contribute.
+  Id gather_rows(const std::string& name, Id x, std::int64_t columns);
   // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
   Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
 
   Id norm(const std::string& name, Id x);
+  Id norm(const std::string& name, Id x, std::int64_t columns);
   Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
-  Id sum(const std::string& name, Id a, Id b);
+  Id experts(Id x, const ExpertSizes& sizes);  // what stands in an MLP's place; local rows
+  // (rows, first) and (rows, second) side by side.
+  Id join(const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first, std::int64_t second);
+  Id sum(const std::string& name, Id a, Id b, std::int64_t row_count);
   // branch: what the row-parallel products before it left; each adds its bias here, once and not per tensor rank.
   Id residual(const std::string& name, Id x, Id branch, const std::vector<std::string>& products);
   Id dropout(const std::string& name, Id x);
@@ -78,6 +89,9 @@ class LayerBuilder {
   struct Heads {
     Id queries_keys, qkv;
   };
+  Heads packed_heads(Id x);
+  std::int64_t kv_heads() const { return m_.mla ? heads_ : kv_heads_; }
+  std::int64_t value_dim() const { return m_.mla ? m_.mla->v_head_dim : m_.head_dim; }
   Id in_attention_layout(Id qkv, std::int64_t width);
   Heads head_norms(Id qkv);
   void rotate(Id queries_keys);
@@ -90,7 +104,53 @@ class LayerBuilder {
   Unfused unfused_parts(const Heads& heads, bool windowed);
   Id unfused_attention(const Heads& heads, bool windowed);
   void unfused_backward(const Unfused& parts);
-  Id activate(Id x);
+  // Latent attention: its queries, and its keys and values packed (LatentHeads).
+  Heads latent_heads(Id x);
+  Id latent_queries(Id x);
+  struct LatentKeys {
+    Id compressed, rope;
+  };
+  LatentKeys latent_keys(Id x);
+  Heads assemble(Id queries, Id key_values, Id rope);
+  Id feed_forward(const std::string& name, const std::string& weights, Id x, std::int64_t width, bool reduce);
+  Id activate(const std::string& name, Id x, std::int64_t width, bool again) {
+    return activate(name, {x, {c_.rows, -1}, width, again, {}});
+  }
+  // Rows of tokens on their way through experts, predicted, and the runtime size that counts them (-1: none).
+  struct Rows {
+    std::int64_t count = 0;
+    std::int32_t size = -1;
+  };
+  struct Activated {
+    Id x;
+    Rows rows;
+    std::int64_t width;
+    bool again;
+    std::optional<Id> weights;  // a number for each row
+  };
+  Id activate(const std::string& name, const Activated& a);
+  // Experts, in experts.cpp.
+  struct Routed;
+  struct Weighted {
+    Id rows;
+    Id weights;
+  };
+  Id rows_of(const std::string& name, const Rows& rows, std::int64_t columns, Bytes width);
+  Routed route(Id x, const ExpertSizes& sizes);
+  void count_tokens(Routed& r);
+  Weighted send(Id x, const Routed& r);
+  Id combine(Id y, const Routed& r);
+  Id exchange(const std::string& name, Id x, std::int64_t columns, Bytes width, const Routed& r, bool back);
+  Id over_expert_tensor(const std::string& name, Id x, std::int64_t columns, Bytes width, const Routed& r,
+                        bool gathers);
+  Weighted arrange(const Weighted& x, const Routed& r);
+  Id arrange_back(Id y, const Routed& r);
+  Id grouped(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, Cut cut,
+             const Routed& r);
+  void grouped_weight_gradient(const std::string& name, const GroupedGemm& forward, const std::vector<Id>& reads,
+                               std::int32_t weight);
+  Id shared_experts(Id x);
+  std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) const;
 
   const BlockContext& c_;
   const Model& m_;

@@ -124,6 +124,51 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   return y;
 }
 
+LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out,
+                                          const ColumnWeight& weight) {
+  const std::int64_t rows = c_.local_rows;
+  const bool partial = c_.sequence_parallel;
+  const auto w = tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
+  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;
+  const Gemm forward = product(rows, in, out, c_.width);
+  const Id y = activation(name + " output", rows, out);
+  const bool wide = weight.wide;
+  const Operands given = wide ? Operands{x, x} : to_fp8(name + " input", x, rows * in, true);
+  const std::vector<Id> reads = wide ? std::vector{x} : with_weight(name, given.rows, w, forward);
+  tape.emit(name, forward, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+  tape.on_backward([=, this] {
+    const Id dy = tape.gradient(y);
+    const Operands of = wide ? Operands{dy, dy} : to_fp8(name + " gradient", dy, rows * out, true);
+    const std::vector<Id> back = wide ? std::vector{dy} : with_weight(name + " gradient", of.rows, w, forward);
+    const Id dx = activation(name + " input gradient", rows, in);
+    tape.emit(name + " input gradient", input_gradient(forward, 1), {.reads = back, .writes = {dx}, .weights = {w}});
+    if (b >= 0) bias_gradient(name, dy, rows, out, b);
+    weight_gradient(name, forward, given.columns, of.columns, w);
+    tape.contribute(x, dx);
+  });
+  return y;
+}
+
+LayerBuilder::Id LayerBuilder::gather_rows(const std::string& name, Id x, std::int64_t columns) {
+  if (c_.tensor == 1) return x;
+  const Bytes bytes = c_.rows * columns * c_.width;
+  const bool sp = c_.sequence_parallel;
+  const Id whole = sp ? activation(name + " gathered", c_.rows, columns) : x;
+  const auto move = [=, this](const char* how, CollectiveKind kind, Id from, Id to) {
+    tape.emit(name + how, Collective{kind, Dimension::tensor, bytes, c_.width}, {.reads = {from}, .writes = {to}},
+              LaneKind::tensor);
+  };
+  if (sp) move(" gather", CollectiveKind::all_gather, x, whole);
+  tape.on_backward([=, this] {
+    const Id dx = tape.gradient(whole);
+    if (!sp) return tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
+    const Id local = activation(name + " reduced gradient", c_.local_rows, columns);
+    move(" gradient scatter", CollectiveKind::reduce_scatter, dx, local);
+    tape.contribute(x, local);
+  });
+  return whole;
+}
+
 // The input of a weight gradient under sequence parallelism: what forward gathered, or gathered anew.
 LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in) {
   if (!c_.spec.software.regather_input) return transposed(name + " gathered input", gathered, c_.rows * in);

@@ -14,13 +14,17 @@ std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(co
   return it->second;
 }
 
-// Layers of one kind share a block: they differ in their attention window and in whether they are recomputed.
+// Layers of one kind share a block: they differ in their attention window, in whether they are recomputed, in whether
+// they have experts and in how those are loaded.
 std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
   const auto& window = spec_.model.sliding_window;
-  const std::string key = fmt::format("layer {} {} {}", recompute, window ? (layer + 1) % window->every : 0,
-                                      recompute && r.every_second_mlp ? layer % 2 : 0);
+  const bool experts = has_experts(spec_.model, layer);
+  const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
+  const std::string key = fmt::format("layer {} {} {} {} {} {}", static_cast<int>(context_.load), recompute,
+                                      window ? (layer + 1) % window->every : 0,
+                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
   return it->second;
@@ -46,6 +50,8 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   }
   if (virtual_stage == last) {
     add(shared_block("final norm", final_norm_block), layers, false);
+    if (spec_.model.mtp_layers > 0)
+      add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
     add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
@@ -95,29 +101,36 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
 // A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
 // else its block has (learned positions) is another region.
 bool PlanBuilder::cut_alike(const Block& block) const {
-  return shards_ > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
+  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
          (block.role == BlockRole::embedding || block.role == BlockRole::output);
 }
 
 std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
   const std::int64_t all = block.parameter_elements;
   if (all == 0) return {};
-  if (!cut_alike(block) || block.parameters.size() == 1) return {{0, all}};
+  if (!cut_alike(block) || block.parameters.size() == 1) {
+    std::vector<Region> regions;  // a new one where the next weight is copied on other ranks
+    for (const LocalParameter& p : block.parameters) {
+      if (regions.empty() || regions.back().group != copies_of(p)) regions.push_back({p.offset, 0, copies_of(p)});
+      regions.back().elements += p.out * p.in;
+    }
+    return regions;
+  }
   const std::int64_t table = block.parameters.front().out * block.parameters.front().in;
   return {{0, table}, {table, all - table}};
 }
 
 std::int64_t PlanBuilder::shard(const std::vector<Region>& regions) const {
   std::int64_t sum = 0;
-  for (const Region& r : regions) sum += shard(r.elements);
+  for (const Region& r : regions) sum += shard(r.elements, r.group);
   return sum;
 }
 
 // Cut by units where those are reduced or gathered one by one, else by buckets.
 std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
-  if (shards_ == 1) return chunk.elements;
+  if (!row_.shards_parameters && chunk.buckets.empty()) return chunk.elements;
   std::int64_t sum = 0;
-  for (const Bucket& b : chunk.buckets) sum += shard(b.elements);
+  for (const Bucket& b : chunk.buckets) sum += shard(b.elements, b.group);
   if (!row_.shards_parameters) return sum;
   for (const Entry& e : chunk.entries) sum += e.owns ? shard(regions_.at(e.unit)) : 0;
   return sum;
@@ -142,7 +155,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
       chunk.kv_elements += p.kv_rows * p.in;
     }
     const std::vector<Region> regions = regions_of(block);
-    const std::string key = fmt::format("unit {} {}", elements, regions.size());
+    const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), shard(regions));
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {
       const Bytes shard_bytes = row_.fp32_shards ? shard(regions) * context_.width : 0;
@@ -226,6 +239,23 @@ void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
   }
 }
 
+// Who runs the slot being laid out. The first ranks of both classes stand in one expert group, where they meet.
+void PlanBuilder::find_ranks(RankSlot& slot) const {
+  const std::vector<Coordinates> at = coordinates(spec_.strategy);
+  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == slot.stage; });
+  slot.name = fmt::format("stage {}", slot.stage);
+  slot.representative = first - at.begin();
+  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  if (plan_.class_of_rank.empty()) return;
+  const GroupTable& experts = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  const auto& group = experts.groups[experts.member_of[slot.representative]];
+  const std::int64_t busy = slot.multiplicity / static_cast<std::int64_t>(group.size());
+  const bool busiest = context_.load == ExpertLoad::busiest;
+  slot.name += busiest ? ", busiest experts" : ", other experts";
+  slot.representative = group[busiest ? 0 : 1];
+  slot.multiplicity = busiest ? busy : slot.multiplicity - busy;
+}
+
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
@@ -241,12 +271,8 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     make_frames(chunk, stage);
   }
   RankSlot slot;
-  slot.name = fmt::format("stage {}", stage);
   slot.stage = stage;
-  const std::vector<Coordinates> at = coordinates(spec_.strategy);
-  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
-  slot.representative = first - at.begin();
-  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  find_ranks(slot);
   slot.frame = add_rank_frame();
   plan_.slots.push_back(slot);
 }
@@ -275,10 +301,10 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
 // from its last weight to its first. Where each rank owns a piece of every bucket, regions bound them: all of a unit's
 // where units are reduced one by one, so that a rank gathers what it has updated, and a tied matrix (Megatron-Core
-// gives it a bucket of its own too).
+// gives it a bucket of its own too). Experts' weights are in buckets of their own.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  if (row_.shards_parameters || group_size(Dimension::data) == 1) return;
+  if (row_.shards_parameters || (group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1)) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
   const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
   Bucket open;
@@ -294,7 +320,8 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
     for (std::size_t p = block.parameters.size(); p-- > 0;) {
       const LocalParameter& parameter = block.parameters[p];
       const auto bounds = [&](std::int64_t at) { return is_bound(entry, at); };
-      if (bounds(parameter.offset + parameter.out * parameter.in)) close();
+      if (bounds(parameter.offset + parameter.out * parameter.in) || open.group != copies_of(parameter)) close();
+      open.group = copies_of(parameter);
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
       ++open.missing;

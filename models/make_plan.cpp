@@ -29,21 +29,27 @@ struct NotBuilt {
 // What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
 void refuse_what_is_not_built(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const Recompute& r = s.recompute;
   const Cluster& c = spec.cluster;
+  const auto& moe = spec.model.moe;
   const std::vector<NotBuilt> features = {
-      {spec.model.moe.has_value(), "model.moe"},
-      {spec.model.mla.has_value(), "model.mla"},
-      {spec.model.mtp_layers > 0, "model.mtp_layers"},
+      {moe && spec.model.bias, "model.bias", " with experts"},
+      {moe && moe->shared_gate, "model.moe.shared_gate"},
+      {moe && spec.model.parallel_block, "model.parallel_block", " with experts"},
+      {moe && s.tensor > 1 && !s.sequence_parallel, "strategy.sequence_parallel",
+       ": false with experts and tensor above 1"},
+      {moe && s.sharding == Sharding::hsdp, "strategy.sharding", ": hsdp with experts"},
+      {spec.model.mla && s.attention == Attention::unfused, "strategy.attention", ": unfused with latent attention"},
+      {spec.model.mla && spec.model.positions != Positions::rope, "model.positions", " other than rope with model.mla"},
+      {spec.model.mtp_layers > 0 && spec.model.tied_embeddings, "model.mtp_layers", " with tied_embeddings"},
+      {spec.model.mtp_layers > 0 && spec.model.positions == Positions::learned, "model.mtp_layers",
+       " with learned positions"},
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
       {s.context > 1, "strategy.context", " above 1"},
-      {s.expert > 1 || s.expert_tensor > 1, "strategy.expert"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
       {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
       {s.partition_activations, "strategy.partition_activations"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
-      {r.moe || r.moe_activation || r.mla_up_proj, "strategy.recompute", " of experts and latent attention"},
       {!c.stragglers.empty(), "cluster.stragglers"},
       {c.failures.has_value(), "cluster.failures"},
   };
@@ -83,7 +89,8 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.ranks = spec.strategy.gpus();
   plan_.micro_batches = spec.strategy.micro_batches();
   plan_.element_bytes = context_.width;
-  plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies);
+  plan_.dimensions =
+      make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies, spec.model.moe.has_value());
   if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
   choose_schedule();
 }
@@ -111,11 +118,25 @@ std::int64_t PlanBuilder::group_size(Dimension d) const {
   return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
 }
 
+// The first member of every expert group has the busy experts.
+void PlanBuilder::tell_loads_apart() {
+  const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), static_cast<std::uint8_t>(ExpertLoad::others));
+  for (const auto& group : table.groups)
+    plan_.class_of_rank[group.front()] = static_cast<std::uint8_t>(ExpertLoad::busiest);
+}
+
 Plan PlanBuilder::build() {
+  std::vector<ExpertLoad> loads = {ExpertLoad::busiest};
+  if (unevenly_loaded(spec_)) loads.push_back(ExpertLoad::others);
+  if (loads.size() > 1) tell_loads_apart();
   for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
-    slot_ = static_cast<std::uint32_t>(stage);
-    lay_out(stage);
-    emit_stage(stage);
+    for (const ExpertLoad load : loads) {
+      slot_ = static_cast<std::uint32_t>(plan_.slots.size());
+      context_.load = load;
+      lay_out(stage);
+      emit_stage(stage);
+    }
   }
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
   link_matches();

@@ -39,6 +39,19 @@ struct Shapes {
     if (g.heads == 0) return {kind, {real(g.m), real(g.n), real(g.k)}, true};
     return {kind, {real(g.m), real(g.n), real(g.k), real(g.batch)}, true};
   }
+  Shape operator()(const GroupedGemm& g) const {
+    return {fmt::format("grouped gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : ""),
+            {real(g.rows), real(g.out), real(g.in), real(g.groups)},
+            true};
+  }
+  Shape operator()(const Gate& g) const {
+    return {fmt::format("gate/{}", name_of(g.direction)), {real(g.rows), real(g.experts), real(g.top_k)}};
+  }
+  Shape operator()(const Permute& p) const {
+    return {fmt::format("permute/{}", p.expand ? "expand" : "sum"), {real(p.moved), real(p.columns)}};
+  }
+  Shape operator()(const SortChunks& s) const { return {"sort chunks", {real(s.rows), real(s.columns)}}; }
+  Shape operator()(const CountTokens& c) const { return {"count tokens", {real(c.counts)}}; }
   Shape operator()(const FlashAttention& a) const {
     return {fmt::format("attention/{}", name_of(a.direction)),
             {real(a.batch) * real(a.heads), real(a.query), 2 * keys_per_query(a), real(a.head_dim)},
@@ -53,6 +66,13 @@ struct Shapes {
   }
   Shape operator()(const Rotary& r) const {
     return {fmt::format("rotary/{}", name_of(r.direction)), {real(r.rows), real(r.columns)}};
+  }
+  Shape operator()(const LatentHeads& l) const {
+    return {fmt::format("latent heads/{}", name_of(l.direction)),
+            {real(l.rows), real(l.heads), real(l.nope + l.rope + l.value)}};
+  }
+  Shape operator()(const Split& s) const {
+    return {fmt::format("split/{}", name_of(s.direction)), {real(s.rows), real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
     return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),

@@ -129,6 +129,18 @@ double nccl_time_us(const NcclModel& model, CollectiveKind kind, NcclAlgorithm a
 // What nccl_choose returns for an all-to-all in which every rank sends bytes / ranks to each.
 NcclChoice nccl_all_to_all(const NcclModel& model, Bytes bytes);
 
+// Of the bytes that a rank's tokens bring to their experts, the parts that are left where a token goes once to every
+// node and once to every rank that has any of its experts.
+struct TokenCopies {
+  double to_nodes = 1;  // that crosses NICs
+  double to_ranks = 1;  // that crosses NVLink
+};
+
+// Tokens to experts in two stages that overlap (DeepEP, HybridEP: Zhao et al. 2025, Insights into DeepSeek-V3, section
+// 4.3): over NICs to the ranks' counterparts on other nodes, from there over NVLink; what comes back is summed on its
+// way. Rates are those of nccl's all-to-all.
+NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const TokenCopies& copies);
+
 // The time that measurements give to a choice (nccl_seconds, algorithm and protocol set).
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 

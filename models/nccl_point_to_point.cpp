@@ -91,4 +91,20 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   return c;
 }
 
+NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopies& copies) {
+  const NcclTopology& t = m.topology;
+  const int local = t.ranks_per_node();
+  const bool far = t.ranks > local;
+  const double near_bytes = static_cast<double>(bytes) * copies.to_ranks * (local - 1) / local;
+  const double node_bytes = far ? static_cast<double>(bytes) * copies.to_nodes * local : 0;
+  const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
+  const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
+  const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
+  NcclChoice c = nccl_all_to_all(m, bytes);  // its channels
+  c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
+  c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
+  c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;
+  return c;
+}
+
 }  // namespace orrery

@@ -18,11 +18,36 @@ struct Costs {
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
     return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
   }
+  // Every expert's weights pass whole, however few rows it has.
+  Cost operator()(const GroupedGemm& g) const {
+    const bool weights = g.role == Gemm::Role::weight_gradient;
+    const double matrices = d(g.groups) * d(g.out) * d(g.in);
+    const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
+    return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
+  }
+  // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), the chosen
+  // probabilities and the map of choices scattered (3), load and auxiliary loss (3), counts (1); backward their
+  // gradients.
+  Cost operator()(const Gate& g) const {
+    const double passes = g.direction == Direction::forward ? 10 : 8;
+    return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
+  }
+  // Every copy is read and written; a sum reads its places and writes one row.
+  Cost operator()(const Permute& p) const {
+    const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
+    return {p.expand ? 0 : d(p.moved) * d(p.columns),
+            (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
+  }
+  Cost operator()(const SortChunks& s) const {
+    return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
+  }
+  Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
   // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
   Cost operator()(const FlashAttention& a) const {
     const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
     const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
-    const double values = d(a.batch) * d(a.query) * (2 * d(a.heads) + 2 * d(a.kv_heads)) * d(a.head_dim) * d(width);
+    const double values =
+        d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
     const bool back = a.direction == Direction::backward;
     return {back ? forward * 2.5 : forward, back ? values * 2 : values};
   }
@@ -42,6 +67,17 @@ struct Costs {
   Cost operator()(const Rotary& r) const {
     return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
   }
+  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rope part in place,
+  // keys and values read and written once. Unfused: both rope parts rotated as above, queries and keys concatenated
+  // anew.
+  Cost operator()(const LatentHeads& l) const {
+    const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
+    const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
+    const double passes = 2 * rope + packed;
+    const double more = 10 * (rope + d(l.rows) * d(l.rope)) + 2 * heads * d(l.nope + l.rope);
+    return {4 * rope, (l.fused ? passes : passes + more) * d(width)};
+  }
+  Cost operator()(const Split& s) const { return {0, 2 * d(s.rows) * d(s.first + s.second) * d(width)}; }
   // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); backward the product's two gradients (3
   // each), silu's (3), and the halves put together again (4).
   Cost operator()(const Activation& a) const {
@@ -49,7 +85,8 @@ struct Costs {
     const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
     const double eager = a.direction == Direction::forward ? 5 : 13;
     const double passes = a.fused || !a.gated ? fused : eager;
-    return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width)};
+    const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
+    return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
   }
   // Unfused: adding the bias and dropout are a read and a write each.
   Cost operator()(const Residual& r) const {
@@ -111,10 +148,17 @@ struct Costs {
 
 struct Kernels {
   int operator()(const Gemm&) const { return 1; }
+  int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }  // Transformer Engine: cuBLAS each
+  int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
+  int operator()(const Permute&) const { return 2; }
+  int operator()(const SortChunks&) const { return 2; }
+  int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const { return a.direction == Direction::forward ? 1 : 3; }
   int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
   int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
   int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
+  int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
+  int operator()(const Split&) const { return 2; }
   int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
   int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
   int operator()(const Add&) const { return 1; }

@@ -17,6 +17,9 @@ namespace orrery {
 
 enum class Direction : std::uint8_t { forward, backward };
 
+// Rows of an op whose number is known only at run time (Op::runtime_size) are the predicted ones; the executor takes
+// them from its buffers.
+
 // C(m, n) [+]= A(m, k) B(k, n), batch times; plus a bias where the op reads one. role says which of a linear layer's
 // three products it is: output y(tokens, out) = x W^T; input gradient dx = dy W; weight gradient dW(out, in) [+]= dy^T
 // x. Or one of attention's products over every sample and head (batch): scores Q K^T, values P V, and backward
@@ -39,6 +42,53 @@ struct Gemm {
   bool accumulate = false;               // C is read and added to
   Bytes result_bytes = 2;                // of an element of C
   std::int64_t heads = 0, kv_heads = 0;  // of attention's products
+};
+
+// A product for each of this rank's experts, over its own of `rows` rows (together), which lie expert by expert. The
+// weights (out, in) of the experts lie behind each other. even: as many rows for each, else as counts say.
+struct GroupedGemm {
+  std::int64_t groups = 0, rows = 0, out = 0, in = 0;
+  Gemm::Role role = Gemm::Role::output;  // output, input_gradient or weight_gradient
+  bool accumulate = false;
+  Bytes result_bytes = 2;
+  bool even = false;
+};
+
+// The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; of
+// them the top_k largest, of equal ones the lower expert (corrected: a weight per expert is added to the scores for the
+// choice alone, DeepSeek-V3). What an expert returns is weighted by the score (top_k 1: Fedus et al. 2021, Switch
+// Transformer) or by its part of the chosen scores' sum. capacity > 0: of each of `groups` equal runs of tokens at most
+// so many go to an expert, the first ones; the rest of the choice is dropped. padded: every expert gets exactly
+// capacity rows of every run. The auxiliary loss of a run of T tokens is aux_loss * experts * sum over experts of
+// (their part of all choices * mean score) (Switch, section 2.2; sigmoid scores divided by their sum); only its
+// gradient is formed.
+struct Gate {
+  std::int64_t rows = 0, experts = 0, top_k = 0;
+  std::int64_t capacity = 0, groups = 1;
+  bool padded = false, sigmoid = false, corrected = false;
+  double aux_loss = 0;
+  Direction direction = Direction::forward;
+};
+
+// What goes to experts and comes from them: `moved` rows, expert by expert, in the tokens' order. expand: a token's row
+// is copied to every place that routing gives it (zeros elsewhere), else it is the sum of its places. weighted: the
+// choices' weights (rows, copies) go along, one number a row.
+struct Permute {
+  std::int64_t rows = 0, copies = 0, columns = 0, moved = 0;
+  bool expand = true, weighted = false;
+};
+
+// Rows as they came, by source and then expert, in the order of the experts; back: the other way. weighted as
+// Permute's.
+struct SortChunks {
+  std::int64_t rows = 0, columns = 0, sources = 0, experts = 0;
+  bool weighted = false, even = false, back = false;
+};
+
+// The host reads how many rows its rank sends and gets (its block's runtime sizes, in their order) from `counts`
+// numbers.
+struct CountTokens {
+  std::int64_t counts = 0;
 };
 
 // softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads.
@@ -74,13 +124,32 @@ struct Rotary {
   Direction direction = Direction::forward;
 };
 
+// What stands between the projections of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) and its core.
+// Rotates the last `rope` columns of every query head in place, and packs keys and values: in (rows, heads * (nope +
+// value)) and the rope keys (rows, rope) that all heads share; out (rows, heads * (nope + rope)) keys, then (rows,
+// heads
+// * value) values. Backward takes it apart again; the shared keys' gradient is summed over this rank's heads.
+struct LatentHeads {
+  std::int64_t rows = 0, heads = 0, nope = 0, rope = 0, value = 0;
+  bool fused = true;
+  Direction direction = Direction::forward;
+};
+
+// Copies (rows, first + second) into two contiguous parts; backward joins them again.
+struct Split {
+  std::int64_t rows = 0, first = 0, second = 0;
+  Direction direction = Direction::forward;
+};
+
 // gated: in (rows, 2 * columns) -> out (rows, columns), SwiGLU; else GeLU of (rows, columns). The bias before it is the
 // product's: an epilogue (cuBLASLt), or added where the activation reads (Megatron's bias-GeLU), at no pass of its own.
+// weighted: rows are multiplied by a number each, whose gradient backward yields too.
 struct Activation {
   std::int64_t rows = 0, columns = 0;
   bool gated = true;
   bool fused = true;
   Direction direction = Direction::forward;
+  bool weighted = false;
 };
 
 // out = residual + dropout(in + bias). Without a residual: dropout alone (embedding).
@@ -191,10 +260,12 @@ enum class Dimension : std::uint8_t {
   embedding,
   kv,  // ranks of a tensor group that hold the same key/value heads
   model,
-  world
+  world,
+  expert_tensor,  // ranks that an expert's matrices are cut over
+  expert_data     // ranks that hold the same experts
 };
 
-inline constexpr std::size_t kDimensions = 10;
+inline constexpr std::size_t kDimensions = 12;
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
@@ -215,9 +286,9 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, FlashAttention, Softmax, Normalize, Rotary, Activation, Residual, Add, BiasGradient,
-                          Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
-                          Collective, Transfer>;
+using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, Softmax, Normalize,
+                          Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding, CrossEntropy,
+                          Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

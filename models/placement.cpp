@@ -28,34 +28,53 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
 }
 
-// Runs of a chunk that one collective of the data group gathers or reduces, on tasks of this frame: where each begins,
-// seen from the frame's base, and how long it is.
-std::map<std::int64_t, std::int64_t> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
-  std::map<std::int64_t, std::int64_t> runs;
+// A run of a chunk, and the ranks that it is cut over.
+struct MovedRun {
+  std::int64_t elements = 0;
+  Dimension group = Dimension::data;
+};
+
+// Runs that one collective of ranks with the same weights gathers or reduces, on tasks of this frame: where each
+// begins, seen from the frame's base.
+std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
+  std::map<std::int64_t, MovedRun> runs;
   const RankSlot& slot = plan.slots[plan.frames[frame].slot];
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-    if (c == nullptr || plan.tasks[t].frame != frame || c->group != Dimension::data || c->kind != kind) continue;
-    runs[c->first] = c->bytes / c->width;
+    if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
+    if (c->group == Dimension::data || c->group == Dimension::expert_data)
+      runs[c->first] = {c->bytes / c->width, c->group};
   }
   return runs;
 }
 
 class Cutter {
  public:
-  Cutter(std::int64_t member, std::int64_t members) : member_(member), members_(members) {}
+  Cutter(const Plan& plan, std::int64_t rank) : plan_(plan), rank_(rank) {}
 
-  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
-    const std::int64_t size = ceil_div(elements, members_);
-    const std::int64_t begin = std::min(member_ * size, elements), end = std::min(begin + size, elements);
-    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit});
-    shard_ += size;
+  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit, Dimension group) {
+    const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(group)];
+    const auto& members = table.groups[table.member_of[rank_]];
+    const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
+    add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
+  }
+  // What no collective moves is this rank's alone.
+  void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
+    if (elements > 0) add(first, elements, unit, 0, 1);
   }
 
   std::vector<Piece> pieces;
 
  private:
-  std::int64_t member_, members_, shard_ = 0;
+  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit, std::int64_t member, std::int64_t members) {
+    const std::int64_t size = ceil_div(elements, members);
+    const std::int64_t begin = std::min(member * size, elements), end = std::min(begin + size, elements);
+    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit});
+    shard_ += size;
+  }
+
+  const Plan& plan_;
+  std::int64_t rank_, shard_ = 0;
 };
 
 // Rows of q, k, v (by heads) or of gates and ups (halves) that a rank holds, in the uncut weight.
@@ -91,22 +110,25 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
   return result;
 }
 
-std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t member, std::int64_t members) {
-  Cutter cutter(member, members);
+std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
+  Cutter cutter(plan, rank);
   if (bytes_of(plan, state, kGradientShard) > 0) {
     for (const auto& [base, unit] : units_of(plan, state)) {
-      auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
-      if (regions.empty()) regions[0] = bytes_of(plan, unit, kUnitGradient) / plan.element_bytes;  // a group of one
-      for (const auto& [first, elements] : regions) cutter.add(base + first, elements, unit);
+      const auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
+      if (regions.empty()) cutter.add_whole(base, bytes_of(plan, unit, kUnitGradient) / plan.element_bytes, unit);
+      for (const auto& [first, run] : regions) cutter.add(base + first, run.elements, unit, run.group);
     }
     return cutter.pieces;
   }
   // By what is gathered: some stacks reduce all of a bucket everywhere.
-  const auto buckets = moved_runs(plan, state, CollectiveKind::all_gather);
-  for (const auto& [first, elements] : buckets) cutter.add(first, elements, kNone);
-  if (!buckets.empty()) return cutter.pieces;
-  const std::int64_t all = bytes_of(plan, state, kParameters) / plan.element_bytes;
-  return {{0, all, 0, all, 0, kNone}};
+  std::int64_t next = 0;
+  for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
+    cutter.add_whole(next, first - next, kNone);
+    cutter.add(first, run.elements, kNone, run.group);
+    next = first + run.elements;
+  }
+  cutter.add_whole(next, bytes_of(plan, state, kParameters) / plan.element_bytes - next, kNone);
+  return cutter.pieces;
 }
 
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot) {
@@ -115,6 +137,14 @@ std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot) {
     if (plan.frames[f].slot == slot && plan.blocks[plan.frames[f].block].role == BlockRole::state) states.push_back(f);
   }
   return states;
+}
+
+ExpertRow expert_row(const LocalParameter& p, std::int64_t index) {
+  ExpertRow r{p, 0, index};
+  if (p.experts == 0) return r;
+  r.one.out /= p.experts;
+  r.one.experts = 0;
+  return {r.one, index / r.one.out, index % r.one.out};
 }
 
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,

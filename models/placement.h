@@ -20,9 +20,9 @@ struct PlacedParameter {
 // Every weight of the chunk whose state frame this is, once each, in the order of its flat buffers.
 std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state);
 
-// A run of a chunk's flat buffers that one collective cuts over the data group: member i of n owns elements [i c, (i +
-// 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the pieces follow each other, each with room for
-// c.
+// A run of a chunk's flat buffers that one collective cuts over the ranks with the same weights: member i of n owns
+// elements [i c, (i + 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the pieces follow each
+// other, each with room for c.
 struct Piece {
   std::int64_t first = 0, elements = 0;  // the run
   std::int64_t owned_first = 0, owned = 0;
@@ -30,9 +30,9 @@ struct Piece {
   std::uint32_t unit = kNone;  // the unit frame it belongs to, where units are cut; else kNone, a bucket
 };
 
-// What a member of the data group updates: pieces of units or of buckets, in the order of the flat buffers; all of it
-// in one piece where nothing is sharded.
-std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t member, std::int64_t members);
+// What a rank updates: pieces of units or of buckets, in the order of the flat buffers; all of it
+// in one piece where nothing is sharded, and whatever the rank alone holds.
+std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // State frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
@@ -41,6 +41,14 @@ std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 // of q, k and v follow each other; key/value heads are held by several ranks where there are fewer of them than ranks.
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks);
+
+// Experts' matrices lie behind each other: which one of this rank's a row is in, and its row there; 0 and the row
+// itself for other weights.
+struct ExpertRow {
+  LocalParameter one;  // of one expert
+  std::int64_t expert = 0, row = 0;
+};
+ExpertRow expert_row(const LocalParameter& p, std::int64_t index);
 
 // Shape of the uncut weight.
 struct UncutShape {

@@ -55,7 +55,8 @@ struct Slot {
   std::string name;
   Bytes bytes = 0;
   Category category = Category::activations;
-  bool lazy = false;  // state that first appears at the first update (moments), and stays
+  bool lazy = false;               // state that first appears at the first update (moments), and stays
+  std::int32_t runtime_size = -1;  // index into Block::runtime_sizes: bytes are those of as many rows as predicted
 };
 
 // Whose frame an operand lies in, seen from the task's own frame.
@@ -101,7 +102,7 @@ struct Op {
   bool recompute = false;          // a forward op run again in backward
   bool optimizer = false;          // norm kernels, update, casts of parameters
   bool host_waits = false;         // the issuing thread waits here until the dependencies are done
-  std::int32_t runtime_size = -1;  // index into Plan::runtime_sizes that scales the work, or -1
+  std::int32_t runtime_size = -1;  // index into its block's runtime_sizes that scales the work, or -1
   std::vector<Operand> operands;
   std::vector<Operand> allocates;  // taken when this is issued
   std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
@@ -127,8 +128,17 @@ struct LocalParameter {
   std::int64_t offset = 0;       // elements from the block's base
   Cut cut = Cut::none;
   bool partial = false;      // not cut, and each rank of the tensor group has only a part of its gradient
+  std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
+                             // ranks of `expert_tensor`, and reduced over those of `expert_data`
   std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
                              // a part of the gradient
+};
+
+// A size known only at run time (tokens an expert gets in one layer and micro-batch): what the simulator
+// takes it to be, and the most it can be. Every frame of a block has its own.
+struct RuntimeSize {
+  std::string name;
+  std::int64_t predicted = 0, bound = 0;
 };
 
 // What a block stands for.
@@ -147,6 +157,7 @@ struct Block {
   std::uint32_t input_gradients = 0;             // of backward, how many come before those that only weights need
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // their sum
+  std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
@@ -198,12 +209,6 @@ struct GroupTable {
   std::vector<std::int32_t> member_of;
 };
 
-// A size known only at run time (tokens an expert receives): what the simulator takes it to be, and the most it can be.
-struct RuntimeSize {
-  std::string name;
-  std::int64_t predicted = 0, bound = 0;
-};
-
 // A dependency across a step boundary: `after` of step k waits for `before` of step k - 1.
 struct CarriedEdge {
   TaskId before = 0, after = 0;
@@ -212,8 +217,9 @@ struct CarriedEdge {
 struct Plan {
   std::int64_t ranks = 0;  // of the whole job
   std::int64_t micro_batches = 0;
-  Bytes element_bytes = 2;             // of an activation
-  std::vector<GroupTable> dimensions;  // by Dimension
+  Bytes element_bytes = 2;                  // of an activation
+  std::vector<GroupTable> dimensions;       // by Dimension
+  std::vector<std::uint8_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;
   std::vector<Op> ops;
@@ -223,7 +229,6 @@ struct Plan {
   std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
-  std::vector<RuntimeSize> runtime_sizes;
   std::vector<CarriedEdge> carried;
 
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }
@@ -242,7 +247,7 @@ std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
 
-// The slot that each rank of the job runs: its own, or that of its stage.
+// The slot that each rank of the job runs: its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.

@@ -27,9 +27,13 @@ struct Entry {
   bool transfer = false;       // a stage's end
 };
 
+// The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
+inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dimension::expert_data : Dimension::data; }
+
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
+  Dimension group = Dimension::data;
   std::int64_t missing = 0;          // weights whose last gradient is still to come
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
@@ -37,6 +41,7 @@ struct Bucket {
 // A contiguous piece of a unit's weights that is cut over the ranks by itself: each owns an n-th of it.
 struct Region {
   std::int64_t first = 0, elements = 0;  // from the unit's base
+  Dimension group = Dimension::data;
 };
 
 // The part of a model that one stage runs as one virtual stage.
@@ -62,9 +67,11 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void tell_loads_apart();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
+  void find_ranks(RankSlot& slot) const;
   std::vector<Entry> entries_of(std::int64_t virtual_stage);
   std::vector<PhaseTimes> phase_times();
   void place_weights(Chunk& chunk);
@@ -116,7 +123,9 @@ class PlanBuilder {
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
   std::int64_t group_size(Dimension d) const;
-  std::int64_t shard(std::int64_t elements) const { return ceil_div(elements, shards_); }
+  // Over how many ranks states are cut.
+  std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }
+  std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
 
   const Spec& spec_;
   const ShardingRow& row_;
@@ -125,7 +134,6 @@ class PlanBuilder {
   Turns turns_;
   std::vector<std::int64_t> layers_of_;  // per virtual stage
   std::vector<std::int64_t> first_layer_;
-  std::int64_t shards_ = 1;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;
   Plan plan_;
@@ -145,7 +153,8 @@ class PlanBuilder {
   std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
-  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
+  std::map<std::tuple<std::int32_t, std::int32_t, bool, ExpertLoad>, std::vector<TaskId>>
+      crossings_;  // ends of each transfer
 };
 
 }  // namespace orrery

@@ -41,6 +41,18 @@ struct HashedShapes {
   void operator()(const Gemm& g) const {
     all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads);
   }
+  void operator()(const GroupedGemm& g) const {
+    all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
+  }
+  void operator()(const Gate& g) const {
+    all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
+        std::bit_cast<std::uint64_t>(g.aux_loss), g.direction);
+  }
+  void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
+  void operator()(const SortChunks& s) const {
+    all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
+  }
+  void operator()(const CountTokens& c) const { all(c.counts); }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
         std::bit_cast<std::uint64_t>(a.softcap));
@@ -48,7 +60,9 @@ struct HashedShapes {
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
-  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction); }
+  void operator()(const LatentHeads& l) const { all(l.rows, l.heads, l.nope, l.rope, l.value, l.fused, l.direction); }
+  void operator()(const Split& s) const { all(s.rows, s.first, s.second, s.direction); }
+  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction, a.weighted); }
   void operator()(const Residual& r) const {
     all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
   }
@@ -102,10 +116,13 @@ void add_op(Hash& h, const Op& op) {
 
 void add_block(Hash& h, const Block& block) {
   h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
-  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy);
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size);
+  for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
-  for (const LocalParameter& p : block.parameters) h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows);
+  for (const LocalParameter& p : block.parameters) {
+    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts);
+  }
 }
 
 void add_tasks(Hash& h, const Plan& plan) {
@@ -141,7 +158,7 @@ std::string plan_hash(const Plan& plan) {
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
-  for (const RuntimeSize& s : plan.runtime_sizes) h.all(s.name, s.predicted, s.bound);
+  for (const std::uint8_t c : plan.class_of_rank) h.add(c);
   return fmt::format("{:016x}", h.value());
 }
 

@@ -62,7 +62,10 @@ StageCosts block_costs(const Spec& spec) {
   const auto width = static_cast<double>(m.heads * m.head_dim);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
   const double attention = 2 * h * width + 2 * h * kv;
-  double layer = attention + matrices * h * static_cast<double>(m.feed_forward);
+  // Layers with experts weigh those that a token meets.
+  const std::int64_t feed_forward =
+      m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
+  double layer = attention + matrices * h * static_cast<double>(feed_forward);
   double embedding = 0;
   double head = v * h;
   if (spec.software.stage_rule == "by_cost_nanotron") {
@@ -72,6 +75,7 @@ StageCosts block_costs(const Spec& spec) {
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
+  head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);  // modules stand on the last stage
   return {embedding, layer, head};
 }
 

@@ -48,6 +48,7 @@ struct Overlap {
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
   bool pipeline = true;          // sends and receives under compute
+  bool expert = false;           // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
 };
 
 struct Offload {

@@ -56,6 +56,7 @@ std::string header_of(const RankRun& run) {
   visit_texts(run, [&](const char* key, const auto& value) { header[key] = value; });
   header["steps"] = run.steps.size();
   header["tasks"] = run.steps.empty() ? 0 : run.steps.front().spans.size();
+  header["sizes"] = run.steps.empty() ? 0 : run.steps.front().sizes.size();
   header["losses"] = run.losses.size();
   json& memory = header["memory"] = json::object();
   visit_memory(run.memory, [&](const char* key, const auto& value) { memory[key] = value; });
@@ -89,7 +90,7 @@ void check_times(const std::string& path, const MeasuredStep& step) {
 }
 
 struct Counts {
-  std::uint64_t steps = 0, tasks = 0, losses = 0;
+  std::uint64_t steps = 0, tasks = 0, sizes = 0, losses = 0;
 };
 
 Counts read_header(const std::string& path, const std::string& line, RankRun& run) {
@@ -99,7 +100,7 @@ Counts read_header(const std::string& path, const std::string& line, RankRun& ru
     visit_texts(run, [&](const char* key, auto& value) { header.at(key).get_to(value); });
     const json& memory = header.at("memory");
     visit_memory(run.memory, [&](const char* key, auto& value) { memory.at(key).get_to(value); });
-    return {header.at("steps"), header.at("tasks"), header.at("losses")};
+    return {header.at("steps"), header.at("tasks"), header.at("sizes"), header.at("losses")};
   } catch (const json::exception& e) {
     broken(path, e.what());
   }
@@ -121,6 +122,7 @@ void write_rank_run(const std::string& path, const RankRun& run) {
     put(&step.begin, 1);
     put(&step.end, 1);
     put(step.spans.data(), step.spans.size());
+    put(step.sizes.data(), step.sizes.size());
   }
   put(run.losses.data(), run.losses.size());
   file.commit();
@@ -135,12 +137,13 @@ RankRun read_rank_run(const std::string& path) {
   line.resize(std::strlen(line.c_str()));
   RankRun run;
   const Counts counts = read_header(path, line, run);
-  if (counts.steps >= kMostCount || counts.tasks >= kMostCount || counts.losses > counts.steps)
+  if (counts.steps >= kMostCount || counts.tasks >= kMostCount || counts.sizes >= kMostCount ||
+      counts.losses > counts.steps)
     broken(path, "its counts are absurd");
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error) - (line.size() + 1);
   __extension__ using Wide = unsigned __int128;
-  const Wide expected = 8 * (static_cast<Wide>(counts.steps) * (2 + 3 * counts.tasks) + counts.losses);
+  const Wide expected = 8 * (static_cast<Wide>(counts.steps) * (2 + 3 * counts.tasks + counts.sizes) + counts.losses);
   if (error || size != expected) broken(path, "its length is not what its header says");
   Words words(in, path);
   run.steps.resize(counts.steps);
@@ -149,6 +152,8 @@ RankRun read_rank_run(const std::string& path) {
     words.read(&step.end, 1);
     step.spans.resize(counts.tasks);
     words.read(step.spans.data(), step.spans.size());
+    step.sizes.resize(counts.sizes);
+    words.read(step.sizes.data(), step.sizes.size());
     check_times(path, step);
   }
   run.losses.resize(counts.losses);

@@ -33,6 +33,7 @@ struct MeasuredSpan {
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
   std::vector<MeasuredSpan> spans;  // of instantiate(plan, rank), in issue order
+  std::vector<std::int64_t> sizes;  // what its runtime sizes turned out to be, frame by frame in order
 };
 
 // What a rank's own allocator counted, over all steps.
@@ -65,10 +66,10 @@ struct RankRun {
 
 std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
 
-// A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end and its spans; the
-// losses as doubles. Two million spans a step are read and written at the speed of the disk. The file appears when it
-// is whole (output_file.h). Reading throws Error "file: what" for one that is cut short, longer than its header says,
-// of another schema, or whose times run backwards.
+// A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
+// sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file
+// appears when it is whole (output_file.h). Reading throws Error "file: what" for one that is cut short, longer than
+// its header says, of another schema, or whose times run backwards.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
 

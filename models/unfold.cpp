@@ -15,9 +15,9 @@ class Unfolder {
     plan_.micro_batches = from_.micro_batches;
     plan_.element_bytes = from_.element_bytes;
     plan_.dimensions = from_.dimensions;
+    plan_.class_of_rank = from_.class_of_rank;
     plan_.blocks = from_.blocks;
     plan_.ops = from_.ops;
-    plan_.runtime_sizes = from_.runtime_sizes;
     frames_of_.resize(from_.slots.size());
     for (std::uint32_t f = 0; f < from_.frames.size(); ++f) frames_of_[from_.frames[f].slot].push_back(f);
   }
@@ -72,6 +72,15 @@ class Unfolder {
     }
   }
 
+  // Classes of a stage run the same tasks in the same order: the one of its first class.
+  TaskId of_first_class(TaskId folded) const {
+    const RankSlot& slot = from_.slots[from_.slot_of(folded)];
+    for (const RankSlot& first : from_.slots) {
+      if (first.stage == slot.stage) return first.begin + (folded - slot.begin);
+    }
+    return folded;
+  }
+
   // Notes that a task is one end of a transfer: those of the same folded task or match and the same group meet.
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
@@ -79,7 +88,7 @@ class Unfolder {
     if (c == nullptr && !std::holds_alternative<Transfer>(op.work)) return;
     const Dimension d = c != nullptr ? c->group : Dimension::pipeline;
     const std::uint32_t match = from_.tasks[folded].match;
-    const TaskId key = match == kNone ? folded : from_.members_of(match).front();
+    const TaskId key = match == kNone ? of_first_class(folded) : of_first_class(from_.members_of(match).front());
     const std::int32_t group = from_.dimensions[static_cast<std::size_t>(d)].member_of[rank];
     ends_.push_back({key, group, task});
   }

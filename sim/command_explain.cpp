@@ -36,7 +36,8 @@ std::string with_numbers(const StateFormula& f, double elements) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  const StateFormula f = state_formula(spec, p.plan);
+  constexpr Dimension kExperts = Dimension::expert_data;
+  const StateFormula f = state_formula(spec, p.plan), e = state_formula(spec, p.plan, kExperts);
   const double largest = as_double(p.report.memory.peak);
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
@@ -45,18 +46,20 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
       fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
+  if (spec.model.moe) text += fmt::format("{}of experts: N = {}\n", kIndented, e.shards);
   Table t;
   t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
                {"activations", unit},           {"peak", unit}};
   for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
-    const double elements = as_double(elements_of(p.plan, s));
+    const double elements = as_double(elements_of(p.plan, s)), of_experts = as_double(elements_of(p.plan, s, kExperts));
     const SlotMemory& m = p.report.memory.ranks[s].memory;
-    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements),
-                      with_numbers(f, elements), number(f.bytes(elements), scale),
-                      number(as_double(states_in_plan(p.plan, s)), scale),
-                      number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
-                      number(as_double(m.peak), scale)});
+    t.rows.push_back(
+        {p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements + of_experts),
+         with_numbers(f, elements) + (of_experts > 0 ? " + " + with_numbers(e, of_experts) : ""),
+         number(f.bytes(elements) + e.bytes(of_experts), scale), number(as_double(states_in_plan(p.plan, s)), scale),
+         number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
+         number(as_double(m.peak), scale)});
   }
   return text + print(t, kIndented);
 }

@@ -2,20 +2,30 @@
 
 namespace orrery {
 
+namespace {
+
+// Elements of a layer's matrices that a token is multiplied with: experts count as often as it meets one.
+double met_by_a_token(const Model& m, std::int64_t layer) {
+  double sum = 0;
+  for (const Parameter& p : layer_parameters(m, layer)) {
+    if (p.in == 1) continue;
+    const double used = p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
+    sum += used * static_cast<double>(p.out) * static_cast<double>(p.in);
+  }
+  return sum;
+}
+
+}  // namespace
+
 double model_flops(const Spec& spec) {
   const Model& m = spec.model;
-  double matrices = 0;  // elements that a token is multiplied with
-  for (std::int64_t layer = 0; layer < m.layers; ++layer) {
-    for (const Parameter& p : layer_parameters(m, layer)) {
-      if (p.in == 1) continue;
-      const double used = p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
-      matrices += used * static_cast<double>(p.out) * static_cast<double>(p.in);
-    }
-  }
-  matrices += static_cast<double>(m.vocab) * static_cast<double>(m.hidden);
+  const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
+  double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) matrices += met_by_a_token(m, layer);
+  if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
   const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
-  const double scores = static_cast<double>(m.layers) * static_cast<double>(m.heads) * (query + value) *
+  const double scores = static_cast<double>(m.layers + m.mtp_layers) * static_cast<double>(m.heads) * (query + value) *
                         static_cast<double>(spec.sequence);
   const double tokens = static_cast<double>(spec.strategy.global_batch) * static_cast<double>(spec.sequence);
   return 6 * tokens * (matrices + scores);
@@ -28,6 +38,7 @@ double recomputed_flops(const Plan& plan) {
     if (!op.recompute) continue;
     double flops = 0;
     if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops;
+    if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
     if (const auto* a = std::get_if<FlashAttention>(&op.work)) {
       flops = 2.0 * static_cast<double>(a->batch * a->heads * a->query) *
               static_cast<double>(a->key * (a->head_dim + a->value_dim));

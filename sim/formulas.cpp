@@ -1,10 +1,12 @@
 #include "sim/formulas.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "models/blocks.h"
+#include "models/expert_sizes.h"
 #include "models/sharding.h"
 
 namespace orrery {
@@ -25,10 +27,10 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-double average_elements(const Plan& plan) {
+double average_elements(const Plan& plan, Dimension copies) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    sum += real(elements_of(plan, s)) * real(plan.slots[s].multiplicity);
+    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity);
   }
   return sum / real(plan.ranks);
 }
@@ -41,13 +43,13 @@ double hidden_bytes(const Spec& spec) {
 }
 
 // techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
-Volume data_volume(const Spec& spec, const Plan& plan) {
+Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
-  const double n = real(group_size(plan, Dimension::data)), r = real(group_size(plan, Dimension::replicate));
+  const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const double m = real(s.micro_batches()), elements = average_elements(plan);
-  Volume v{.what = "data"};
+  const double m = real(s.micro_batches()), elements = average_elements(plan, copies);
+  Volume v{.what = std::string(name_of(copies))};
   double per_parameter = 0;
   if (!row.shards_optimizer) {
     v.formula = "2Ψ·g";
@@ -103,6 +105,36 @@ Volume pipeline_volume(const Spec& spec) {
           .bytes = 2 * m * hidden_bytes(spec) / cut * boundaries / real(s.pipeline)};
 }
 
+// Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
+Volume expert_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
+  const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
+  double layers = real(m.mtp_layers) / real(s.pipeline), rows = 0;
+  for (std::int64_t l = 0; l < m.layers; ++l) {
+    if (!has_experts(m, l)) continue;
+    layers += 1 / real(s.pipeline);
+    const ExpertSizes sizes = expert_sizes(spec, l, static_cast<std::int64_t>(tokens));
+    rows = std::max(rows, real(std::max(sizes.sent, sizes.received)));
+  }
+  const double row = 4 * real(m.hidden) * real(storage_bytes(s.precision)) + 2 * 4;
+  const bool again = s.recompute.layer || s.recompute.moe;
+  const double full = again ? 2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4 : 0;
+  return {.what = "expert",
+          .formula = again ? "R·(6h·w + 12)·m·(L/p)·(e-1)/e" : "R·(4h·w + 8)·m·(L/p)·(e-1)/e",
+          .numbers = fmt::format("R = {:.4g} rows, h = {}, m = {}, L/p = {:.4g}, e = {}", rows, m.hidden,
+                                 s.micro_batches(), layers, s.expert),
+          .bytes = rows * (row + full) * real(s.micro_batches()) * layers * (e - 1) / e};
+}
+
+std::int64_t elements_of(const Block& block, Dimension copies) {
+  std::int64_t sum = 0;
+  for (const LocalParameter& p : block.parameters)
+    sum += (p.experts > 0) == (copies == Dimension::expert_data) ? p.out * p.in : 0;
+  return sum;
+}
+
 }  // namespace
 
 double StateFormula::bytes(double elements) const {
@@ -110,7 +142,7 @@ double StateFormula::bytes(double elements) const {
   return part(parameters, shards_parameters) + part(gradients, shards_gradients) + part(optimizer, shards_optimizer);
 }
 
-StateFormula state_formula(const Spec& spec, const Plan& plan) {
+StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const Bytes width = storage_bytes(s.precision);
@@ -122,7 +154,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan) {
   f.shards_parameters = row.shards_parameters;
   f.shards_gradients = unit_gradients(spec, row);
   f.shards_optimizer = row.shards_optimizer;
-  f.shards = row.shards_optimizer ? group_size(plan, Dimension::data) : 1;
+  f.shards = row.shards_optimizer ? group_size(plan, copies) : 1;
   return f;
 }
 
@@ -137,12 +169,12 @@ std::string text_of(const StateFormula& f) {
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-std::int64_t elements_of(const Plan& plan, std::size_t slot) {
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies) {
   std::map<std::uint32_t, std::int64_t> by_unit;  // a tied output shares the embedding's unit, which comes first
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
-    if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, block.parameter_elements);
+    if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, elements_of(block, copies));
   }
   std::int64_t sum = 0;
   for (const auto& [unit, elements] : by_unit) sum += elements;
@@ -167,7 +199,12 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     list.push_back(std::move(v));
   };
   const Strategy& s = spec.strategy;
-  add(s.data * s.context > 1, data_volume(spec, plan), {Dimension::data, Dimension::replicate});
+  add(s.data * s.context > 1, data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
+  if (spec.model.moe) {
+    add(group_size(plan, Dimension::expert_data) > 1, data_volume(spec, plan, Dimension::expert_data),
+        {Dimension::expert_data});
+    add(s.expert > 1, expert_volume(spec), {Dimension::expert});
+  }
   add(s.tensor > 1, tensor_volume(spec), {Dimension::tensor});
   add(s.pipeline > 1, pipeline_volume(spec), {Dimension::pipeline});
   return list;

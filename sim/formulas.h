@@ -22,12 +22,13 @@ struct StateFormula {
 
   double bytes(double elements) const;
 };
-StateFormula state_formula(const Spec& spec, const Plan& plan);
+// Of experts' weights (copies: expert_data) or all others (data).
+StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
 std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
 std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 
-// Weights that the ranks of a slot hold before sharding.
-std::int64_t elements_of(const Plan& plan, std::size_t slot);
+// Weights that the ranks of a slot hold before sharding: experts' or all others.
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data);
 Bytes states_in_plan(const Plan& plan,
                      std::size_t slot);  // what the plan's flat buffers take, copies beside the states left out
 

@@ -28,7 +28,7 @@ struct KernelTime {
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
   // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
-  Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak) const {
+  Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles = static_cast<double>(ceil_div(g.m, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
     const double waves = tiles / gpu.sms;
     const double smooth = profile.gemm.smoothing;
@@ -36,7 +36,7 @@ struct KernelTime {
     const double k = static_cast<double>(ceil_div(g.k, splits));
     const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
     double rate = peak / gpu.sms * tile.efficiency;
-    if (g.batch > 1) rate *= profile.gemm.batched_fraction;
+    rate *= fraction;
     const double partial = splits == 1 ? 0
                                        : profile.memory.start_us * kMicrosecond +
                                              8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
@@ -47,10 +47,29 @@ struct KernelTime {
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
-      for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak));
+      for (const std::int64_t splits : {1, 2, 4, 8}) {
+        best = std::min(best, product(g, tile, splits, peak, g.batch > 1 ? profile.gemm.batched_fraction : 1));
+      }
     }
     const Bytes operand = linear(g) && is_eight_bit(op.precision) ? 1 : width;
     return std::max(best, cost_of(g, operand).bytes / bandwidth());
+  }
+
+  // The experts' products fill the multiprocessors together, as those of several streams or of one grouped kernel do.
+  Seconds operator()(const GroupedGemm& g) const {
+    const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
+    const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
+    const Gemm one = {.m = weights ? g.out : rows,
+                      .n = input || weights ? g.in : g.out,
+                      .k = weights ? rows
+                           : input ? g.out
+                                   : g.in,
+                      .batch = g.groups,
+                      .result_bytes = g.result_bytes};
+    Seconds best = std::numeric_limits<double>::max();
+    for (const Tile& tile : profile.gemm.tiles)
+      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), 1));
+    return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 
   Seconds operator()(const FlashAttention& a) const {

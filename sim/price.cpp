@@ -163,9 +163,8 @@ class Pricer {
 
   // Whether some stage of a pipeline lies on another node than the next.
   bool has_far_stages() const {
-    const auto slots = static_cast<std::uint32_t>(plan_.slots.size());
-    for (std::uint32_t s = 0; s + 1 < slots; ++s) {
-      if (!is_near(s, 1)) return true;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      if (plan_.slots[s].stage < plan_.slots.back().stage && !is_near(s, 1)) return true;
     }
     return false;
   }
@@ -229,9 +228,36 @@ class Pricer {
 
   NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
     const Spread& spread = lie[static_cast<std::size_t>(c.group)];
+    if (ranks_in(spread) == 1) return copied(c);
     const NcclModel& members = model(spread);
-    const NcclChoice choice = measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    const NcclChoice choice = c.algorithm == "hierarchical"
+                                  ? two_stage_all_to_all(members, c.bytes, copies(spread))
+                                  : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
+  }
+
+  // A group of one copies in its memory.
+  NcclChoice copied(const Collective& c) const {
+    NcclChoice choice;
+    choice.seconds = choice.nccl_seconds =
+        profile_.memory.start_us * kMicrosecond +
+        2 * static_cast<double>(c.bytes) / (spec_.cluster.gpu.memory_GBps * 1e9 * profile_.memory.fraction);
+    return choice;
+  }
+
+  // The part of a token's top_k experts that is left if those in the same one of `parts` equal parts count once, by
+  // chance.
+  double met(double parts) const {
+    const Moe& moe = *spec_.model.moe;
+    const double experts = static_cast<double>(moe.experts);
+    double none = 1;  // that a part has none of them
+    for (std::int64_t j = 0; j < moe.top_k; ++j)
+      none *= std::max(0.0, experts - experts / parts - static_cast<double>(j)) / (experts - static_cast<double>(j));
+    return parts * (1 - none) / static_cast<double>(moe.top_k);
+  }
+  TokenCopies copies(const Spread& members) const {
+    const double nodes = static_cast<double>(members.size());
+    return {(nodes - 1) / nodes * met(nodes), met(static_cast<double>(ranks_in(members)))};
   }
 
   // A hop of the pipeline: inside a node or between two, one rank of each.

@@ -44,14 +44,20 @@ std::string words_of(const nlohmann::json& entry) {
   return words + (model.is_object() ? model.value("name", "") : model.dump());
 }
 
-// key: "section.name", of the spec.
+// key: "section.name" or "section.part.name", of the spec; a part that the section lacks (experts of a dense model) is
+// none to fill.
 void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
-  const std::size_t dot = key.find('.');
-  nlohmann::json& section = spec[key.substr(0, dot)];
-  const std::string name = key.substr(dot + 1);
-  if (section.is_string() && key.starts_with("software.")) section = {{"profile", section}};
-  if (!section.is_null() && !section.is_object()) return;  // a model or node by name says it all
-  if (unstated || !section.contains(name)) section[name] = value;
+  std::size_t begin = 0, dot = key.find('.');
+  nlohmann::json* section = &spec[key.substr(0, dot)];
+  if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
+  if (!section->is_null() && !section->is_object()) return;  // a model or node by name says it all
+  for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
+    const auto part = section->find(key.substr(begin, dot - begin));
+    if (part == section->end() || !part->is_object()) return;
+    section = &*part;
+  }
+  const std::string name = key.substr(begin);
+  if (unstated || !section->contains(name)) (*section)[name] = value;
 }
 
 std::string completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {

@@ -32,6 +32,7 @@ std::string strategy_text(const Spec& spec) {
   degree("pipeline", s.pipeline);
   degree("context", s.context);
   degree("expert", s.expert);
+  if (spec.model.moe) degree("expert-tensor", s.expert_tensor);
   degree("data", s.data);
   if (s.pipeline > 1) parts.push_back(s.schedule);
   degree("virtual stages", s.virtual_stages);

@@ -200,7 +200,14 @@ struct CudaKernels {
     ORRERY_CHECK_CUDA(cudaMemsetAsync(to.data, 0, static_cast<std::size_t>(f.bytes), c.stream));
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
-  void operator()(const SoftCap&) const { assert(false); }  // refused before
+  void operator()(const SoftCap&) const { assert(false); }  // refused before, as are the next
+  void operator()(const LatentHeads&) const { assert(false); }
+  void operator()(const Split&) const { assert(false); }
+  void operator()(const Gate&) const { assert(false); }
+  void operator()(const Permute&) const { assert(false); }
+  void operator()(const SortChunks&) const { assert(false); }
+  void operator()(const GroupedGemm&) const { assert(false); }
+  void operator()(const CountTokens&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }

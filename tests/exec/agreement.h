@@ -14,6 +14,7 @@
 
 #include "exec/initial.h"
 #include "exec/run_state.h"
+#include "models/expert_sizes.h"
 #include "models/make_plan.h"
 #include "models/software.h"
 
@@ -31,6 +32,7 @@ using Tensors = std::map<std::string, std::vector<float>>;
 
 struct Result {
   Tensors gradients, initial, weights;
+  Tensors routing;             // by layer and step: the experts of every token of the batch
   std::vector<double> losses;  // mean per token, by step
 };
 
@@ -128,9 +130,35 @@ inline Spec on_one_rank(const Spec& spec) {
   // Only attention that is written out drops probabilities; else both kinds compute the same.
   if (one.model.dropout == 0) s.attention = Attention::flash;
   one.gpus = 1;
+  if (one.model.moe) one.model.moe->pad_to_capacity = false;  // padding changes no number
   one.software = find_software("orrery");
   one.software.fused_clip = spec.software.fused_clip;
   return one;
+}
+
+// Routers choose among the tokens of one rank and micro-batch: the same runs of tokens, with their capacity, on one
+// rank.
+inline void route_alike(const Spec& spec, Plan& one) {
+  const std::int64_t groups = spec.strategy.sequence_parallel ? spec.strategy.tensor : 1;
+  for (Op& op : one.ops) {
+    auto* gate = std::get_if<Gate>(&op.work);
+    if (gate == nullptr) continue;
+    gate->groups = groups;
+    gate->capacity = expert_sizes(spec, spec.model.moe->first_layer, gate->rows / groups).capacity;
+  }
+}
+
+// How many choices of the tokens differ, of how many.
+inline std::pair<std::int64_t, std::int64_t> differing_choices(const Result& r, const Result& one) {
+  std::pair<std::int64_t, std::int64_t> result = {0, 0};
+  for (const auto& [name, choices] : one.routing) {
+    const auto it = r.routing.find(name);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      ++result.second;
+      if (it == r.routing.end() || i >= it->second.size() || it->second[i] != choices[i]) ++result.first;
+    }
+  }
+  return result;
 }
 
 // Softmax does not see what all keys have in common, the bias of their projection or norm: its exact gradient is zero,

@@ -11,7 +11,16 @@ namespace {
 using namespace test;
 
 // What may go wrong in an executor. Each must show: it exceeds the limits by far.
-enum class Fault : std::uint8_t { none, missing_reduce, counted_twice, dropped_micro_batch, stale_weight };
+enum class Fault : std::uint8_t {
+  none,
+  missing_reduce,
+  counted_twice,
+  dropped_micro_batch,
+  stale_weight,
+  missing_expert_reduce,
+  doubled_tokens,
+  stale_tokens
+};
 
 struct Ended : Pending {
   bool done() override { return true; }
@@ -42,8 +51,14 @@ class FaultyTransport : public Transport {
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
     const bool reduces = lane == LaneKind::data_reduce, gathers = lane == LaneKind::data_gather;
     if (fault_ == Fault::missing_reduce && reduces) return std::make_unique<Ended>();
+    if (fault_ == Fault::missing_expert_reduce && call.group == Dimension::expert_data)
+      return std::make_unique<Ended>();
     if (fault_ == Fault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<Ended>();
+    const bool tokens = call.group == Dimension::expert && !call.received.empty() && call.received[0] > kFewRows;
+    if (fault_ == Fault::stale_tokens && tokens && ++gathers_ > 1) return std::make_unique<Ended>();
     auto pending = real_->start(lane, call);
+    if (fault_ == Fault::doubled_tokens && tokens && ++gathers_ == 1)
+      return std::make_unique<Doubled>(std::move(pending), static_cast<float*>(call.out), call.received[0]);
     if (fault_ != Fault::counted_twice || !reduces) return pending;
     return std::make_unique<Doubled>(std::move(pending), static_cast<float*>(call.out), call.counts[0]);
   }
@@ -51,6 +66,7 @@ class FaultyTransport : public Transport {
 
  private:
   std::unique_ptr<Transport> real_;
+  static constexpr std::int64_t kFewRows = 256;  // the choices' weights are fewer
   Fault fault_;
   int gathers_ = 0;
 };
@@ -98,6 +114,11 @@ void check_spec(const Spec& spec, Fault fault = Fault::none) {
   MPI_Comm_rank(some, &rank);
   MPI_Comm_free(&some);
   if (rank > 0) return;
+  if (fault == Fault::none) {
+    const auto [differ, all] = differing_choices(result, reference_of(spec));
+    ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
+    EXPECT_EQ(all > 0, spec.model.moe.has_value());
+  }
   const Distance d = distance(spec, result, reference_of(spec));
   fault == Fault::none ? expect_close(d) : expect_far(d);
 }
@@ -173,7 +194,19 @@ const std::string kHeadNorms =
     "{name: tiny-head-norms, layers: 2, hidden: 32, heads: 1, kv_heads: 1, head_dim: 32, feed_forward: 64, vocab: 256, "
     "qk_norm: true, norm: layernorm, bias: true}";
 
+const std::string kLatent =
+    "{name: tiny-latent, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mla: {q_lora_rank: 24, "
+    "kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}}";
+const std::string kLatentDirect =
+    "{name: tiny-latent-direct, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, bias: true, mla: "
+    "{q_lora_rank: 0, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 20}}";
+
 const Case kModels[] = {
+    {kLatent, "data: 2, global_batch: 4"},
+    {kLatent, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, recompute: [mla_up_proj, norm]"},
+    {kLatent, "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2"},
+    {kLatent, "tensor: 2, pipeline: 2, data: 2, global_batch: 4, recompute: full"},
+    {kLatentDirect, "tensor: 2, data: 2, sharding: fsdp, global_batch: 4"},
     {kWindow, "tensor: 2, data: 2, global_batch: 4"},
     {kWindow, "tensor: 2, data: 1, attention: unfused, global_batch: 2"},
     {kWindow, "pipeline: 3, data: 2, sharding: zero1, recompute: full, global_batch: 4"},
@@ -239,6 +272,57 @@ TEST(Faults, PlantedFaultsShow) {
   check_case({kLlama, "data: 2, sharding: zero1, global_batch: 4"}, Fault::stale_weight);
 }
 
+// Experts: dropless, dropped, padded; top-1 and top-k; softmax and sigmoid; shared ones; dense first layers.
+const std::string kMoeBase = "layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250";
+std::string with_experts(const std::string& name, const std::string& moe, const std::string& more = "") {
+  return fmt::format("{{name: {}, {}{}, moe: {{{}}}}}", name, kMoeBase, more, moe);
+}
+const std::string kMixtral = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
+const std::string kSwitch =
+    with_experts("tiny-switch", "experts: 4, top_k: 1, feed_forward: 48, capacity_factor: 1.25, aux_loss: 0.05");
+const std::string kPadded = with_experts(
+    "tiny-padded", "experts: 8, top_k: 3, feed_forward: 32, capacity_factor: 1, pad_to_capacity: true, first_layer: 1");
+const std::string kDeepSeek = with_experts(
+    "tiny-deepseek",
+    "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
+    "correction_bias: true, aux_loss: 0.02",
+    ", mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: 10}");
+
+const Case kExperts[] = {
+    {kMixtral, "data: 2, expert: 2, global_batch: 4"},
+    {kMixtral, "data: 2, expert: 2, global_batch: 4", "sgd"},
+    {kMixtral, "data: 4, expert: 4, global_batch: 4, micro_batch: 1"},
+    {kMixtral, "data: 4, expert: 2, global_batch: 8"},
+    {kMixtral, "data: 2, expert: 1, global_batch: 4"},
+    {kMixtral, "tensor: 2, data: 2, expert: 2, global_batch: 4"},
+    {kMixtral, "tensor: 2, data: 2, expert: 2, expert_tensor: 2, global_batch: 4"},
+    {kMixtral, "tensor: 2, data: 1, expert: 1, expert_tensor: 2, global_batch: 2"},
+    {kMixtral, "tensor: 2, data: 4, expert: 4, global_batch: 8, recompute: full"},
+    {kMixtral, "data: 4, expert: 2, sharding: zero1, global_batch: 8"},
+    {kMixtral, "data: 4, expert: 4, sharding: zero1, global_batch: 4"},
+    {kMixtral, "data: 4, expert: 2, sharding: zero2, global_batch: 8"},
+    {kMixtral, "data: 4, expert: 2, sharding: zero3, global_batch: 8"},
+    {kMixtral, "data: 4, expert: 2, sharding: fsdp, global_batch: 8"},
+    {kMixtral, "data: 4, expert: 4, sharding: fsdp, global_batch: 4, recompute: [moe]"},
+    {kMixtral, "tensor: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 4"},
+    {kMixtral, "pipeline: 2, data: 2, expert: 2, global_batch: 4, recompute: [moe_activation, norm]"},
+    {kSwitch, "data: 4, expert: 2, global_batch: 8, micro_batch: 2"},
+    {kSwitch, "tensor: 2, data: 2, expert: 4, global_batch: 4"},
+    {kPadded, "data: 2, expert: 2, global_batch: 4"},
+    {kPadded, "tensor: 2, data: 2, expert: 2, expert_tensor: 2, global_batch: 4, sharding: zero1"},
+    {kDeepSeek, "data: 4, expert: 4, global_batch: 4"},
+    {kDeepSeek, "tensor: 2, data: 2, expert: 2, global_batch: 4, sharding: zero1, overlap: {expert: true}"},
+    {kDeepSeek, "tensor: 2, pipeline: 2, data: 2, expert: 4, global_batch: 4, recompute: full"},
+    {kDeepSeek, "data: 4, expert: 2, global_batch: 4", "adamw", "megatron-core"},
+};
+
+TEST(Faults, PlantedFaultsOfExpertsShow) {
+  check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
+  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::doubled_tokens);
+  check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));
 INSTANTIATE_TEST_SUITE_P(Models, Strategies, testing::ValuesIn(kModels));
 INSTANTIATE_TEST_SUITE_P(Stacks, Strategies, testing::ValuesIn(of_other_stacks()));

@@ -73,7 +73,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   auto transport = mpi_transport(world, rank.plan);
   if (changes.transport) transport = changes.transport(std::move(transport));
   const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", spec.model.vocab, spec.sequence);
-  Tensors gradients, initial, weights;
+  Tensors gradients, initial, weights, routing;
   ExecuteOptions options;
   options.steps = changes.steps;
   options.training = training_of(spec);
@@ -82,9 +82,17 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
     add(gradients, owned_values(rank, b, Quantity::gradients));
     add(initial, owned_values(rank, b, Quantity::weights));
   };
+  options.on_routing = [&](const RoutedToken& t) {
+    auto& all = routing[fmt::format("layer {} step {}", t.layer, t.step)];
+    const std::int64_t k = spec.model.moe->top_k;
+    all.resize(static_cast<std::size_t>(spec.strategy.global_batch * spec.sequence * k), NAN);
+    const std::int64_t at = (t.sample % spec.strategy.global_batch * spec.sequence + t.position) * k;
+    std::copy(t.experts.begin(), t.experts.end(), all.begin() + at);
+  };
   options.on_end = [&](const Buffers& b) { add(weights, owned_values(rank, b, Quantity::weights)); };
   const Execution e = execute(rank, *transport, text, options);
-  Result result = {collect(world, gradients), collect(world, initial), collect(world, weights), {}};
+  Result result = {
+      collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
   const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(spec.strategy.data) : 0.0;
   for (std::int64_t step = 0; step < changes.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
@@ -98,8 +106,10 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
 inline const Result& reference_of(const Spec& spec) {
   static std::map<std::string, Result> known;
   const Spec one = on_one_rank(spec);
-  const auto [it, fresh] = known.try_emplace(fmt::format("{} {}", plan_hash(make_plan(one)), one.model.dropout));
-  if (fresh) it->second = run(MPI_COMM_SELF, one);
+  Plan plan = make_plan(one);
+  route_alike(spec, plan);
+  const auto [it, fresh] = known.try_emplace(fmt::format("{} {}", plan_hash(plan), one.model.dropout));
+  if (fresh) it->second = run(MPI_COMM_SELF, one, {.plan = [&](Plan& p) { route_alike(spec, p); }});
   return it->second;
 }
 

@@ -137,5 +137,25 @@ TEST(Groups, RefuseWrongOrders) {
   EXPECT_THROW(coordinates(strategy(2, 1, 2, 2, "tp-xp-dp-pp")), Error);
 }
 
+// Neighbours cut an expert, blocks of them hold all experts, the same place of every block the same ones.
+TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
+  for (const char* order : {"tp-cp-ep-dp-pp", "tp-cp-pp-dp"}) {
+    Strategy s = strategy(2, 1, 2, 8, order);
+    s.expert = 4;
+    s.expert_tensor = 2;
+    const auto tables = make_groups(s, false, false, 1, true);
+    const auto group = [&](Dimension d) { return tables[static_cast<std::size_t>(d)].groups.front(); };
+    std::vector<std::int32_t> stage;  // of rank 0
+    const std::vector<Coordinates> at = coordinates(s);
+    for (std::int32_t r = 0; r < s.gpus(); ++r) {
+      if (at[static_cast<std::size_t>(r)].pipeline == 0) stage.push_back(r);
+    }
+    EXPECT_EQ(group(Dimension::expert_tensor), (std::vector{stage[0], stage[1]}));
+    EXPECT_EQ(group(Dimension::expert), (std::vector{stage[0], stage[2], stage[4], stage[6]}));
+    EXPECT_EQ(group(Dimension::expert_data), (std::vector{stage[0], stage[8]}));
+    EXPECT_EQ(group(Dimension::model).size(), 32U);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

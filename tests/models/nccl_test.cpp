@@ -197,5 +197,22 @@ TEST(Nccl, SendsAreAlphaBeta) {
   }
 }
 
+// A token that crosses once a node instead of once an expert takes as much less time; on one node nothing crosses.
+TEST(Nccl, TwoStageAllToAllCrossesNicsOncePerNode) {
+  const Bytes bytes = Bytes{256} << 20;
+  const NcclModel two = nccl_model(
+      {.nodes = 2, .ranks = 16, .nvlink_GBps = 450, .pcie_GBps = 60, .multicast = true, .nics = 8, .nic_GBps = 50});
+  const double flat = nccl_all_to_all(two, bytes).seconds;
+  const double whole = two_stage_all_to_all(two, bytes, {.to_nodes = 0.5, .to_ranks = 1}).seconds;
+  const double once = two_stage_all_to_all(two, bytes, {.to_nodes = 0.25, .to_ranks = 1}).seconds;
+  EXPECT_NEAR(whole / flat, 1, 0.02);  // half of the choices are on the other node
+  EXPECT_NEAR(once / whole, 0.5, 0.02);
+  const NcclModel one = nccl_model({.nodes = 1, .ranks = 8, .nvlink_GBps = 450, .pcie_GBps = 60, .multicast = true});
+  EXPECT_EQ(two_stage_all_to_all(one, bytes, {.to_nodes = 0, .to_ranks = 1}).nic_share, 0);
+  EXPECT_NEAR(
+      two_stage_all_to_all(one, bytes, {.to_nodes = 0, .to_ranks = 0.5}).seconds / nccl_all_to_all(one, bytes).seconds,
+      0.5, 0.02);
+}
+
 }  // namespace
 }  // namespace orrery

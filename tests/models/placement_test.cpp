@@ -37,10 +37,13 @@ std::int64_t elements_of_chunk(const Plan& plan, std::uint32_t state) {
   return sum;
 }
 
-std::int64_t members_of(const Plan& plan, std::uint32_t state) {
+const std::vector<std::int32_t>& group_of(const Plan& plan, std::uint32_t state) {
   const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
-  const std::int64_t rank = plan.slots[plan.frames[state].slot].representative;
-  return static_cast<std::int64_t>(data.groups[data.member_of[rank]].size());
+  return data.groups[data.member_of[plan.slots[plan.frames[state].slot].representative]];
+}
+
+std::int64_t members_of(const Plan& plan, std::uint32_t state) {
+  return static_cast<std::int64_t>(group_of(plan, state).size());
 }
 
 TEST(Placement, WeightsCoverTheChunkOnce) {
@@ -66,7 +69,7 @@ TEST(Placement, PiecesPartitionTheChunk) {
     bool shared = false;
     for (std::int64_t m = 0; m < members; ++m) {
       std::int64_t in_shard = 0;
-      for (const Piece& piece : pieces_of(plan, state, m, members)) {
+      for (const Piece& piece : pieces_of(plan, state, group_of(plan, state)[static_cast<std::size_t>(m)])) {
         shared = shared || piece.owned < piece.elements;
         EXPECT_EQ(piece.shard_first, in_shard);
         in_shard += ceil_div(piece.elements, piece.owned < piece.elements || members == 1 ? members : 1);

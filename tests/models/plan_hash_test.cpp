@@ -84,7 +84,7 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"match member", [](Plan& p) { ++p.match_members[0]; }},
       {"group order", [](Plan& p) { std::swap(p.dimensions[0].groups[0][0], p.dimensions[0].groups[0][1]); }},
       {"group of a rank", [](Plan& p) { ++p.dimensions[0].member_of[0]; }},
-      {"run-time size", [](Plan& p) { p.runtime_sizes.push_back({"tokens", 1, 2}); }},
+      {"run-time size", [](Plan& p) { p.blocks[0].runtime_sizes.push_back({"tokens", 1, 2}); }},
       {"carried edge", [](Plan& p) {
          p.carried.push_back({1, 0});
        }}};

@@ -29,6 +29,7 @@ RankRun sample(std::size_t steps, std::size_t tasks) {
       step.spans.push_back({at, at + 1, at + 5});
     }
     step.end = step.begin + static_cast<Picoseconds>(tasks * 10);
+    step.sizes = {static_cast<std::int64_t>(k), 40, 7};
     run.losses.push_back(1.0 / static_cast<double>(k + 3));
   }
   run.memory = {1, 2, 3, 4, 5, 6, 7, {8, 9, 10, 11, 12, 13}};
@@ -76,6 +77,7 @@ TEST(RankRun, ComesBackAsItWas) {
       for (std::size_t k = 0; k < steps; ++k) {
         EXPECT_EQ(back.steps[k].begin, run.steps[k].begin);
         EXPECT_EQ(back.steps[k].end, run.steps[k].end);
+        EXPECT_EQ(back.steps[k].sizes, run.steps[k].sizes);
         ASSERT_EQ(back.steps[k].spans.size(), tasks);
         for (std::size_t t = 0; t < tasks; ++t) EXPECT_EQ(back.steps[k].spans[t].ended, run.steps[k].spans[t].ended);
         if (k == 1)

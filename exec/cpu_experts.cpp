@@ -1,0 +1,123 @@
+// Experts on the CPU: the router's choice, rows of tokens on their way, products expert by expert.
+#include <numeric>
+
+#include "exec/cpu_call.h"
+#include "kernels/experts.h"
+#include "kernels/gemm.h"
+
+namespace orrery {
+namespace {
+
+using kernels::matrix;
+using kernels::rows_of;
+
+kernels::GateShape shape_of(const Gate& g) {
+  return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss};
+}
+
+// Rows of (source, expert), as they were counted or, where every expert has as many, by their number.
+std::vector<std::int32_t> chunk_counts(const Argument* counts, std::int64_t chunks, std::int64_t rows) {
+  if (counts == nullptr)
+    return std::vector<std::int32_t>(static_cast<std::size_t>(chunks), static_cast<std::int32_t>(rows / chunks));
+  const std::int32_t* numbers = CpuCall::whole_numbers(*counts);
+  return {numbers, numbers + counts->bytes / 4};
+}
+
+void tell(const CpuCall& c, const Gate& g, const kernels::Routing& r) {
+  if (!c.state.on_routing) return;
+  std::vector<std::int32_t> taken(r.experts, r.experts + g.rows * g.top_k);
+  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = r.places[i] < 0 ? -1 : taken[i];
+  c.for_samples(g.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      c.state.on_routing(
+          {c.state.step, c.frame.layer, c.sample(sample), position + i,
+           std::span(taken).subspan(static_cast<std::size_t>((row + i) * g.top_k), static_cast<std::size_t>(g.top_k))});
+    }
+  });
+}
+
+}  // namespace
+
+void run_gate(const CpuCall& c, const Gate& g) {
+  const std::int64_t choices = g.rows * g.top_k;
+  const bool forward = g.direction == Direction::forward;
+  const std::vector<Argument>& from = forward ? c.writes : c.reads;
+  std::int32_t* routing = CpuCall::whole_numbers(from[forward ? 2 : 1]);
+  kernels::Routing r = {.scores = CpuCall::floats(from[0]), .experts = routing, .places = routing + choices};
+  if (!forward) {
+    const Values dlogits = c.write(c.writes[0], g.rows * g.experts);
+    return kernels::choose_experts_gradient(r, CpuCall::floats(c.reads[2]), shape_of(g), loss_scale(c),
+                                            matrix(dlogits.data(), g.rows, g.experts));
+  }
+  r.weights = CpuCall::floats(c.writes[1]);
+  r.counts = CpuCall::whole_numbers(c.writes[3]);
+  const Values logits = c.read(c.reads[0], g.rows * g.experts);
+  const auto x = matrix<const float>(logits.data(), g.rows, g.experts);
+  const bool corrected = !c.weights.empty();
+  const Values bias = c.view(corrected ? c.weights[0] : c.reads[0], corrected ? g.experts : 0, Values::Mode::read);
+  kernels::choose_experts(x, shape_of(g), corrected ? bias.data() : nullptr, r);
+  tell(c, g, r);
+}
+
+void run_permute(const CpuCall& c, const Permute& p) {
+  const std::int32_t* places = CpuCall::whole_numbers(c.reads.back()) + p.rows * p.copies;
+  const Argument& sent = p.expand ? c.writes[0] : c.reads[0];
+  const std::int64_t moved = c.rows_in(sent, p.columns);
+  const auto tokens = [&](const Values& v) { return matrix(v.data(), p.rows, p.columns); };
+  const auto rows = [&](const Values& v) { return matrix(v.data(), moved, p.columns); };
+  const auto choices = [&](const Argument& a) { return matrix(CpuCall::floats(a), p.rows * p.copies, 1); };
+  const auto numbers = [&](const Argument& a) { return matrix(CpuCall::floats(a), moved, 1); };
+  const Values x = c.read(c.reads[0], (p.expand ? p.rows : moved) * p.columns);
+  const Values y = c.write(c.writes[0], (p.expand ? moved : p.rows) * p.columns);
+  if (p.expand) {
+    kernels::expand_rows(tokens(x), places, p.copies, rows(y));
+    if (p.weighted) kernels::expand_rows(choices(c.reads[1]), places, 1, numbers(c.writes[1]));
+  } else {
+    kernels::sum_rows(rows(x), places, p.copies, tokens(y));
+    if (p.weighted) kernels::sum_rows(numbers(c.reads[1]), places, 1, choices(c.writes[1]));
+  }
+}
+
+void run_sort(const CpuCall& c, const SortChunks& s) {
+  const std::int64_t rows = c.rows_in(c.reads[0], s.columns);
+  const std::vector<std::int32_t> counts =
+      chunk_counts(s.even ? nullptr : &c.reads.back(), s.sources * s.experts, rows);
+  const Values x = c.read(c.reads[0], rows * s.columns), y = c.write(c.writes[0], rows * s.columns);
+  kernels::sort_chunks(matrix(x.data(), rows, s.columns), counts.data(), s.sources, s.experts, s.back,
+                       matrix(y.data(), rows, s.columns));
+  if (!s.weighted) return;
+  kernels::sort_chunks(matrix(CpuCall::floats(c.reads[1]), rows, 1), counts.data(), s.sources, s.experts, s.back,
+                       matrix(CpuCall::floats(c.writes[1]), rows, 1));
+}
+
+void run_grouped(const CpuCall& c, const GroupedGemm& g) {
+  const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
+  const std::int64_t rows = c.rows_in(c.reads[0], input ? g.out : g.in);
+  const std::size_t operands = weights ? 2 : 1;
+  const std::vector<std::int32_t> counts = chunk_counts(g.even ? nullptr : &c.reads.at(operands), g.groups, rows);
+  const Values a = c.read(c.reads[0], rows * (input ? g.out : g.in));
+  const Values dy = weights ? c.read(c.reads[1], rows * g.out) : c.read(c.reads[0], 0);
+  const Values w = weights ? c.read(c.reads[0], 0) : c.weight(c.weights[0]);
+  const bool flat = !c.gradients.empty();
+  const std::int64_t n = weights ? g.groups * g.out * g.in : rows * (input ? g.in : g.out);
+  const Values y = weights && flat ? c.gradient(c.gradients[0]) : c.write(c.writes[0], n);
+  std::int64_t first = 0;
+  for (std::int64_t e = 0; e < g.groups; ++e) {
+    std::int64_t count = 0;  // from all sources
+    for (std::size_t i = static_cast<std::size_t>(e); i < counts.size(); i += static_cast<std::size_t>(g.groups))
+      count += counts[i];
+    const auto run = [&](const Values& v, std::int64_t columns) {
+      return rows_of(matrix(v.data(), rows, columns), first, count);
+    };
+    const auto of_expert = [&](const Values& v) { return matrix(v.data() + e * g.out * g.in, g.out, g.in); };
+    if (weights)
+      kernels::linear_weight_gradient(run(dy, g.out), run(a, g.in), g.accumulate, of_expert(y));
+    else if (input)
+      kernels::linear_input_gradient(run(a, g.out), of_expert(w), run(y, g.in));
+    else
+      kernels::linear(run(a, g.in), of_expert(w), nullptr, run(y, g.out));
+    first += count;
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+#include "models/expert_sizes.h"
+
+#include <cmath>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "tests/models/plans.h"
+#include "tests/temporary_folder.h"
+
+namespace orrery {
+namespace {
+
+Spec spec_with(const std::string& moe, const std::string& strategy) {
+  return test::spec_of("name: moe, layers: 2, hidden: 64, heads: 8, vocab: 256, feed_forward: 64, moe: {" + moe + "}",
+                       strategy);
+}
+
+struct Row {
+  const char* moe;
+  std::int64_t expert, tokens, capacity, sent, received;
+};
+// Uniform: what goes out comes in, k rows a token, or experts * capacity.
+constexpr Row kRows[] = {
+    {"experts: 8, top_k: 2, feed_forward: 64", 1, 96, 0, 192, 192},
+    {"experts: 8, top_k: 2, feed_forward: 64", 4, 96, 0, 192, 192},
+    {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 1", 4, 96, 24, 192, 192},
+    {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 0.5", 4, 96, 12, 96, 96},
+    {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 2, pad_to_capacity: true", 4, 96, 48, 384, 384},
+    {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 1, pad_to_capacity: true", 8, 97, 25, 200, 200},
+    {"experts: 8, top_k: 2, feed_forward: 64, imbalance: 1.5", 4, 96, 0, 192, 288},
+    {"experts: 8, top_k: 2, feed_forward: 64, imbalance: 1.5, capacity_factor: 1", 4, 96, 24, 168, 192},
+};
+
+TEST(ExpertSizes, FollowCapacityAndLoad) {
+  for (const Row& row : kRows) {
+    const Spec spec = spec_with(row.moe, fmt::format("data: 8, expert: {}, global_batch: 8", row.expert));
+    const ExpertSizes s = expert_sizes(spec, 0, row.tokens);
+    SCOPED_TRACE(row.moe);
+    EXPECT_EQ(s.capacity, row.capacity);
+    EXPECT_EQ(s.sent, row.sent);
+    EXPECT_EQ(s.received, row.received);
+    EXPECT_LE(s.sent, s.sent_bound);
+    EXPECT_LE(s.received, s.received_bound);
+  }
+}
+
+TEST(ExpertSizes, ZipfLoadsTheFirstExperts) {
+  const Spec spec =
+      spec_with("experts: 8, top_k: 2, feed_forward: 64, imbalance: {zipf: 1}", "data: 4, expert: 4, global_batch: 4");
+  double all = 0;
+  for (int i = 1; i <= 8; ++i) all += 1.0 / i;
+  const ExpertSizes s = expert_sizes(spec, 0, 1000);
+  // Expert 0 would get 736 of 2,000 choices; a token chooses it at most once.
+  EXPECT_EQ(s.received, std::llround(4 * 2000 * (1 + 0.5) / all));
+}
+
+TEST(ExpertSizes, AFileGivesEachLayerItsLoads) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("loads.json");
+  std::ofstream(path) << "[[1, 1, 1, 1], [3, 1, 0, 0]]";
+  const std::string moe = "experts: 4, top_k: 1, feed_forward: 64, imbalance: " + path;
+  const Spec spec = spec_with(moe, "data: 2, expert: 2, global_batch: 2");
+  EXPECT_EQ(expert_sizes(spec, 0, 100).received, 100);
+  EXPECT_EQ(expert_sizes(spec, 1, 100).received, 200);
+  const auto refused = [&](const char* text) {
+    std::ofstream(path) << text;
+    EXPECT_THROW(expert_sizes(spec, 1, 100), Error) << text;
+  };
+  refused("[[1, 1, 1]]");
+  refused("[[1, 1, 1, 1], [0, 0, 0, 0]]");
+  refused("{}");
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,188 @@
+// Plans of layers with experts: closed forms of what all-to-alls move and experts compute.
+#include <gtest/gtest.h>
+
+#include "models/check_plan.h"
+#include "models/error.h"
+#include "models/expert_sizes.h"
+#include "models/placement.h"
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+struct Layout {
+  std::int64_t tensor, data, expert, cut;
+  const char* capacity;  // keys of moe
+};
+constexpr Layout kLayouts[] = {
+    {1, 2, 2, 1, ""},
+    {1, 8, 4, 1, ""},
+    {2, 4, 4, 1, ""},
+    {2, 4, 2, 2, ""},
+    {1, 8, 8, 1, ", capacity_factor: 1.25, pad_to_capacity: true"},
+    {2, 4, 4, 2, ", capacity_factor: 1, pad_to_capacity: true"},
+    {1, 4, 2, 1, ", capacity_factor: 0.5"},
+    {1, 8, 2, 1, ", imbalance: 1.5"},
+    {4, 2, 8, 1, ", score: sigmoid, correction_bias: true, shared_feed_forward: 64"},
+};
+constexpr std::int64_t kSequence = 64, kHidden = 64, kTopK = 2, kExperts = 8, kWidth = 32;
+
+Spec spec_for(const Layout& l, const std::string& more = "") {
+  return test::spec_of(
+      fmt::format(
+          "name: moe, layers: 3, hidden: {}, heads: 8, vocab: 256, feed_forward: 64, moe: {{experts: {}, top_k: "
+          "{}, feed_forward: {}, first_layer: 1{}}}",
+          kHidden, kExperts, kTopK, kWidth, l.capacity),
+      fmt::format(
+          "tensor: {}, data: {}, expert: {}, expert_tensor: {}, precision: bf16, global_batch: {}, micro_batch: 1{}",
+          l.tensor, l.data, l.expert, l.cut, 2 * l.data, more),
+      kSequence);
+}
+
+// By the first, busiest class of ranks.
+Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind, const std::string& name) {
+  Bytes sum = 0;
+  for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c != nullptr && c->group == group && c->kind == kind && plan.op_of(t).name.starts_with(name)) sum += c->bytes;
+  }
+  return sum;
+}
+
+// Two expert layers, two micro-batches, forward and backward, dispatch and combine: each moves rows * hidden elements,
+// of which (e - 1) / e leave the rank; rows are k a token, or experts * capacity.
+TEST(Experts, AllToAllsMoveTheChosenRows) {
+  for (const Layout& l : kLayouts) {
+    SCOPED_TRACE(fmt::format("tensor {} data {} expert {} cut {}{}", l.tensor, l.data, l.expert, l.cut, l.capacity));
+    const Spec spec = spec_for(l);
+    const Plan plan = make_plan(spec);
+    const std::int64_t tokens = kSequence / l.tensor;
+    const ExpertSizes s = expert_sizes(spec, 1, tokens);
+    if (std::string(l.capacity).find("capacity") == std::string::npos) {
+      EXPECT_EQ(s.sent, tokens * kTopK);
+    }
+    if (s.padded) {
+      EXPECT_EQ(s.sent, kExperts * s.capacity);
+    }
+    const Bytes rows = std::max(s.sent, s.received) * 2 * 2;  // layers, micro-batches
+    const auto all_to_all = [&](const char* name) {
+      return moved(plan, Dimension::expert, CollectiveKind::all_to_all, name);
+    };
+    EXPECT_EQ(all_to_all("dispatch") - all_to_all("dispatch weights"), 2 * rows * kHidden * 2);
+    EXPECT_EQ(all_to_all("combine"), 2 * rows * kHidden * 2);
+    EXPECT_EQ(all_to_all("dispatch weights"), 2 * rows * 4);
+    EXPECT_EQ(all_to_all("exchange counts"), s.padded ? 0 : 4 * kExperts * 4);
+    const Bytes gathered = l.cut > 1 ? 2 * 2 * 2 * s.gathered() * kHidden * 2 : 0;
+    EXPECT_EQ(moved(plan, Dimension::expert_tensor, CollectiveKind::reduce_scatter, "gather tokens") +
+                  moved(plan, Dimension::expert_tensor, CollectiveKind::all_gather, "gather tokens"),
+              gathered);
+  }
+}
+
+// Products of experts: 2 * rows * weights forward, twice that backward.
+TEST(Experts, ProductsFollowTheBusiestRanksRows) {
+  for (const Layout& l : kLayouts) {
+    const Spec spec = spec_for(l);
+    const Plan plan = make_plan(spec);
+    const ExpertSizes s = expert_sizes(spec, 1, kSequence / l.tensor);
+    double flops = 0;
+    for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+      if (const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work)) flops += cost_of(*g, 2).flops;
+    }
+    const double weights = 3.0 * kHidden * kWidth / static_cast<double>(l.cut);
+    EXPECT_DOUBLE_EQ(flops, 4 * 3 * 2 * static_cast<double>(s.gathered()) * weights);
+  }
+}
+
+// States: experts are cut over the ranks that hold them, the rest over all data ranks.
+TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
+  for (const Layout& l : kLayouts) {
+    for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
+      SCOPED_TRACE(sharding);
+      const Plan plan = make_plan(spec_for(l, fmt::format(", sharding: {}, bucket_MiB: 0", sharding)));
+      const std::int64_t copies = l.tensor * l.data / (l.expert * l.cut);
+      const auto size = [&](Dimension d) {
+        return static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(d)].groups.front().size());
+      };
+      EXPECT_EQ(size(Dimension::expert), l.expert);
+      EXPECT_EQ(size(Dimension::expert_tensor), l.cut);
+      EXPECT_EQ(size(Dimension::expert_data), copies);
+      std::int64_t experts = 0, all = 0;
+      for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[0])) {
+        all += p.local.out * p.local.in;
+        experts += p.local.experts > 0 ? p.local.out * p.local.in : 0;
+      }
+      EXPECT_EQ(experts, 2 * kExperts / l.expert * 3 * kHidden * kWidth / l.cut);
+      std::int64_t own = 0;
+      for (const Piece& piece : pieces_of(plan, states_of(plan, 0)[0], 0)) own += piece.owned;
+      const bool cut = std::string(sharding) != "none";
+      const std::int64_t expected = cut ? (all - experts) / l.data + experts / copies : all;
+      EXPECT_NEAR(static_cast<double>(own), static_cast<double>(expected), 16.0);
+    }
+  }
+}
+
+TEST(Experts, EveryRankOfAGroupMeets) {
+  for (const Layout& l : kLayouts) EXPECT_NO_THROW(check_plan(unfold(make_plan(spec_for(l)))));
+}
+
+// Uneven load: the busiest rank of a stage is a class of its own, and takes what the others do not get.
+TEST(Experts, BusyRanksStandApart) {
+  const Layout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
+  const Plan plan = make_plan(spec_for(uneven));
+  ASSERT_EQ(plan.slots.size(), 2U);
+  EXPECT_EQ(plan.slots[0].multiplicity, 2);
+  EXPECT_EQ(plan.slots[1].multiplicity, 6);
+  const auto rows = [&](std::uint32_t slot) {
+    std::int64_t sum = 0;
+    for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+      const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work);
+      if (g != nullptr && g->role == Gemm::Role::output) sum += g->rows;
+    }
+    return sum;
+  };
+  const std::int64_t sent = kSequence / 2 * kTopK * 2 * 2 * 2;  // both products, two layers, two micro-batches
+  EXPECT_EQ(rows(0), sent * 3 / 2);
+  EXPECT_NEAR(static_cast<double>(rows(0) + 3 * rows(1)), static_cast<double>(4 * sent), 8.0);  // rounded 8 times
+  EXPECT_NO_THROW(check_plan(unfold(plan)));
+}
+
+// Its module has a layer's ops, its rows join the output's.
+TEST(Experts, PredictionModulesStandBeforeTheOutput) {
+  Spec spec = spec_for(kLayouts[0]);
+  spec.model.mtp_layers = 1;
+  const Plan plan = make_plan(spec);
+  double logits = 0, attention = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.name == "logits") logits += cost_of(op.work, 2).flops;
+    if (op.name == "attention") ++attention;
+  }
+  EXPECT_DOUBLE_EQ(logits, 2 * 2.0 * 2 * kSequence * kHidden * 256);
+  EXPECT_EQ(attention, 2 * (3 + 1));
+}
+
+TEST(Experts, SharedExpertsRunWhileTokensAreOnTheirWay) {
+  const Plan plan = make_plan(spec_for(kLayouts[8], ", overlap: {expert: true}"));
+  const Block& layer =
+      *std::find_if(plan.blocks.begin(), plan.blocks.end(), [](const Block& b) { return !b.runtime_sizes.empty(); });
+  const auto at = [&](const char* name) {
+    return std::find_if(layer.forward.begin(), layer.forward.end(),
+                        [&](std::uint32_t op) { return plan.ops[op].name == name; }) -
+           layer.forward.begin();
+  };
+  EXPECT_LT(at("dispatch"), at("shared experts up"));
+  EXPECT_LT(at("shared experts down"), at("experts up"));
+}
+
+TEST(Experts, WhatIsNotBuiltIsRefused) {
+  const auto refused = [](const std::string& strategy) {
+    EXPECT_THROW(make_plan(spec_for({2, 4, 2, 1, ""}, strategy)), Error) << strategy;
+  };
+  refused(", sequence_parallel: false");
+  refused(", sharding: hsdp, shard_group: 2");
+}
+
+}  // namespace
+}  // namespace orrery
