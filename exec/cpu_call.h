@@ -36,6 +36,8 @@ void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
+// Attention, in cpu_attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
+void run_move_heads(const CpuCall& c, const MoveHeads& work);
 
 }  // namespace orrery

@@ -46,6 +46,9 @@ class BlockBuilder {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
     std::vector<Id> numbers;  // of Scope::rank, read
+    // Live until this op, which waits for a transfer that reads them: on its own a slot ends with its last use in order
+    // of issue, although a transfer issued before may still read it.
+    std::vector<Id> holds;
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
@@ -66,6 +69,7 @@ class BlockBuilder {
   struct Recorded {
     Op op;
     int region = 0;  // 0: kept
+    std::vector<Id> holds = {};
   };
 
   void run_backward();

@@ -84,7 +84,12 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   std::vector<GroupTable> tables(kDimensions);
   const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
   set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
-  set(Dimension::context, [&](std::int64_t r) { return at[r].data * models + model_part(r); });
+  set(Dimension::context, [&](std::int64_t r) {
+    return (at[r].data * s.context_ulysses + at[r].context % s.context_ulysses) * models + model_part(r);
+  });
+  set(Dimension::ulysses, [&](std::int64_t r) {
+    return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
+  });
   set(Dimension::expert, [](std::int64_t r) { return r; });
   set(Dimension::data, [&](std::int64_t r) { return replica(r) / shards * models + model_part(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });

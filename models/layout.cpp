@@ -19,8 +19,9 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
   const auto& window = spec_.model.sliding_window;
-  const std::string key = fmt::format("layer {} {} {}", recompute, window ? (layer + 1) % window->every : 0,
-                                      recompute && r.every_second_mlp ? layer % 2 : 0);
+  const std::string key =
+      fmt::format("layer {} {} {} {}", context_.ring_block, recompute, window ? (layer + 1) % window->every : 0,
+                  recompute && r.every_second_mlp ? layer % 2 : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
   return it->second;
@@ -170,8 +171,8 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   return block;
 }
 
-void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
-  const std::string key = fmt::format("state {} {}", stage, chunk.virtual_stage);
+void PlanBuilder::make_frames(Chunk& chunk) {
+  const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
@@ -197,7 +198,7 @@ void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
   }
 }
 
-void PlanBuilder::lay_out(std::int64_t stage) {
+void PlanBuilder::lay_out(std::int64_t stage, std::int64_t ring_block) {
   stage_ = stage;
   chunks_.clear();
   chunks_.resize(spec_.strategy.virtual_stages);
@@ -209,15 +210,19 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     place_weights(chunk);
     make_buckets(chunk);
     chunk.own = own_elements(chunk);
-    make_frames(chunk, stage);
+    make_frames(chunk);
   }
   RankSlot slot;
   slot.name = fmt::format("stage {}", stage);
   slot.stage = stage;
+  slot.ring_block = ring_block;
+  if (ring_block >= 0) slot.name += fmt::format(", context {}", ring_block);
   const std::vector<Coordinates> at = coordinates(spec_.strategy);
-  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == stage; });
+  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) {
+    return c.pipeline == stage && c.context / spec_.strategy.context_ulysses == context_.ring_block;
+  });
   slot.representative = first - at.begin();
-  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
+  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline / (ring_block < 0 ? 1 : spec_.strategy.context_ring);
   slot.frame = add_rank_frame();
   plan_.slots.push_back(slot);
 }

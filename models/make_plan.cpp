@@ -6,6 +6,7 @@
 #include "models/error.h"
 #include "models/groups.h"
 #include "models/plan_builder.h"
+#include "models/sequence.h"
 #include "models/stages.h"
 
 namespace orrery {
@@ -35,7 +36,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {spec.model.mla.has_value(), "model.mla"},
       {spec.model.mtp_layers > 0, "model.mtp_layers"},
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
-      {s.context > 1, "strategy.context", " above 1"},
+      {s.context > 1 && s.attention == Attention::unfused, "strategy.attention", ": unfused with context above 1"},
       {s.expert > 1 || s.expert_tensor > 1, "strategy.expert"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
       {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
@@ -93,11 +94,22 @@ std::int64_t PlanBuilder::group_size(Dimension d) const {
   return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
 }
 
+// Whether ranks that hold different parts of the sequence do the same work in every layer.
+bool PlanBuilder::ring_is_alike() const {
+  const auto& window = spec_.model.sliding_window;
+  const auto alike = [&](std::int64_t w) { return blocks_are_alike(spec_.strategy, spec_.sequence, w); };
+  return alike(0) && (!window || alike(window->window));
+}
+
 Plan PlanBuilder::build() {
+  const bool alike = ring_is_alike();
   for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
-    slot_ = static_cast<std::uint32_t>(stage);
-    lay_out(stage);
-    emit_stage(stage);
+    for (std::int64_t block = 0; block < (alike ? 1 : spec_.strategy.context_ring); ++block) {
+      context_.ring_block = block;
+      slot_ = static_cast<std::uint32_t>(plan_.slots.size());
+      lay_out(stage, alike ? -1 : block);
+      emit_stage(stage);
+    }
   }
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
   link_matches();

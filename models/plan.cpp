@@ -29,7 +29,7 @@ std::string_view phase_letter(Phase p) {
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
-      "tensor", "context", "expert", "data", "replicate", "pipeline", "embedding", "kv", "model", "world"};
+      "tensor", "context", "expert", "data", "replicate", "pipeline", "embedding", "kv", "ulysses", "model", "world"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -59,14 +59,20 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-// A rank stands in the stage whose representative sits at the same place of its pipeline group.
+// A rank stands in the stage whose representative sits at the same place of its pipeline group; where the blocks of a
+// context ring differ, of its context group too.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
-  const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-  const auto place = [&](std::int64_t rank) {
-    const auto& group = pipeline.groups[pipeline.member_of[rank]];
+  const auto seat = [&](Dimension d, std::int64_t rank) {
+    const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+    const auto& group = table.groups[table.member_of[rank]];
     return std::find(group.begin(), group.end(), rank) - group.begin();
   };
-  std::map<std::int64_t, std::uint32_t> slot_at;
+  const bool by_block =
+      std::any_of(plan.slots.begin(), plan.slots.end(), [](const RankSlot& s) { return s.ring_block >= 0; });
+  const auto place = [&](std::int64_t rank) {
+    return std::pair(seat(Dimension::pipeline, rank), by_block ? seat(Dimension::context, rank) : 0);
+  };
+  std::map<std::pair<std::ptrdiff_t, std::ptrdiff_t>, std::uint32_t> slot_at;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
   std::vector<std::uint32_t> result;
   for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));

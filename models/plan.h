@@ -180,6 +180,7 @@ struct Task {
 struct RankSlot {
   std::string name;  // "stage 0"
   std::int64_t stage = 0;
+  std::int64_t ring_block = -1;     // of the context ring, where blocks do different work; -1: any
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;
   TaskId begin = 0, end = 0;    // its tasks, in issue order

@@ -62,10 +62,10 @@ class PlanBuilder {
 
  private:
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
-  void lay_out(std::int64_t stage);
+  void lay_out(std::int64_t stage, std::int64_t ring_block);
   std::vector<Entry> entries_of(std::int64_t virtual_stage);
   void place_weights(Chunk& chunk);
-  void make_frames(Chunk& chunk, std::int64_t stage);
+  void make_frames(Chunk& chunk);
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;
@@ -88,6 +88,7 @@ class PlanBuilder {
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
   TaskId* writer(std::uint32_t frame, const Operand& operand);
   TaskId last_of(LaneKind lane) const;
+  std::vector<Dimension> dimensions_over_slots() const;
   void link_matches();
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
@@ -112,6 +113,7 @@ class PlanBuilder {
   Operand optimizer_gradients(Access access) const;
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
+  bool ring_is_alike() const;
   std::int64_t group_size(Dimension d) const;
   std::int64_t shard(std::int64_t elements) const { return ceil_div(elements, shards_); }
 
@@ -142,7 +144,8 @@ class PlanBuilder {
   std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
-  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<TaskId>> crossings_;  // ends of each transfer
+  // Ends of each transfer: boundary, micro-batch, whether forward, block of the ring.
+  std::map<std::tuple<std::int32_t, std::int32_t, bool, std::int64_t>, std::vector<TaskId>> crossings_;
 };
 
 }  // namespace orrery

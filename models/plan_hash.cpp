@@ -43,7 +43,10 @@ struct HashedShapes {
   }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
-        std::bit_cast<std::uint64_t>(a.softcap));
+        std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges);
+  }
+  void operator()(const MoveHeads& m) const {
+    all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
@@ -110,7 +113,7 @@ void add_block(Hash& h, const Block& block) {
 
 void add_tasks(Hash& h, const Plan& plan) {
   for (const RankSlot& s : plan.slots)
-    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame);
+    h.all(s.name, s.stage, s.ring_block, s.representative, s.multiplicity, s.begin, s.end, s.frame);
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
           f.base);

@@ -48,7 +48,7 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
-    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin,
+    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, slot.ring_block, rank, 1, begin,
                            static_cast<TaskId>(plan_.tasks.size()),
                            slot.frame == kNone ? kNone : new_frame_[slot.frame]});
   }
