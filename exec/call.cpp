@@ -27,6 +27,12 @@ std::int64_t in_step(const OpCall& c, std::int64_t sample) {
 
 }  // namespace
 
+void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
+  c.for_samples(load.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+    c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count}, load.labels, to + row);
+  });
+}
+
 std::int64_t first_token(const OpCall& c, std::int64_t columns) {
   return c.rank.seat(Dimension::tensor).index * columns;
 }
@@ -34,8 +40,8 @@ std::int64_t first_token(const OpCall& c, std::int64_t columns) {
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
-  const double tokens =
-      static_cast<double>(s.global_batch * c.sequence()) / (averaged ? static_cast<double>(s.data) : 1);
+  const double tokens = static_cast<double>(s.global_batch * c.rank.spec.sequence) /
+                        (averaged ? static_cast<double>(s.data * s.context) : 1);
   return static_cast<float>(1 / tokens);
 }
 
@@ -51,7 +57,7 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
   if (!scores) {
     c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
-      d.index.first = static_cast<std::uint64_t>(in_step(c, sample) * c.sequence() + position) * columns;
+      d.index.first = static_cast<std::uint64_t>(in_step(c, sample) * c.rank.spec.sequence + position) * columns;
       d.index.rows_per_sample = count;
       parts.push_back({d, row, count});
     });

@@ -27,7 +27,8 @@ struct OpCall {
   static float* floats(const Argument& a) { return reinterpret_cast<float*>(a.data); }
   static std::int64_t* integers(const Argument& a) { return reinterpret_cast<std::int64_t*>(a.data); }
 
-  std::int64_t sequence() const { return rank.spec.sequence; }
+  // Tokens of a sample on this rank.
+  std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
   std::int64_t batch() const { return rank.spec.strategy.micro_batch; }
   // Columns of a matrix of activations, by its size.
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
@@ -43,14 +44,16 @@ struct OpCall {
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
   }
-  // Calls f(row, count, sample, position) for each run of rows that lies in one sample.
+  // Calls f(row, count, sample, position) for each run of rows that follow each other in one sample.
   template <class F>
   void for_samples(std::int64_t rows, const F& f) const {
     const std::int64_t first = first_row(rows);
     for (std::int64_t r = 0; r < rows;) {
-      const std::int64_t position = (first + r) % sequence();
-      const std::int64_t count = std::min(rows - r, sequence() - position);
-      f(r, count, (first + r) / sequence(), position);
+      std::int64_t in_part = (first + r) % sequence();
+      const SequencePart* part = rank.parts.data();
+      for (; in_part >= part->count; ++part) in_part -= part->count;
+      const std::int64_t count = std::min(rows - r, part->count - in_part);
+      f(r, count, (first + r) / sequence(), part->first + in_part);
       r += count;
     }
   }
@@ -61,6 +64,9 @@ struct OpCall {
   const Frame& frame;
   std::vector<Argument> reads, weights, updates, writes, gradients;
 };
+
+// The tokens of this micro-batch on this rank, or their labels, to the host's memory.
+void copy_text(const OpCall& c, const Load& load, std::int64_t* to);
 
 // The first token of this rank's part of a vocabulary that is cut into parts of so many columns.
 std::int64_t first_token(const OpCall& c, std::int64_t columns);

@@ -191,7 +191,10 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_tokens(rank, work, launch, p.call);
     return p;
   }
-  p.call.counts = cut(work.bytes / work.width, rank.seat(work.group).size);
+  const std::int64_t elements = work.bytes / work.width, members = rank.seat(work.group).size;
+  p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
+                  : work.kind == CollectiveKind::shift    ? std::vector{elements}
+                                                          : cut(elements, members);
   const Sorted sorted(launch);
   if (role_of(rank, launch) == BlockRole::unit) {
     prepare_unit(rank, work, launch, p.call);

@@ -14,9 +14,9 @@ namespace {
 std::byte* bytes_at(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
 // One buffer of total elements in equal pieces, the last ones shorter or empty.
-std::vector<Chunk> equal_chunks(void* data, std::int64_t total, int chunks, std::int64_t width) {
+std::vector<ChunkMemory> equal_chunks(void* data, std::int64_t total, int chunks, std::int64_t width) {
   const std::int64_t piece = ceil_div(total, chunks);
-  std::vector<Chunk> result;
+  std::vector<ChunkMemory> result;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t first = std::min(chunk * piece, total), last = std::min(first + piece, total);
     result.push_back({bytes_at(data) + first * width, (last - first) * width});
@@ -24,8 +24,8 @@ std::vector<Chunk> equal_chunks(void* data, std::int64_t total, int chunks, std:
   return result;
 }
 
-std::vector<Chunk> counted_chunks(void* data, const std::vector<std::int64_t>& counts, std::int64_t width) {
-  std::vector<Chunk> result;
+std::vector<ChunkMemory> counted_chunks(void* data, const std::vector<std::int64_t>& counts, std::int64_t width) {
+  std::vector<ChunkMemory> result;
   std::byte* at = bytes_at(data);
   for (const std::int64_t count : counts) {
     result.push_back({at, count * width});
@@ -35,8 +35,8 @@ std::vector<Chunk> counted_chunks(void* data, const std::vector<std::int64_t>& c
 }
 
 // Chunk s*n+d is what member s has for member d.
-std::vector<Chunk> exchanged_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
-  std::vector<Chunk> result;
+std::vector<ChunkMemory> exchanged_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
+  std::vector<ChunkMemory> result;
   for (int src = 0; src < members; ++src) {
     for (int dst = 0; dst < members; ++dst) {
       std::byte* at = dst == member   ? bytes_at(call.out) + src * bytes
@@ -48,9 +48,17 @@ std::vector<Chunk> exchanged_chunks(const CollectiveCall& call, int member, int 
   return result;
 }
 
+// Chunk m is what member m passes on.
+std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, int members, Bytes bytes) {
+  std::vector<ChunkMemory> result(static_cast<std::size_t>(members), {nullptr, bytes});
+  result[static_cast<std::size_t>((member + members - 1) % members)].at = bytes_at(call.out);
+  result[static_cast<std::size_t>(member)].at = bytes_at(call.in);
+  return result;
+}
+
 }  // namespace
 
-std::vector<Chunk> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums) {
+std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums) {
   const std::int64_t width = width_of(call.element);
   switch (call.kind) {
     case CollectiveKind::all_reduce:
@@ -63,6 +71,8 @@ std::vector<Chunk> chunks_of(const CollectiveCall& call, int member, int members
       return counted_chunks(sums, call.counts, width);
     case CollectiveKind::all_to_all:
       return exchanged_chunks(call, member, members, call.counts[0] * width);
+    case CollectiveKind::shift:
+      return passed_chunks(call, member, members, call.counts[0] * width);
   }
   return {};
 }

@@ -9,7 +9,7 @@
 namespace orrery {
 
 // Where a member of a group keeps a chunk, if it ever has it.
-struct Chunk {
+struct ChunkMemory {
   std::byte* at = nullptr;
   Bytes bytes = 0;
 };
@@ -17,7 +17,7 @@ struct Chunk {
 // The chunks of a collective's moves in one member's memory, by number. sums: of a reduce_scatter, memory of as many
 // bytes as `in` has, where it adds up (elsewhere not used). Elements are cut evenly, the last chunks shorter or empty,
 // or as counts say.
-std::vector<Chunk> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
+std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
 
 // The member's own part: of what it puts into a gather, or gets of a reduce_scatter.
 std::int64_t elements_before(const CollectiveCall& call, int member);

@@ -42,7 +42,9 @@ void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
+// Attention, in cpu_attention.cpp.
 void run_attention(const CpuCall& c, const FlashAttention& work);
+void run_move_heads(const CpuCall& c, const MoveHeads& work);
 // Experts, in cpu_experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);

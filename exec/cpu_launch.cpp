@@ -24,6 +24,7 @@ struct CpuKernels {
 
   void operator()(const Gemm& g) const { run_product(c, g); }
   void operator()(const FlashAttention& a) const { run_attention(c, a); }
+  void operator()(const MoveHeads& m) const { run_move_heads(c, m); }
 
   void operator()(const Softmax& s) const {
     const std::int64_t n = s.rows * s.columns;
@@ -97,7 +98,10 @@ struct CpuKernels {
     const std::int64_t columns = c.updates[0].bytes / (r.rows * c.rank.plan.element_bytes);
     const Values x = c.update(c.updates[0], r.rows * columns);
     const auto heads = columns_of(matrix(x.data(), r.rows, columns), 0, r.columns);
-    kernels::rotate(c.state.rotary, {c.sequence(), 0}, r.direction == Direction::backward, heads);
+    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      kernels::rotate(c.state.rotary, {count, position}, r.direction == Direction::backward,
+                      rows_of(heads, row, count));
+    });
   }
 
   void operator()(const LatentHeads& l) const { run_latent_heads(c, l); }
@@ -256,11 +260,7 @@ struct CpuKernels {
     }
   }
 
-  void operator()(const Load& l) const {
-    std::int64_t* to = CpuCall::integers(c.writes[0]);
-    for (std::int64_t b = 0; b < c.batch(); ++b)
-      c.state.text.copy(c.sample(b), c.sequence(), l.labels, to + b * c.sequence());
-  }
+  void operator()(const Load& l) const { copy_text(c, l, CpuCall::integers(c.writes[0])); }
 
   void operator()(const Cast& w) const { run_cast(c, w); }
   void operator()(const Accumulate& w) const { run_accumulate(c, w); }

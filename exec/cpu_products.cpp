@@ -1,8 +1,7 @@
-// Matrix products and attention on the CPU.
+// Matrix products on the CPU.
 #include <cmath>
 
 #include "exec/cpu_call.h"
-#include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/latent.h"
 
@@ -12,39 +11,8 @@ namespace {
 using kernels::heads_of;
 using kernels::matrix;
 
-// Queries, keys and values, or their gradients, by heads.
-struct PackedHeads {
-  kernels::Heads<float> q, k, v;
-};
-
 struct PackedShape {
   std::int64_t batch = 0, rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
-
-  std::int64_t columns() const { return (heads + 2 * kv_heads) * head_dim; }
-  std::int64_t normed_columns() const { return (heads + kv_heads) * head_dim; }
-};
-
-// They lie side by side in what the projection left; with head norms queries and keys stand in a buffer of their own,
-// which comes first, and only the values are read from the projection.
-class PackedValues {
- public:
-  PackedValues(const CpuCall& c, const PackedShape& s, const std::vector<Argument>& at, std::size_t first, bool normed,
-               Values::Mode mode)
-      : whole_(c.view(at[first + (normed ? 1 : 0)], s.rows * s.columns(), normed ? keep(mode) : mode)),
-        normed_(c.view(at[first], normed ? s.rows * s.normed_columns() : 0, mode)) {
-    const auto all = matrix(whole_.data(), s.rows, s.columns());
-    const auto qk = normed ? matrix(normed_.data(), s.rows, s.normed_columns()) : all;
-    heads = {heads_of(qk, s.batch, 0, s.heads, s.head_dim), heads_of(qk, s.batch, s.heads, s.kv_heads, s.head_dim),
-             heads_of(all, s.batch, s.heads + s.kv_heads, s.kv_heads, s.head_dim)};
-  }
-
-  PackedHeads heads;
-
- private:
-  // Only the last columns of the projection's gradient are written here.
-  static Values::Mode keep(Values::Mode mode) { return mode == Values::Mode::read ? mode : Values::Mode::update; }
-
-  Values whole_, normed_;
 };
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
@@ -185,29 +153,6 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& l) {
   const Values dy = c.read(c.reads[0], l.rows * packed);
   const Values dkv = c.write(c.writes[0], l.rows * up), drope = c.write(c.writes[1], l.rows * l.rope);
   kernels::unpack_latent(c.state.rotary, positions, shape, of(dy, packed), of(dkv, up), of(drope, l.rope));
-}
-
-void run_attention(const CpuCall& c, const FlashAttention& a) {
-  if (c.rank.spec.model.mla) return run_latent_attention(c, a);
-  const PackedShape shape = {a.batch, a.batch * a.query, a.heads, a.kv_heads, a.head_dim};
-  const std::int64_t flat = shape.rows * a.heads * a.head_dim;
-  const auto of_queries = [&](const Values& v) {
-    return heads_of(matrix(v.data(), shape.rows, a.heads * a.head_dim), a.batch, 0, a.heads, a.head_dim);
-  };
-  const kernels::CausalMask mask = {.window = a.window};
-  const float scale = scale_of(a.head_dim);
-  const bool normed = c.rank.spec.model.qk_norm;
-  const PackedValues in(c, shape, c.reads, 0, normed, Values::Mode::read);
-  const PackedHeads& p = in.heads;
-  if (a.direction == Direction::forward) {
-    const Values y = c.write(c.writes[0], flat);
-    return kernels::attention(p.q, p.k, p.v, scale, mask, of_queries(y), CpuCall::floats(c.writes[1]));
-  }
-  const std::size_t next = normed ? 2 : 1;
-  const Values y = c.read(c.reads[next], flat), dy = c.read(c.reads[next + 2], flat);
-  const PackedValues out(c, shape, c.writes, 0, normed, Values::Mode::write);
-  kernels::attention_gradient({p.q, p.k, p.v, of_queries(y), CpuCall::floats(c.reads[next + 1])}, of_queries(dy), scale,
-                              mask, out.heads.q, out.heads.k, out.heads.v);
 }
 
 }  // namespace orrery

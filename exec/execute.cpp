@@ -155,6 +155,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
        "strategy.optimizer: {} ranks keep master weights and moments in fp32"},
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
+      {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
   if (m.mtp_layers > 0)

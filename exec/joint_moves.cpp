@@ -68,7 +68,7 @@ class JointMoves {
     for (const CollectiveCall* c : calls_) used.push_back(*c);
     const Bytes chunk = aligned(ceil_div(std::max<Bytes>(whole(), 1), std::max(moves_.chunks, 1)));
     largest = scatters() || first_.kind == CollectiveKind::all_gather ? aligned(whole()) : chunk;
-    if (first_.kind == CollectiveKind::all_to_all) largest = aligned(whole());
+    if (first_.kind == CollectiveKind::all_to_all || first_.kind == CollectiveKind::shift) largest = aligned(whole());
     std::byte* at = queue_.scratch(apart * size_ + largest * most_waiting());
     for (int m = 0; m < size_; ++m, at += apart) {
       if (lands()) used[static_cast<std::size_t>(m)].out = at;
@@ -97,13 +97,14 @@ class JointMoves {
     const CollectiveCall& c = used_[static_cast<std::size_t>(m)];
     auto& chunks = chunks_[static_cast<std::size_t>(m)];
     if (scatters()) copy(sums_[static_cast<std::size_t>(m)], c.in, whole());
+    if (c.kind == CollectiveKind::shift && size_ == 1) copy(static_cast<std::byte*>(c.out), c.in, whole());
     if (c.kind == CollectiveKind::all_gather) copy(chunks[static_cast<std::size_t>(m)].at, c.in, own(m).bytes);
     if (c.kind == CollectiveKind::all_to_all)
       copy(static_cast<std::byte*>(c.out) + m * whole(), static_cast<const std::byte*>(c.in) + m * whole(), whole());
   }
 
-  const Chunk& own(int m) const { return chunks_[static_cast<std::size_t>(m)][static_cast<std::size_t>(m)]; }
-  const Chunk& chunk(int member, int number) const {
+  const ChunkMemory& own(int m) const { return chunks_[static_cast<std::size_t>(m)][static_cast<std::size_t>(m)]; }
+  const ChunkMemory& chunk(int member, int number) const {
     return chunks_[static_cast<std::size_t>(member)][static_cast<std::size_t>(number)];
   }
 
@@ -112,7 +113,7 @@ class JointMoves {
     std::vector<const std::byte*> from;
     std::byte* free = staging_;
     for (const Move& m : round) {
-      const Chunk& source = chunk(m.src, m.chunk);
+      const ChunkMemory& source = chunk(m.src, m.chunk);
       const bool overwritten =
           std::any_of(round.begin(), round.end(), [&](const Move& x) { return x.dst == m.src && x.chunk == m.chunk; });
       from.push_back(overwritten ? free : source.at);
@@ -121,7 +122,7 @@ class JointMoves {
       free += aligned(source.bytes);
     }
     for (std::size_t i = 0; i < round.size(); ++i) {
-      const Chunk& to = chunk(round[i].dst, round[i].chunk);
+      const ChunkMemory& to = chunk(round[i].dst, round[i].chunk);
       if (!round[i].add) {
         copy(to.at, from[i], to.bytes);
       } else if (to.bytes > 0) {
@@ -148,7 +149,7 @@ class JointMoves {
   int size_;
   Moves moves_;
   std::vector<CollectiveCall> used_;  // with results where they land
-  std::vector<std::vector<Chunk>> chunks_;
+  std::vector<std::vector<ChunkMemory>> chunks_;
   std::vector<std::byte*> sums_;  // what is apart, by member
   std::byte* staging_ = nullptr;
 };

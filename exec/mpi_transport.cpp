@@ -142,6 +142,7 @@ std::int64_t elements_in_out(const Channel& channel, const CollectiveCall& call)
     case CollectiveKind::all_reduce:
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
+    case CollectiveKind::shift:
       return call.counts[0];
   }
   return 0;

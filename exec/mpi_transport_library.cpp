@@ -43,7 +43,7 @@ MPI_Op op_of(const CollectiveCall& call, const Operations& operations) {
 // The request and the lists that MPI reads until it is done.
 class LibraryPending final : public Pending {
  public:
-  LibraryPending(const Channel& channel, const Operations& operations, const CollectiveCall& call) : requests_(1) {
+  LibraryPending(Channel& channel, const Operations& operations, const CollectiveCall& call) : requests_(1) {
     const MPI_Datatype type = type_of(call.element);
     const MPI_Op op = op_of(call, operations);
     MPI_Request* request = requests_.data();
@@ -81,6 +81,10 @@ class LibraryPending final : public Pending {
         count(call.counts[0] * channel.size);
         ORRERY_CHECK_MPI(MPI_Ialltoall(call.in, n, type, call.out, n, type, channel.comm, request));
         break;
+      case CollectiveKind::shift:
+        requests_.clear();
+        pass_on(channel, call);
+        break;
     }
   }
 
@@ -98,6 +102,13 @@ class LibraryPending final : public Pending {
     count(offset);
   }
 
+  void pass_on(Channel& channel, const CollectiveCall& call) {
+    const int tag = next_tag(channel), before = (channel.rank + channel.size - 1) % channel.size;
+    const Bytes bytes = call.counts[0] * width_of(call.element);
+    receive(channel, before, tag, static_cast<std::byte*>(call.out), bytes, requests_);
+    send(channel, (channel.rank + 1) % channel.size, tag, static_cast<const std::byte*>(call.in), bytes, requests_);
+  }
+
   // MPI wants all members in place or none.
   void take_own_place(const Channel& channel, const CollectiveCall& call) const {
     const std::int64_t width = width_of(call.element);
@@ -113,8 +124,7 @@ class LibraryPending final : public Pending {
 
 }  // namespace
 
-std::unique_ptr<Pending> start_library(const Channel& channel, const Operations& operations,
-                                       const CollectiveCall& call) {
+std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call) {
   return std::make_unique<LibraryPending>(channel, operations, call);
 }
 

@@ -48,6 +48,8 @@ class MovesPending final : public Pending {
     }
     pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
     if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
+    if (call_.kind == CollectiveKind::shift && channel_.size == 1)
+      copy(call_.in, {writable_bytes(call_.out), own().bytes});
     if (call_.kind == CollectiveKind::all_to_all)
       copy(writable_bytes(call_.in) + channel_.rank * call_.counts[0] * width_, pieces_[own_exchange()]);
     assert(pieces_.size() == static_cast<std::size_t>(moves.chunks));
@@ -65,7 +67,7 @@ class MovesPending final : public Pending {
     requests_.clear();
     std::byte* free = staging_.data();
     for (auto m = begin; m != end; ++m) {
-      const Chunk at = piece(*m);
+      const ChunkMemory at = piece(*m);
       assert(at.at != nullptr || at.bytes == 0);
       if (m->src == channel_.rank) {
         send(channel_, m->dst, tag_, at.at, at.bytes, requests_);
@@ -81,7 +83,7 @@ class MovesPending final : public Pending {
 
   void finish_round() {
     for (const Staged& s : staged_) {
-      const Chunk to = piece(*s.move);
+      const ChunkMemory to = piece(*s.move);
       if (s.move->add) {
         combine(call_.element, call_.reduction, s.from, to.at, to.bytes / width_);
       } else {
@@ -105,12 +107,12 @@ class MovesPending final : public Pending {
                                    moves_.begin() + static_cast<std::ptrdiff_t>(last_), sends_it);
   }
 
-  static void copy(const void* from, const Chunk& to) {
+  static void copy(const void* from, const ChunkMemory& to) {
     if (to.bytes > 0) std::memmove(to.at, from, static_cast<std::size_t>(to.bytes));
   }
 
-  Chunk piece(const Move& m) const { return pieces_[static_cast<std::size_t>(m.chunk)]; }
-  Chunk own() const { return pieces_[static_cast<std::size_t>(channel_.rank)]; }
+  ChunkMemory piece(const Move& m) const { return pieces_[static_cast<std::size_t>(m.chunk)]; }
+  ChunkMemory own() const { return pieces_[static_cast<std::size_t>(channel_.rank)]; }
   std::size_t own_exchange() const { return static_cast<std::size_t>(channel_.rank) * (channel_.size + 1); }
 
   const Channel& channel_;
@@ -119,7 +121,7 @@ class MovesPending final : public Pending {
   std::int64_t width_ = 1;
   std::vector<Move> moves_;           // of this rank
   std::size_t first_ = 0, last_ = 0;  // of them, those of the round on its way
-  std::vector<Chunk> pieces_;         // by chunk
+  std::vector<ChunkMemory> pieces_;   // by chunk
   std::vector<std::byte> sums_;       // what a reduce_scatter adds up in, so that `in` stays as it is
   std::vector<std::byte> staging_;
   std::vector<Staged> staged_;

@@ -49,8 +49,7 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 bool all_done(std::vector<MPI_Request>& requests);
 
 // The collective without call.add; in and out do not overlap beyond what transport.h allows for gathers.
-std::unique_ptr<Pending> start_library(const Channel& channel, const Operations& operations,
-                                       const CollectiveCall& call);
+std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_moves(Channel& channel, const CollectiveCall& call, const Moves& moves);
 
 }  // namespace orrery::mpi

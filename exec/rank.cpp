@@ -9,12 +9,15 @@
 
 namespace orrery {
 
-Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n)
-    : spec(s), number(n), plan(instantiate(folded, n)), replica(coordinates(s.strategy)[n].data) {
+Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(n), plan(instantiate(folded, n)) {
+  const Coordinates at = coordinates(s.strategy)[static_cast<std::size_t>(n)];
+  replica = at.data;
+  context = at.context;
+  parts = rank_parts(s.strategy, s.sequence, context);
   for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
     const auto& members = group(static_cast<Dimension>(d));
-    const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(n));
-    seats.push_back({at - members.begin(), static_cast<std::int64_t>(members.size())});
+    const auto place = std::find(members.begin(), members.end(), static_cast<std::int32_t>(n));
+    seats.push_back({place - members.begin(), static_cast<std::int64_t>(members.size())});
   }
   states = states_of(plan, 0);
   for (const std::uint32_t state : states) {

@@ -6,6 +6,7 @@
 
 #include "models/placement.h"
 #include "models/plan.h"
+#include "models/sequence.h"
 #include "models/spec.h"
 
 namespace orrery {
@@ -30,6 +31,8 @@ struct Rank {
   Plan plan;  // instantiate(folded, number): one slot
   std::vector<Seat> seats;
   std::int64_t replica = 0;           // which of the data-parallel copies, for its share of the batch
+  std::int64_t context = 0;           // its place in the context group, block after block
+  std::vector<SequencePart> parts;    // the positions of its tokens, in the order of their rows
   std::vector<std::uint32_t> states;  // state frames by chunk
   std::map<std::uint32_t, std::vector<PlacedParameter>> parameters;  // by state frame
   std::map<std::uint32_t, std::vector<Piece>> pieces;                // by state frame

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "models/sequence.h"
+
 namespace orrery {
 
 // The text a run trains on, as bytes. A sample is a window of `sequence` tokens and the ones that follow them; samples
@@ -12,8 +14,8 @@ class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}
 
-  // tokens or, shifted by one, labels of sample number `sample` of a run.
-  void copy(std::int64_t sample, std::int64_t sequence, bool labels, std::int64_t* to) const;
+  // A part of the tokens or, shifted by one, labels of sample number `sample` of a run.
+  void copy(std::int64_t sample, std::int64_t sequence, SequencePart part, bool labels, std::int64_t* to) const;
 
  private:
   std::string bytes_;

@@ -42,6 +42,7 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   reduce_scatter  in: the whole, out: this member's piece; out may be its own place in in
 //   all_to_all      in, out: a piece for, from every member, all of counts[0] elements; or, where counts has one for
 //                   every member, of counts[i] elements for member i and received[i] from it
+//   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
 //   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {

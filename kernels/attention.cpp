@@ -53,6 +53,7 @@ struct ForwardHead {
   float* lse;  // while it runs: the maximum of a row
   float scale;
   const CausalMask& mask;
+  bool merges = false;
   std::vector<float> scores = std::vector<float>(kTile * kTile);
   std::vector<float> sums = std::vector<float>(kTile);
 
@@ -79,13 +80,20 @@ struct ForwardHead {
     multiply({}, 1, s, rows_of(v, keys.first, keys.count), 1, rows_of(out, queries.first, queries.count));
   }
 
+  // What others gave is a softmax of its own: a sum of 1 at the exponent of its lse.
+  void begin(std::int64_t query, float& total) const {
+    if (merges) {
+      total = lse[query] == kNone ? 0.0F : 1.0F;
+      return;
+    }
+    std::fill_n(out.row(query), out.columns, 0.0F);
+    lse[query] = kNone;
+    total = 0;
+  }
+
   void run(Tile queries) {
     const KeyRange seen = keys_seen(mask, queries, k.rows);
-    for (std::int64_t r = 0; r < queries.count; ++r) {
-      std::fill_n(out.row(queries.first + r), out.columns, 0.0F);
-      lse[queries.first + r] = kNone;
-      sums[r] = 0;
-    }
+    for (std::int64_t r = 0; r < queries.count; ++r) begin(queries.first + r, sums[r]);
     for (std::int64_t j = seen.first; j < seen.last; j += kTile) absorb(queries, tile_at(j, seen.last));
     for (std::int64_t r = 0; r < queries.count; ++r) {
       if (sums[r] == 0) continue;
@@ -95,7 +103,7 @@ struct ForwardHead {
   }
 };
 
-// One sample and head of backward. dk and dv are added to: the heads of a group share them.
+// One sample and head of backward. All gradients are added to: the heads of a group share dk and dv.
 struct BackwardHead {
   Matrix<const float> q, k, v, out, dout;
   const float* lse;
@@ -127,7 +135,6 @@ struct BackwardHead {
     for (std::int64_t r = 0; r < queries.count; ++r) {
       const float *a = out.row(queries.first + r), *b = dout.row(queries.first + r);
       products[r] = sum<float>(out.columns, [a, b](std::int64_t i) { return a[i] * b[i]; });
-      std::fill_n(dq.row(queries.first + r), dq.columns, 0.0F);
     }
     const KeyRange seen = keys_seen(mask, queries, k.rows);
     for (std::int64_t j = seen.first; j < seen.last; j += kTile) pair(queries, tile_at(j, seen.last));
@@ -140,15 +147,25 @@ void clear(Matrix<float> m) {
 
 }  // namespace
 
+void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
+                       const CausalMask& mask, bool merges, Matrix<float> out, float* lse) {
+  ForwardHead head = {q, k, v, out, lse, scale, mask, merges};
+  for (std::int64_t i = 0; i < q.rows; i += kTile) head.run(tile_at(i, q.rows));
+}
+
+void add_attention_gradient_of_head(const HeadSaved& saved, Matrix<const float> dout, float scale,
+                                    const CausalMask& mask, Matrix<float> dq, Matrix<float> dk, Matrix<float> dv) {
+  BackwardHead head = {saved.q, saved.k, saved.v, saved.out, dout, saved.lse, dq, dk, dv, scale, mask};
+  for (std::int64_t i = 0; i < saved.q.rows; i += kTile) head.run(tile_at(i, saved.q.rows));
+}
+
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse) {
   for (std::int64_t s = 0; s < q.batch; ++s) {
     for (std::int64_t h = 0; h < q.heads; ++h) {
       const std::int64_t key_head = h / (q.heads / k.heads);
-      ForwardHead head = {
-          q.of(s, h), k.of(s, key_head), v.of(s, key_head), out.of(s, h), lse + (s * q.heads + h) * q.rows, scale,
-          mask};
-      for (std::int64_t i = 0; i < q.rows; i += kTile) head.run(tile_at(i, q.rows));
+      attention_of_head(q.of(s, h), k.of(s, key_head), v.of(s, key_head), scale, mask, false, out.of(s, h),
+                        lse + (s * q.heads + h) * q.rows);
     }
   }
 }
@@ -163,18 +180,10 @@ void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, fl
         clear(dk.of(s, key_head));
         clear(dv.of(s, key_head));
       }
-      BackwardHead head = {q.of(s, h),
-                           k.of(s, key_head),
-                           v.of(s, key_head),
-                           out.of(s, h),
-                           dout.of(s, h),
-                           lse + (s * q.heads + h) * q.rows,
-                           dq.of(s, h),
-                           dk.of(s, key_head),
-                           dv.of(s, key_head),
-                           scale,
-                           mask};
-      for (std::int64_t i = 0; i < q.rows; i += kTile) head.run(tile_at(i, q.rows));
+      clear(dq.of(s, h));
+      add_attention_gradient_of_head(
+          {q.of(s, h), k.of(s, key_head), v.of(s, key_head), out.of(s, h), lse + (s * q.heads + h) * q.rows},
+          dout.of(s, h), scale, mask, dq.of(s, h), dk.of(s, key_head), dv.of(s, key_head));
     }
   }
 }

@@ -30,6 +30,11 @@ constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std:
 void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
                Heads<float> out, float* lse);
 
+// The same for one sample and head, q and out (query, head_dim). merges: these keys are further ones; out and lse hold
+// what others gave, and what is left is as if all had come at once.
+void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
+                       const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
+
 // What forward leaves behind for its backward.
 struct AttentionSaved {
   Heads<const float> q, k, v, out;
@@ -40,5 +45,13 @@ struct AttentionSaved {
 // run in order, in each its query tiles, in each of those its key tiles: one order of summation.
 void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
                         Heads<float> dq, Heads<float> dk, Heads<float> dv);
+
+// The same for one sample and head; out and lse are those of all keys. Gradients are added to what is there.
+struct HeadSaved {
+  Matrix<const float> q, k, v, out;
+  const float* lse = nullptr;
+};
+void add_attention_gradient_of_head(const HeadSaved& saved, Matrix<const float> dout, float scale,
+                                    const CausalMask& mask, Matrix<float> dq, Matrix<float> dk, Matrix<float> dv);
 
 }  // namespace orrery::kernels

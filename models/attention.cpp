@@ -22,8 +22,10 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const Heads heads = m_.mla ? latent_heads(x) : packed_heads(x);
   const bool again = recompute.attention && !recompute.layer;
   if (again) tape.begin_region(true);
-  const bool flash = c_.spec.strategy.attention == Attention::flash;
-  const Id attended = flash ? flash_attention(heads, windowed) : unfused_attention(heads, windowed);
+  const bool flash = c_.spec.strategy.attention == Attention::flash, cut = c_.spec.strategy.context > 1;
+  const Id attended = cut     ? context_attention(heads, windowed)
+                      : flash ? flash_attention(heads, whole_part(), windowed)
+                              : unfused_attention(heads, windowed);
   if (again) {
     tape.end_region();
     tape.keep(attended);
@@ -88,41 +90,40 @@ void LayerBuilder::rotate(Id queries_keys) {
 
 // Where attention's backward leaves what it computes. With head norms the gradient of the projection holds that of the
 // values first, and the norms' backward adds queries and keys.
-LayerBuilder::HeadGradients LayerBuilder::head_gradients(const Heads& heads) {
+LayerBuilder::Heads LayerBuilder::head_gradients(const Heads& heads, const AttentionPart& part) {
+  const std::int64_t rows = c_.batch * part.query;
   if (m_.mla) {
-    const Id dq = activation("queries gradient", c_.rows, heads_ * m_.head_dim);
-    const Id dkv = activation("keys and values gradient", c_.rows, heads_ * (m_.head_dim + value_dim()));
+    const Id dq = activation("queries gradient", rows, part.heads * m_.head_dim);
+    const Id dkv = activation("keys and values gradient", rows, part.heads * (m_.head_dim + value_dim()));
     tape.contribute(heads.queries_keys, dq);
     tape.contribute(heads.qkv, dkv);
     return {dq, dkv};
   }
-  const Id dqkv = activation("qkv gradient", c_.rows, (heads_ + 2 * kv_heads_) * m_.head_dim);
+  const Id dqkv = activation("qkv gradient", rows, (part.heads + 2 * part.kv_heads) * m_.head_dim);
   tape.contribute(heads.qkv, dqkv);
   if (heads.queries_keys == heads.qkv) return {dqkv, dqkv};
-  const Id dqk = activation("queries and keys gradient", c_.rows, (heads_ + kv_heads_) * m_.head_dim);
+  const Id dqk = activation("queries and keys gradient", rows, (part.heads + part.kv_heads) * m_.head_dim);
   tape.contribute(heads.queries_keys, dqk);
   return {dqk, dqkv};
 }
 
-static std::vector<LayerBuilder::Id> distinct(LayerBuilder::Id a, LayerBuilder::Id b) {
-  return a == b ? std::vector{a} : std::vector{a, b};
+FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed) const {
+  return {c_.batch,           part.heads,          part.kv_heads, part.query,
+          part.query,         m_.head_dim,         value_dim(),   windowed ? m_.sliding_window->window : 0,
+          Direction::forward, m_.attention_softcap};
 }
 
-LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, bool windowed) {
-  const FlashAttention work = {c_.batch,           heads_,
-                               kv_heads(),         c_.sequence,
-                               c_.spec.sequence,   m_.head_dim,
-                               value_dim(),        windowed ? m_.sliding_window->window : 0,
-                               Direction::forward, m_.attention_softcap};
-  const Id y = activation("attention values", c_.rows, heads_ * value_dim());
-  const Id statistics = tape.slot("statistics", c_.rows * heads_ * 4);  // log-sum-exp of every row, fp32
-  tape.emit("attention", work, {.reads = distinct(heads.queries_keys, heads.qkv), .writes = {y, statistics}});
+LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
+  const FlashAttention work = flash_work(part, windowed);
+  const std::int64_t rows = c_.batch * part.query;
+  const Id y = activation("attention values", rows, part.heads * value_dim());
+  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
+  tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
   tape.on_backward([=, this] {
     FlashAttention back = work;
     back.direction = Direction::backward;
-    const HeadGradients d = head_gradients(heads);
-    BlockBuilder::Uses uses = {.reads = distinct(heads.queries_keys, heads.qkv),
-                               .writes = distinct(d.queries_keys, d.qkv)};
+    const Heads d = head_gradients(heads, part);
+    BlockBuilder::Uses uses = {.reads = heads.slots(), .writes = d.slots()};
     uses.reads.insert(uses.reads.end(), {y, statistics, tape.gradient(y)});
     tape.emit("attention gradient", back, uses);
   });
@@ -193,7 +194,7 @@ void LayerBuilder::unfused_backward(const Unfused& u) {
     return work;
   };
   const Id dy = tape.gradient(u.y);
-  const HeadGradients of = head_gradients(u.heads);
+  const Heads of = head_gradients(u.heads, whole_part());
   const Id dp = tape.slot("probabilities gradient", u.bytes());
   tape.emit("values gradient", u.product(u.k, u.d, u.q, Gemm::Role::value_gradient),
             {.reads = {u.dropped, dy}, .writes = {of.qkv}});

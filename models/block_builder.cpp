@@ -92,7 +92,7 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
     op.operands.push_back({gradients_, Access::read_write, gradient_slot_, p});
     op.weight_gradient = true;
   }
-  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_});
+  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
 }
 
 void BlockBuilder::contribute(Id of, Id gradient) {
@@ -213,7 +213,8 @@ void BlockBuilder::own_lifetime(Id slot) {
   const auto span = [&](std::vector<Recorded>& pass) {
     std::pair<Op*, Op*> found = {nullptr, nullptr};
     for (Recorded& r : pass) {
-      if (!uses(r.op, Scope::own, slot)) continue;
+      const bool held = std::find(r.holds.begin(), r.holds.end(), slot) != r.holds.end();
+      if (!held && !uses(r.op, Scope::own, slot)) continue;
       if (found.first == nullptr) found.first = &r.op;
       found.second = &r.op;
     }

@@ -53,6 +53,9 @@ class BlockBuilder {
     std::vector<std::int32_t> weights, weight_gradients;
     std::vector<Id> numbers;  // of Scope::rank, read
     bool host_waits = false;
+    // Live until this op, which waits for a transfer that reads them: on its own a slot ends with its last use in order
+    // of issue, although a transfer issued before may still read it.
+    std::vector<Id> holds;
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
@@ -73,6 +76,7 @@ class BlockBuilder {
   struct Recorded {
     Op op;
     int region = 0;  // 0: kept
+    std::vector<Id> holds = {};
   };
 
   void run_backward();

@@ -56,6 +56,7 @@ struct BlockContext {
   const ShardingRow& sharding;
   std::int64_t batch;                     // sequences
   std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
+  std::int64_t ring_block = 0;            // of the context ring, whose attention is planned
   std::int64_t rows;                      // batch * sequence
   std::int64_t tensor;                    // ranks a matrix is cut over
   std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads

@@ -88,11 +88,11 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
-// Classes of one stage keep to themselves but where tokens go to experts.
+// Classes of one stage keep to themselves but where the plan says.
 bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
-  const bool folded = !plan.class_of_rank.empty() && static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
+  const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
   const bool apart = folded && a.stage == b.stage && a.representative != b.representative;
-  return !apart || group == Dimension::expert || group == Dimension::model || group == Dimension::world;
+  return !apart || plan.meet(group);
 }
 
 // A collective meets as many ends as slots have a rank in its group: one that leaves it out would be waited for.

@@ -189,6 +189,12 @@ Moves pairwise_all_to_all(int n) {
   return all;
 }
 
+Moves ring_shift(int n) {
+  Moves all{n, n, 1, {}};
+  for (int rank = 0; n > 1 && rank < n; ++rank) all.moves.push_back({0, rank, (rank + 1) % n, rank, false});
+  return all;
+}
+
 struct Cell {
   bool present = false;
   std::int64_t value = 0;
@@ -205,6 +211,7 @@ std::int64_t initial(int rank, int chunk) {
 bool holds_at_start(CollectiveKind kind, int ranks, int rank, int chunk) {
   switch (kind) {
     case CollectiveKind::all_gather:
+    case CollectiveKind::shift:
       return chunk == rank;
     case CollectiveKind::broadcast:
       return rank == 0;
@@ -226,6 +233,8 @@ bool holds_at_end(CollectiveKind kind, int ranks, int rank, int chunk) {
       return rank == 0;
     case CollectiveKind::all_to_all:
       return chunk % ranks == rank;
+    case CollectiveKind::shift:
+      return chunk == wrap(rank - 1, ranks);
     case CollectiveKind::all_reduce:
     case CollectiveKind::all_gather:
     case CollectiveKind::broadcast:
@@ -273,8 +282,8 @@ std::string run_round(std::span<const Move> round, Cells& cells) {
   return "";
 }
 
-constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {"all_reduce", "all_gather", "reduce_scatter",
-                                                                       "broadcast",  "reduce",     "all_to_all"};
+constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "shift"};
 
 constexpr CollectiveAlgorithm kAlgorithms[] = {
     {"ring_all_reduce", CollectiveKind::all_reduce, ring_all_reduce},
@@ -290,6 +299,7 @@ constexpr CollectiveAlgorithm kAlgorithms[] = {
     {"bruck_all_gather", CollectiveKind::all_gather, bruck_all_gather},
     {"bruck_reduce_scatter", CollectiveKind::reduce_scatter, bruck_reduce_scatter},
     {"pairwise_all_to_all", CollectiveKind::all_to_all, pairwise_all_to_all},
+    {"ring_shift", CollectiveKind::shift, ring_shift},
 };
 
 }  // namespace
@@ -359,6 +369,7 @@ Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes) {
   switch (kind) {
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
+    case CollectiveKind::shift:
       return bytes;
     case CollectiveKind::all_reduce:
       return ceil_div(2 * bytes * (ranks - 1), ranks);

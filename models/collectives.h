@@ -10,9 +10,18 @@
 
 namespace orrery {
 
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
+// shift: every rank passes its buffer to the next one, and the last to the first.
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  shift
+};
 
-inline constexpr int kCollectiveKinds = 6;
+inline constexpr int kCollectiveKinds = 7;
 
 std::string_view name_of(CollectiveKind kind);
 
@@ -28,10 +37,10 @@ struct Move {
 
 // A collective as the chunk moves that carry it out, ordered by round. It says what goes where, never when or how fast.
 // Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds buffer_chunks of them.
-// At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather), all if it is rank 0
-// (broadcast), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n).
+// At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather, shift), all if it is
+// rank 0 (broadcast), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n).
 // At the end: sums of all chunks (all_reduce; reduce: on rank 0), the sum of chunk r (reduce_scatter), all chunks
-// (all_gather, broadcast), chunks s*n+r for every s (all_to_all).
+// (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift).
 struct Moves {
   int ranks = 1;
   int chunks = 1;
@@ -67,7 +76,7 @@ std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
 Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
 
 // What the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n for
-// all_gather, reduce_scatter and all_to_all, S for broadcast and reduce; nothing for one rank.
+// all_gather, reduce_scatter and all_to_all, S for broadcast, reduce and shift; nothing for one rank.
 Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 // not already give.
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 #include "models/plan_builder.h"
 
@@ -87,7 +88,7 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
     const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
     const TaskId task =
         emit(op, frame, {}, crossing.joins_previous && spec_.software.batched_p2p ? kJoinsPrevious : std::uint8_t{0});
-    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, context_.load}].push_back(task);
+    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, class_}].push_back(task);
     if (crossing.send) sends_.push_back(task);
   }
 }
@@ -169,8 +170,19 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   plan_.tasks.back().flags |= kStepEnd;
 }
 
+// Dimensions whose groups have members in several slots.
+std::vector<Dimension> PlanBuilder::dimensions_over_slots() const {
+  std::vector<Dimension> result;
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    std::set<std::int32_t> groups;
+    for (const RankSlot& slot : plan_.slots) groups.insert(plan_.dimensions[d].member_of[slot.representative]);
+    if (groups.size() < plan_.slots.size()) result.push_back(static_cast<Dimension>(d));
+  }
+  return result;
+}
+
 // Ends of one transfer, and members of one collective that lie on several slots, are one match. Classes of one stage
-// meet where tokens go to experts, in every layer; in their other groups each keeps to itself.
+// meet in the groups of Plan::meeting; in their other groups each keeps to itself.
 void PlanBuilder::link_matches() {
   const auto add = [&](const std::vector<TaskId>& members) {
     if (members.size() < 2) return;
@@ -180,17 +192,19 @@ void PlanBuilder::link_matches() {
     plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
   };
   for (const auto& [key, members] : crossings_) add(members);
-  // The n-th collective of a dimension on each slot of the same group belong together.
-  std::map<std::tuple<Dimension, std::int32_t, std::int64_t>, std::vector<TaskId>> collectives;
+  // The n-th collective of a dimension on each slot of the same group belong together, on a lane.
+  const std::vector<Dimension> shared = dimensions_over_slots();
+  std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankSlot& slot : plan_.slots) {
-    std::map<Dimension, std::int64_t> count;
+    std::map<std::pair<Dimension, LaneKind>, std::int64_t> count;
     for (TaskId t = slot.begin; t < slot.end; ++t) {
-      const auto* c = std::get_if<Collective>(&plan_.op_of(t).work);
-      if (c == nullptr || (c->group != Dimension::embedding && c->group != Dimension::model &&
-                           c->group != Dimension::world && c->group != Dimension::expert))
-        continue;
+      const Op& op = plan_.op_of(t);
+      const auto* c = std::get_if<Collective>(&op.work);
+      if (c == nullptr || std::find(shared.begin(), shared.end(), c->group) == shared.end()) continue;
       const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(c->group)];
-      collectives[{c->group, table.member_of[slot.representative], count[c->group]++}].push_back(t);
+      const int apart = plan_.meet(c->group) ? 0 : plan_.class_of(slot.representative);
+      collectives[{c->group, op.lane, table.member_of[slot.representative], apart, count[{c->group, op.lane}]++}]
+          .push_back(t);
     }
   }
   for (const auto& [key, members] : collectives) add(members);

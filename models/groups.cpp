@@ -92,7 +92,12 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   std::vector<GroupTable> tables(kDimensions);
   const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
   set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
-  set(Dimension::context, [&](std::int64_t r) { return at[r].data * models + model_part(r); });
+  set(Dimension::context, [&](std::int64_t r) {
+    return (at[r].data * s.context_ulysses + at[r].context % s.context_ulysses) * models + model_part(r);
+  });
+  set(Dimension::ulysses, [&](std::int64_t r) {
+    return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
+  });
   const std::vector<std::int64_t> place = places_in_stage(at, s.pipeline);
   const std::int64_t block = s.expert * s.expert_tensor, stage = ranks / s.pipeline;
   const auto in_stage = [&](std::int64_t r, std::int64_t group) { return at[r].pipeline * stage + group; };

@@ -18,7 +18,9 @@ struct Coordinates {
 std::vector<Coordinates> coordinates(const Strategy& s);
 
 // All groups of every dimension, as lists of global ranks in rank order:
-//   tensor, context, pipeline: ranks that differ in that coordinate alone
+//   tensor, pipeline: ranks that differ in that coordinate alone
+//   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
+//   ulysses: neighbours in it that exchange heads, those of one block
 //   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid)
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group

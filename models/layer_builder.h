@@ -85,9 +85,12 @@ class LayerBuilder {
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
-  // What attention reads: queries and keys, normed and rotated, and the projection whose last columns are the values.
+  // What attention reads: queries and keys, normed and rotated, and the projection whose last columns are the values;
+  // or their gradients. One and the same where nothing stands between the projection and attention.
   struct Heads {
     Id queries_keys, qkv;
+
+    std::vector<Id> slots() const { return queries_keys == qkv ? std::vector{qkv} : std::vector{queries_keys, qkv}; }
   };
   Heads packed_heads(Id x);
   std::int64_t kv_heads() const { return m_.mla ? heads_ : kv_heads_; }
@@ -95,11 +98,27 @@ class LayerBuilder {
   Id in_attention_layout(Id qkv, std::int64_t width);
   Heads head_norms(Id qkv);
   void rotate(Id queries_keys);
-  struct HeadGradients {
-    Id queries_keys, qkv;  // one and the same where nothing stands between the projection and attention
+  // What one attention works on: of every sample so many queries, and heads.
+  struct AttentionPart {
+    std::int64_t query, heads, kv_heads;
   };
-  HeadGradients head_gradients(const Heads& heads);
-  Id flash_attention(const Heads& heads, bool windowed);
+  AttentionPart whole_part() const { return {c_.sequence, heads_, kv_heads()}; }
+  Heads head_gradients(const Heads& heads, const AttentionPart& part);
+  FlashAttention flash_work(const AttentionPart& part, bool windowed) const;
+  Id flash_attention(const Heads& heads, const AttentionPart& part, bool windowed);
+  // Under context parallelism, in context_attention.cpp.
+  Id context_attention(const Heads& heads, bool windowed);
+  Heads exchange_heads(const Heads& heads);
+  Id exchange_back(Id y, const AttentionPart& part);
+  Id all_to_all(const std::string& name, Id x, Bytes bytes);
+  struct Ring;
+  Id ring_attention(const Heads& heads, const AttentionPart& part, bool windowed);
+  FlashAttention ring_work(const Ring& ring, std::int64_t hops) const;
+  void ring_backward(const Ring& ring, std::int64_t hops);
+  Id gathered_keys(const Ring& ring, const std::string& name);
+  Id passed_on(const Ring& ring, const std::string& name, Id from);
+  Id added(const Ring& ring, Id a, Id b);
+  Id scattered(const Ring& ring, Id whole);
   struct Unfused;
   Unfused unfused_parts(const Heads& heads, bool windowed);
   Id unfused_attention(const Heads& heads, bool windowed);

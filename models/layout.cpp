@@ -22,8 +22,8 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   const auto& window = spec_.model.sliding_window;
   const bool experts = has_experts(spec_.model, layer);
   const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {} {}", static_cast<int>(context_.load), recompute,
-                                      window ? (layer + 1) % window->every : 0,
+  const std::string key = fmt::format("layer {} {} {} {} {} {} {}", static_cast<int>(context_.load),
+                                      context_.ring_block, recompute, window ? (layer + 1) % window->every : 0,
                                       recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
@@ -212,8 +212,8 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   return block;
 }
 
-void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
-  const std::string key = fmt::format("state {} {}", stage, chunk.virtual_stage);
+void PlanBuilder::make_frames(Chunk& chunk) {
+  const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
@@ -239,21 +239,17 @@ void PlanBuilder::make_frames(Chunk& chunk, std::int64_t stage) {
   }
 }
 
-// Who runs the slot being laid out. The first ranks of both classes stand in one expert group, where they meet.
+// Who runs the slot being laid out: ranks of one class of a stage.
 void PlanBuilder::find_ranks(RankSlot& slot) const {
   const std::vector<Coordinates> at = coordinates(spec_.strategy);
-  const auto first = std::find_if(at.begin(), at.end(), [&](const Coordinates& c) { return c.pipeline == slot.stage; });
-  slot.name = fmt::format("stage {}", slot.stage);
-  slot.representative = first - at.begin();
-  slot.multiplicity = plan_.ranks / spec_.strategy.pipeline;
-  if (plan_.class_of_rank.empty()) return;
-  const GroupTable& experts = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
-  const auto& group = experts.groups[experts.member_of[slot.representative]];
-  const std::int64_t busy = slot.multiplicity / static_cast<std::int64_t>(group.size());
-  const bool busiest = context_.load == ExpertLoad::busiest;
-  slot.name += busiest ? ", busiest experts" : ", other experts";
-  slot.representative = group[busiest ? 0 : 1];
-  slot.multiplicity = busiest ? busy : slot.multiplicity - busy;
+  slot.name = fmt::format("stage {}{}", slot.stage, classes_[class_].name);
+  slot.representative = -1;
+  slot.multiplicity = 0;
+  for (std::int64_t r = 0; r < plan_.ranks; ++r) {
+    if (at[r].pipeline != slot.stage || plan_.class_of(r) != class_) continue;
+    if (slot.representative < 0) slot.representative = r;
+    ++slot.multiplicity;
+  }
 }
 
 void PlanBuilder::lay_out(std::int64_t stage) {
@@ -268,7 +264,7 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     place_weights(chunk);
     make_buckets(chunk);
     chunk.own = own_elements(chunk);
-    make_frames(chunk, stage);
+    make_frames(chunk);
   }
   RankSlot slot;
   slot.stage = stage;

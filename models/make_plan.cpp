@@ -7,6 +7,7 @@
 #include "models/groups.h"
 #include "models/plan_builder.h"
 #include "models/schedule_file.h"
+#include "models/sequence.h"
 #include "models/stages.h"
 
 namespace orrery {
@@ -44,7 +45,8 @@ void refuse_what_is_not_built(const Spec& spec) {
       {spec.model.mtp_layers > 0 && spec.model.positions == Positions::learned, "model.mtp_layers",
        " with learned positions"},
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
-      {s.context > 1, "strategy.context", " above 1"},
+      {s.context > 1 && s.attention == Attention::unfused, "strategy.attention", ": unfused with context above 1"},
+      {s.context > 1 && spec.model.mla.has_value(), "model.mla", " with context above 1"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
       {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
       {s.partition_activations, "strategy.partition_activations"},
@@ -91,7 +93,6 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.element_bytes = context_.width;
   plan_.dimensions =
       make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies, spec.model.moe.has_value());
-  if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
   choose_schedule();
 }
 
@@ -118,22 +119,45 @@ std::int64_t PlanBuilder::group_size(Dimension d) const {
   return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
 }
 
-// The first member of every expert group has the busy experts.
-void PlanBuilder::tell_loads_apart() {
-  const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
-  plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), static_cast<std::uint8_t>(ExpertLoad::others));
-  for (const auto& group : table.groups)
-    plan_.class_of_rank[group.front()] = static_cast<std::uint8_t>(ExpertLoad::busiest);
+// Whether ranks that hold different parts of the sequence do the same work in every layer.
+bool PlanBuilder::ring_is_alike() const {
+  const auto& window = spec_.model.sliding_window;
+  const auto alike = [&](std::int64_t w) { return blocks_are_alike(spec_.strategy, spec_.sequence, w); };
+  return alike(0) && (!window || alike(window->window));
+}
+
+// Of a stage's ranks the first member of every expert group may have the busy experts, and the blocks of a context ring
+// different work.
+void PlanBuilder::tell_classes_apart() {
+  classes_ = {{}};
+  const bool uneven = unevenly_loaded(spec_), ring = !ring_is_alike();
+  if (uneven && ring)
+    throw Error(
+        "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
+  if (uneven) {
+    const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
+    plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), 1);
+    for (const auto& group : table.groups) plan_.class_of_rank[group.front()] = 0;
+    plan_.meeting = {Dimension::expert, Dimension::model, Dimension::world};
+    classes_ = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
+  }
+  if (ring) {
+    for (const Coordinates& c : coordinates(spec_.strategy))
+      plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec_.strategy.context_ulysses));
+    for (std::size_t d = 0; d < kDimensions; ++d) plan_.meeting.push_back(static_cast<Dimension>(d));
+    classes_.clear();
+    for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
+      classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
+  }
 }
 
 Plan PlanBuilder::build() {
-  std::vector<ExpertLoad> loads = {ExpertLoad::busiest};
-  if (unevenly_loaded(spec_)) loads.push_back(ExpertLoad::others);
-  if (loads.size() > 1) tell_loads_apart();
+  tell_classes_apart();
   for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
-    for (const ExpertLoad load : loads) {
+    for (class_ = 0; class_ < static_cast<int>(classes_.size()); ++class_) {
       slot_ = static_cast<std::uint32_t>(plan_.slots.size());
-      context_.load = load;
+      context_.load = classes_[class_].load;
+      context_.ring_block = classes_[class_].ring_block;
       lay_out(stage);
       emit_stage(stage);
     }

@@ -57,6 +57,9 @@ struct Shapes {
             {real(a.batch) * real(a.heads), real(a.query), 2 * keys_per_query(a), real(a.head_dim)},
             true};
   }
+  Shape operator()(const MoveHeads& m) const {
+    return {fmt::format("move heads/{}", name_of(m.direction)), {real(m.rows), real(m.members * m.columns())}};
+  }
   Shape operator()(const Softmax& s) const {
     return {fmt::format("softmax/{}", name_of(s.direction)), {real(s.rows), real(s.columns)}};
   }

@@ -86,6 +86,7 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
+  if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);
   double least = 0;
   for (int a = 0; a < kNcclAlgorithms; ++a) {
     for (int p = 0; p < kNcclProtocols; ++p) {

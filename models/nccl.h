@@ -120,7 +120,8 @@ NcclTable nccl_table(const NcclTopology& topology, const NcclGraphs& graphs);
 NcclModel nccl_model(const NcclTopology& topology);
 
 // bytes is the whole buffer: what a rank ends with in all_gather, starts with in reduce_scatter and all_to_all. NCCL
-// has no model of all_to_all and sends: those are alpha-beta (nccl_point_to_point.cpp).
+// has no model of all_to_all and sends: those are alpha-beta (nccl_point_to_point.cpp); a shift is a send to the next
+// rank, at the pace of the farthest.
 NcclChoice nccl_choose(const NcclModel& model, CollectiveKind kind, Bytes bytes);
 
 // NCCL's expectation for one way to do it, microseconds; negative if that way is not available.

@@ -66,7 +66,7 @@ const NcclGraph& graph_of(const NcclGraphs& g, A a) {
 }
 
 bool supports(CollectiveKind kind, A a) {
-  if (a == A::ring) return kind != CollectiveKind::all_to_all;
+  if (a == A::ring) return kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift;
   if (kind == CollectiveKind::all_reduce) return a != A::pat;
   return gathers(kind) && (a == A::pat || a == A::nvls);
 }

@@ -49,8 +49,9 @@ struct Costs {
     const double values =
         d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
     const bool back = a.direction == Direction::backward;
-    return {back ? forward * 2.5 : forward, back ? values * 2 : values};
+    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
   }
+  Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
   // Unfused: scale, mask, softmax, cast, a read and a write each; backward softmax (two reads), mask, scale.
   Cost operator()(const Softmax& s) const {
     const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
@@ -153,7 +154,10 @@ struct Kernels {
   int operator()(const Permute&) const { return 2; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
-  int operator()(const FlashAttention& a) const { return a.direction == Direction::forward ? 1 : 3; }
+  int operator()(const FlashAttention& a) const {
+    return (a.direction == Direction::forward ? 1 : 3) + (a.merges ? 1 : 0);
+  }
+  int operator()(const MoveHeads&) const { return 1; }
   int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
   int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
   int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
@@ -179,7 +183,13 @@ struct Kernels {
 
 }  // namespace
 
+// A pass of its own: reads the part and what is there, writes it.
+double merged_bytes(const FlashAttention& a, Bytes width) {
+  return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
+}
+
 double keys_per_query(const FlashAttention& a) {
+  if (a.pairs >= 0) return a.pairs / d(a.query);
   if (a.window == 0 || a.window >= a.key) return d(a.key) / 2;
   return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));
 }

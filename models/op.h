@@ -92,11 +92,34 @@ struct CountTokens {
 };
 
 // softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads.
+// Under context parallelism a rank's queries and the keys that come to it stand anywhere in the sequence (models/
+// sequence.h): keys of the block `hops` places before its own, or of all blocks, in a buffer of their own. What further
+// keys give is merged with the result so far by the log-sum-exp of its rows (Liu et al. 2023, Ring Attention,
+// 2310.01889); their gradient is added to the queries'.
 struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // 0 = causal over everything
   Direction direction = Direction::forward;
   double softcap = 0;  // of the scores, as SoftCap; 0 = none. Its tanh is not counted
+  double pairs = -1;   // of a query and a key that it sees, of one head of a sample; < 0: causal over everything
+  std::int64_t hops = 0;
+  bool keys_apart = false;
+  bool merges = false;
+};
+
+// Copies the heads of every token between a packed projection (rows, heads + 2 kv_heads) and a buffer that travels
+// round a context group, (members, rows, ...): for each member a part of the heads, with the key/value heads that it
+// needs, which several members may get; or with one member and no queries, keys and values alone. backward: back from
+// such a buffer; what several had is summed.
+struct MoveHeads {
+  std::int64_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t members = 1;
+  bool queries = true;
+  Direction direction = Direction::forward;
+
+  std::int64_t member_heads() const { return queries ? heads / members : 0; }
+  std::int64_t member_kv_heads() const { return kv_heads == 0 ? 0 : kv_heads < members ? 1 : kv_heads / members; }
+  std::int64_t columns() const { return (member_heads() + 2 * member_kv_heads()) * head_dim; }  // of one member
 };
 
 // Row-wise softmax of scores (batch, heads, query, key) with mask and dropout, in `passes` kernels. window: as flash
@@ -258,14 +281,15 @@ enum class Dimension : std::uint8_t {
   replicate,
   pipeline,
   embedding,
-  kv,  // ranks of a tensor group that hold the same key/value heads
+  kv,       // ranks of a tensor group that hold the same key/value heads
+  ulysses,  // ranks of a context group that exchange heads for positions
   model,
   world,
   expert_tensor,  // ranks that an expert's matrices are cut over
   expert_data     // ranks that hold the same experts
 };
 
-inline constexpr std::size_t kDimensions = 12;
+inline constexpr std::size_t kDimensions = 13;
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather.
@@ -286,12 +310,16 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, Softmax, Normalize,
-                          Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding, CrossEntropy,
-                          Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, MoveHeads, Softmax,
+                          Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding,
+                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
+                          Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);
+
+// Bytes that merging a part of attention into the result so far passes through memory; 0 where nothing is merged.
+double merged_bytes(const FlashAttention& a, Bytes width);
 
 // Floating-point operations and bytes that pass through device memory, of one task.
 struct Cost {

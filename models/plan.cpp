@@ -25,8 +25,8 @@ std::string_view letter_of(Phase p) {
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
-      "tensor",    "context", "expert", "data",  "replicate",     "pipeline",
-      "embedding", "kv",      "model",  "world", "expert-tensor", "expert-data"};
+      "tensor", "context", "expert", "data",  "replicate",     "pipeline",   "embedding",
+      "kv",     "ulysses", "model",  "world", "expert-tensor", "expert-data"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -56,13 +56,14 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-// A rank stands in the stage whose representative sits at the same place of its pipeline group.
+// A rank stands in the stage whose representative sits at the same place of its pipeline group; where the blocks of a
+// context ring differ, of its context group too.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   const auto place = [&](std::int64_t rank) {
     const auto& group = pipeline.groups[pipeline.member_of[rank]];
     const auto stage = std::find(group.begin(), group.end(), rank) - group.begin();
-    return std::pair(stage, plan.class_of_rank.empty() ? 0 : int{plan.class_of_rank[rank]});
+    return std::pair(stage, plan.class_of(rank));
   };
   std::map<std::pair<std::ptrdiff_t, int>, std::uint32_t> slot_at;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -217,9 +218,10 @@ struct CarriedEdge {
 struct Plan {
   std::int64_t ranks = 0;  // of the whole job
   std::int64_t micro_batches = 0;
-  Bytes element_bytes = 2;                  // of an activation
-  std::vector<GroupTable> dimensions;       // by Dimension
-  std::vector<std::uint8_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
+  Bytes element_bytes = 2;                   // of an activation
+  std::vector<GroupTable> dimensions;        // by Dimension
+  std::vector<std::uint16_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
+  std::vector<Dimension> meeting;            // groups in which classes of a stage meet; each keeps to itself in others
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;
   std::vector<Op> ops;
@@ -231,6 +233,8 @@ struct Plan {
   std::vector<TaskId> match_members;
   std::vector<CarriedEdge> carried;
 
+  int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
+  bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }
   std::span<const TaskId> dependencies_of(TaskId t) const {
     return {dependencies.data() + tasks[t].first_dependency, dependencies.data() + tasks[t + 1].first_dependency};

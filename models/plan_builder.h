@@ -67,7 +67,7 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
-  void tell_loads_apart();
+  void tell_classes_apart();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
@@ -75,7 +75,7 @@ class PlanBuilder {
   std::vector<Entry> entries_of(std::int64_t virtual_stage);
   std::vector<PhaseTimes> phase_times();
   void place_weights(Chunk& chunk);
-  void make_frames(Chunk& chunk, std::int64_t stage);
+  void make_frames(Chunk& chunk);
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;
@@ -98,6 +98,7 @@ class PlanBuilder {
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
   TaskId* writer(std::uint32_t frame, const Operand& operand);
   TaskId last_of(LaneKind lane) const;
+  std::vector<Dimension> dimensions_over_slots() const;
   void link_matches();
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
@@ -122,6 +123,7 @@ class PlanBuilder {
   Operand optimizer_gradients(Access access) const;
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
+  bool ring_is_alike() const;
   std::int64_t group_size(Dimension d) const;
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }
@@ -141,8 +143,17 @@ class PlanBuilder {
   std::map<std::string, std::uint32_t> step_ops_;
   std::map<std::uint32_t, std::vector<Region>> regions_;  // by unit frame
 
+  // Ranks of a stage that do the same work.
+  struct RankClass {
+    std::string name = "";
+    ExpertLoad load = ExpertLoad::busiest;
+    std::int64_t ring_block = 0;
+  };
+  std::vector<RankClass> classes_;
+
   // Of the slot being emitted.
   std::uint32_t slot_ = 0;
+  int class_ = 0;
   std::int64_t stage_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                                 // by buffer id
@@ -153,8 +164,8 @@ class PlanBuilder {
   std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
-  std::map<std::tuple<std::int32_t, std::int32_t, bool, ExpertLoad>, std::vector<TaskId>>
-      crossings_;  // ends of each transfer
+  // Ends of each transfer: boundary, micro-batch, whether forward, class.
+  std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;
 };
 
 }  // namespace orrery

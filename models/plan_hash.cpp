@@ -55,7 +55,10 @@ struct HashedShapes {
   void operator()(const CountTokens& c) const { all(c.counts); }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
-        std::bit_cast<std::uint64_t>(a.softcap));
+        std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges);
+  }
+  void operator()(const MoveHeads& m) const {
+    all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
   void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
@@ -158,7 +161,7 @@ std::string plan_hash(const Plan& plan) {
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
-  for (const std::uint8_t c : plan.class_of_rank) h.add(c);
+  for (const std::uint16_t c : plan.class_of_rank) h.add(c);
   return fmt::format("{:016x}", h.value());
 }
 

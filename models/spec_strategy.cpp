@@ -31,6 +31,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "stage_layers",
                                               "context",
                                               "context_kind",
+                                              "context_order",
                                               "expert",
                                               "expert_tensor",
                                               "data",
@@ -58,6 +59,7 @@ constexpr std::string_view kSchedules[] = {
     "naive", "gpipe", "1f1b",   "interleaved", "dapple",  "pipedream", "pipedream-2bw", "zb-h1",      "zb-h2", "zb-1p",
     "zb-2p", "zb-v",  "v-half", "v-min",       "chimera", "dualpipe",  "dualpipev",     "vocab-1f1b", "bpipe"};
 constexpr std::string_view kScheduleKeys[] = {"file"};
+constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
 constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
 constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
 constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
@@ -84,7 +86,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, kSchedules, habit ? "profile " + software.name : "default");
 }
 
-void read_context(const SpecSection& section, Strategy& s) {
+void read_context_kind(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("context_kind");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
     const SpecSection mixed(section.reader(), node, "strategy.context_kind", kContextKeys);
@@ -95,6 +97,13 @@ void read_context(const SpecSection& section, Strategy& s) {
   }
   section.take_word("context_kind", s.context_kind, kContextKinds);
   (s.context_kind == "ulysses" ? s.context_ulysses : s.context_ring) = s.context;
+}
+
+void read_context(const SpecSection& section, Strategy& s) {
+  read_context_kind(section, s);
+  std::string order = "zigzag";
+  section.take_word("context_order", order, kContextOrders);
+  s.context_zigzag = order == "zigzag";
 }
 
 // gpus = tensor * pipeline * context * data, whichever of gpus and data is left out.

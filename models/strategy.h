@@ -98,6 +98,7 @@ struct Strategy {
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
   std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
   std::int64_t context_ulysses = 1;
+  bool context_zigzag = true;  // context_order: each block of the ring has a part of both ends (zigzag | contiguous)
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   std::int64_t data = 1;

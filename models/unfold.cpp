@@ -16,6 +16,7 @@ class Unfolder {
     plan_.element_bytes = from_.element_bytes;
     plan_.dimensions = from_.dimensions;
     plan_.class_of_rank = from_.class_of_rank;
+    plan_.meeting = from_.meeting;
     plan_.blocks = from_.blocks;
     plan_.ops = from_.ops;
     frames_of_.resize(from_.slots.size());

@@ -15,13 +15,13 @@ constexpr double kAlone = 0.05;     // share of a task during which another may 
 constexpr double kSlowed = 0.9;     // share during which it must
 constexpr std::size_t kFewest = 4;  // repetitions that make a sample
 
-using Interval = std::pair<Picoseconds, Picoseconds>;
+using Busy = std::pair<Picoseconds, Picoseconds>;
 
 // Sorted, without overlap.
-std::vector<Interval> joined(std::vector<Interval> all) {
+std::vector<Busy> joined(std::vector<Busy> all) {
   std::sort(all.begin(), all.end());
-  std::vector<Interval> result;
-  for (const Interval& i : all) {
+  std::vector<Busy> result;
+  for (const Busy& i : all) {
     if (!result.empty() && i.first <= result.back().second)
       result.back().second = std::max(result.back().second, i.second);
     else
@@ -31,11 +31,11 @@ std::vector<Interval> joined(std::vector<Interval> all) {
 }
 
 // Which share of [begin, end] the intervals cover.
-double share_of(const std::vector<Interval>& intervals, Picoseconds begin, Picoseconds end) {
+double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picoseconds end) {
   if (end <= begin) return 0;
   Picoseconds sum = 0;
   auto it = std::lower_bound(intervals.begin(), intervals.end(), begin,
-                             [](const Interval& i, Picoseconds t) { return i.second < t; });
+                             [](const Busy& i, Picoseconds t) { return i.second < t; });
   for (; it != intervals.end() && it->first < end; ++it)
     sum += std::max<Picoseconds>(0, std::min(end, it->second) - std::max(begin, it->first));
   return static_cast<double>(sum) / static_cast<double>(end - begin);
@@ -101,11 +101,11 @@ struct Observations::Step {
   const Plan& plan;
   Trace trace;
   const std::vector<Bytes>& cleared;                      // by task
-  std::vector<std::vector<Interval>> compute, transfers;  // by slot
+  std::vector<std::vector<Busy>> compute, transfers;  // by slot
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankSlot& slot : plan.slots) {
-      std::vector<Interval> computing, moving;
+      std::vector<Busy> computing, moving;
       for (TaskId task = slot.begin; task < slot.end; ++task) {
         const Span& s = trace.spans[task];
         (moves(plan.op_of(task)) ? moving : computing).emplace_back(s.matched, s.ended);

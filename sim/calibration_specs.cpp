@@ -79,6 +79,12 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
     specs.push_back(spec("tensor", s, kLlama, 2, ranks, tensor + ", sequence_parallel: false"));
     specs.push_back(spec("sequence", s, kLlama, 2, ranks, tensor + ", sequence_parallel: true"));
   }
+  if (s.heads % ranks == 0 && s.sequence % (2 * ranks) == 0) {
+    const std::string context = fmt::format("{}context: {}, {}", batch(s, 1, 2), ranks, kExposed);
+    specs.push_back(spec("ring", s, kLlama, 2, ranks, context));
+    if (s.kv_heads % ranks == 0 || ranks % s.kv_heads == 0)
+      specs.push_back(spec("heads", s, kLlama, 2, ranks, context + ", context_kind: ulysses"));
+  }
   specs.push_back(
       spec("pipeline", s, kLlama, ranks, ranks, fmt::format("{}pipeline: {}, {}", batch(s, 1, 4), ranks, kExposed)));
   specs.push_back(spec("shards", s, kLlama, 2, ranks,

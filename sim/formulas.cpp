@@ -93,6 +93,29 @@ Volume tensor_volume(const Spec& spec) {
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
+// A ring passes the keys and values K of a block on n - 1 times forward and as often back, and their gradients n times;
+// a gather moves those of all blocks, twice, and a scatter their gradients once. Inside a block of u ranks queries,
+// keys, values and results A are exchanged once each way. What is recomputed is moved once more.
+Volume context_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const bool gathers = s.context_kind == "allgather";
+  const double n = real(s.context_ring), u = real(s.context_ulysses);
+  const double again = (s.recompute.layer || s.recompute.attention) && !s.recompute.layers ? 1 : 0;
+  const std::int64_t heads = spec.model.heads / s.tensor,
+                     kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
+  const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
+                      real(storage_bytes(s.precision));  // of one head of a rank's tokens
+  const double block = 2 * real(std::max<std::int64_t>(1, kv / s.context_ulysses)) * head * u;
+  const double all = (2 * real(heads) + 2 * real(std::max(kv, s.context_ulysses))) * head;
+  const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
+  const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
+  return {.what = "context",
+          .formula = fmt::format("({:.4g}·K + {}·A·(u-1)/u)·m·L/p", passes, 2 + again),
+          .numbers = fmt::format("K = {:.4g} B, A = {:.4g} B, ring {}, u = {}, m = {}, L/p = {:.4g}", block, all,
+                                 s.context_ring, s.context_ulysses, m, layers),
+          .bytes = (passes * block + (2 + again) * all * (u - 1) / u) * m * layers};
+}
+
 // Each of the p·v - 1 boundaries passes S forward and its gradient back.
 Volume pipeline_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
@@ -206,6 +229,7 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     add(s.expert > 1, expert_volume(spec), {Dimension::expert});
   }
   add(s.tensor > 1, tensor_volume(spec), {Dimension::tensor});
+  add(s.context > 1, context_volume(spec), {Dimension::context, Dimension::ulysses});
   add(s.pipeline > 1, pipeline_volume(spec), {Dimension::pipeline});
   return list;
 }

@@ -78,8 +78,10 @@ struct KernelTime {
     const bool forward = a.direction == Direction::forward;
     const double rate =
         peak_flops(gpu, storage_precision(op.precision)) * (forward ? head.forward_fraction : head.backward_fraction);
+    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // none of these keys is seen
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
-    return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate;
+    return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +
+           merged_bytes(a, width) / bandwidth();
   }
 
   Seconds operator()(const Collective&) const { return 0; }

@@ -28,6 +28,7 @@ const CollectiveNames& names_of(CollectiveKind kind) {
       {"broadcast", "Broadcast", false, false, false},
       {"reduce", "Reduce", true, false, false},
       {"all_to_allv", "SendRecv", false, false, false},
+      {"coalesced", "SendRecv", false, false, false},
   }};
   return names[static_cast<std::size_t>(kind)];
 }

@@ -19,6 +19,7 @@ struct CudaKernels {
 
   void operator()(const Gemm& g) const { run_product(c, g); }
   void operator()(const FlashAttention& a) const { run_attention(c, a); }
+  void operator()(const MoveHeads&) const { assert(false); }  // refused before
 
   void operator()(const Softmax& s) const {
     const gpu::Matrix in = c.matrix(c.reads[0], s.rows, s.columns);
@@ -187,8 +188,7 @@ struct CudaKernels {
 
   void operator()(const Load& l) const {
     std::int64_t* text = c.gpu_state.text(c.task);
-    for (std::int64_t b = 0; b < c.batch(); ++b)
-      c.state.text.copy(c.sample(b), c.sequence(), l.labels, text + b * c.sequence());
+    copy_text(c, l, text);
     const auto bytes = static_cast<std::size_t>(l.rows) * sizeof(std::int64_t);
     ORRERY_CHECK_CUDA(cudaMemcpyAsync(c.writes[0].data, text, bytes, cudaMemcpyHostToDevice, c.stream));
   }

@@ -101,7 +101,8 @@ class NcclTransport final : public QueuedTransport {
  private:
   static bool joins(const QueuedCall& call) {
     const auto* c = std::get_if<CollectiveCall>(&call.call);
-    return c == nullptr || (c->algorithm == "library" && !c->add && c->kind != CollectiveKind::all_to_all);
+    return c == nullptr || (c->algorithm == "library" && !c->add && c->kind != CollectiveKind::all_to_all &&
+                            c->kind != CollectiveKind::shift);
   }
 
   const Channel& at(Dimension group, LaneKind lane) const {
@@ -153,6 +154,8 @@ class NcclTransport final : public QueuedTransport {
         return pieces(channel, c, out, stream);
       case CollectiveKind::all_to_all:
         return exchange(channel, c, out, stream);
+      case CollectiveKind::shift:
+        return pass_on(channel, c, out, stream);
     }
   }
 
@@ -191,6 +194,15 @@ class NcclTransport final : public QueuedTransport {
     ORRERY_CHECK_NCCL(ncclGroupEnd());
   }
 
+  void pass_on(const Channel& channel, const CollectiveCall& c, std::byte* out, cudaStream_t stream) const {
+    const std::size_t bytes = size(c.counts[0] * width_of(c.element));
+    const int next = (channel.rank + 1) % channel.size(), before = (channel.rank + channel.size() - 1) % channel.size();
+    ORRERY_CHECK_NCCL(ncclGroupStart());
+    ORRERY_CHECK_NCCL(ncclSend(c.in, bytes, ncclUint8, next, channel.comm, stream));
+    ORRERY_CHECK_NCCL(ncclRecv(out, bytes, ncclUint8, before, channel.comm, stream));
+    ORRERY_CHECK_NCCL(ncclGroupEnd());
+  }
+
   // What is added to its result's place lands in scratch memory first.
   void start_apart(const QueuedCall& call) const {
     const auto& c = std::get<CollectiveCall>(call.call);
@@ -221,12 +233,13 @@ class NcclTransport final : public QueuedTransport {
     std::byte* sums = queue.scratch(2 * std::max(whole, result) + std::max(whole, result));
     std::byte* staging = sums + std::max(whole, result);
     if (c.add && !scatters) c.out = sums;
-    const std::vector<Chunk> chunks = chunks_of(c, channel.rank, channel.size(), all.chunks, sums);
+    const std::vector<ChunkMemory> chunks = chunks_of(c, channel.rank, channel.size(), all.chunks, sums);
     const auto own = static_cast<std::size_t>(channel.rank);
     const auto* in = static_cast<const std::byte*>(c.in);
     auto* out = static_cast<std::byte*>(c.out);
     if (scatters) copy(queue, sums, in, whole);
     if (c.kind == CollectiveKind::all_gather) copy(queue, chunks[own].at, in, chunks[own].bytes);
+    if (c.kind == CollectiveKind::shift && all.moves.empty()) copy(queue, static_cast<std::byte*>(c.out), in, whole);
     if (c.kind == CollectiveKind::all_to_all) copy(queue, out + channel.rank * whole, in + channel.rank * whole, whole);
     for (auto at = all.moves.begin(); at != all.moves.end();) {
       const auto end = std::find_if(at, all.moves.end(), [&](const Move& m) { return m.round != at->round; });
@@ -241,11 +254,11 @@ class NcclTransport final : public QueuedTransport {
   }
 
   static void run_round(const Channel& channel, const CollectiveCall& c, std::span<const Move> round,
-                        const std::vector<Chunk>& chunks, std::byte* staging, CudaQueue& queue) {
+                        const std::vector<ChunkMemory>& chunks, std::byte* staging, CudaQueue& queue) {
     std::vector<std::pair<const Move*, std::byte*>> arrived;
     ORRERY_CHECK_NCCL(ncclGroupStart());
     for (const Move& m : round) {
-      const Chunk& chunk = chunks[static_cast<std::size_t>(m.chunk)];
+      const ChunkMemory& chunk = chunks[static_cast<std::size_t>(m.chunk)];
       if (chunk.bytes == 0) continue;
       if (m.src == channel.rank)
         ORRERY_CHECK_NCCL(ncclSend(chunk.at, size(chunk.bytes), ncclUint8, m.dst, channel.comm, queue.stream()));
@@ -256,7 +269,7 @@ class NcclTransport final : public QueuedTransport {
     }
     ORRERY_CHECK_NCCL(ncclGroupEnd());
     for (const auto& [m, from] : arrived) {
-      const Chunk& to = chunks[static_cast<std::size_t>(m->chunk)];
+      const ChunkMemory& to = chunks[static_cast<std::size_t>(m->chunk)];
       if (m->add)
         queue.combine(c.element, c.reduction, from, to.at, to.bytes / width_of(c.element));
       else

@@ -17,7 +17,7 @@ TEST(Chunks, FillTheirBuffer) {
     for (int chunks = 1; chunks < 9; ++chunks) {
       const CollectiveCall call{.in = data.data(), .out = data.data(), .counts = {n}};
       std::byte* at = begin;
-      for (const Chunk& c : chunks_of(call, 0, chunks, chunks, nullptr)) {
+      for (const ChunkMemory& c : chunks_of(call, 0, chunks, chunks, nullptr)) {
         EXPECT_EQ(c.at, at);
         at += c.bytes;
       }

@@ -232,6 +232,8 @@ class Trial {
         return reduced();
       case CollectiveKind::broadcast:
         return input(0);
+      case CollectiveKind::shift:
+        return input((me_ + members_.size() - 1) % members_.size());
       case CollectiveKind::reduce_scatter:
         all = reduced();
         return {all.begin() + sum_of(counts_, me_), all.begin() + sum_of(counts_, me_ + 1)};

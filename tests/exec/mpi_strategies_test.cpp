@@ -19,7 +19,9 @@ enum class Fault : std::uint8_t {
   stale_weight,
   missing_expert_reduce,
   doubled_tokens,
-  stale_tokens
+  stale_tokens,
+  missing_exchange,  // of a context group
+  wrong_block        // keys are taken for those of another block
 };
 
 struct Ended : Pending {
@@ -56,6 +58,8 @@ class FaultyTransport : public Transport {
     if (fault_ == Fault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<Ended>();
     const bool tokens = call.group == Dimension::expert && !call.received.empty() && call.received[0] > kFewRows;
     if (fault_ == Fault::stale_tokens && tokens && ++gathers_ > 1) return std::make_unique<Ended>();
+    if (fault_ == Fault::missing_exchange && lane == LaneKind::context && ++exchanges_ % 3 == 0)
+      return std::make_unique<Ended>();
     auto pending = real_->start(lane, call);
     if (fault_ == Fault::doubled_tokens && tokens && ++gathers_ == 1)
       return std::make_unique<Doubled>(std::move(pending), static_cast<float*>(call.out), call.received[0]);
@@ -68,7 +72,7 @@ class FaultyTransport : public Transport {
   std::unique_ptr<Transport> real_;
   static constexpr std::int64_t kFewRows = 256;  // the choices' weights are fewer
   Fault fault_;
-  int gathers_ = 0;
+  int gathers_ = 0, exchanges_ = 0;
 };
 
 // The weight gradients of the last micro-batch are not added.
@@ -82,6 +86,12 @@ void drop_micro_batch(Plan& plan) {
     op.operands = {{Scope::state, Access::write, 0, -1}};
     t.op = static_cast<std::uint32_t>(plan.ops.size());
     plan.ops.push_back(op);
+  }
+}
+
+void mistake_blocks(Plan& plan) {
+  for (Op& op : plan.ops) {
+    if (auto* a = std::get_if<FlashAttention>(&op.work); a != nullptr && a->hops > 0) a->hops = 0;
   }
 }
 
@@ -100,6 +110,7 @@ void expect_far(const Distance& d) {
 Changes changes_of(Fault fault) {
   Changes changes;
   if (fault == Fault::dropped_micro_batch) changes.plan = drop_micro_batch;
+  if (fault == Fault::wrong_block) changes.plan = mistake_blocks;
   changes.transport = [fault](std::unique_ptr<Transport> real) {
     return std::make_unique<FaultyTransport>(std::move(real), fault);
   };
@@ -234,6 +245,35 @@ const Case kModels[] = {
     {kLlama, "data: 3, micro_batch: 3, sharding: fsdp, global_batch: 18"},
 };
 
+// The sequence, of 36 tokens, cut over context groups.
+const Case kContext[] = {
+    {kLlama, "context: 2, data: 1, global_batch: 2"},
+    {kLlama, "context: 2, context_order: contiguous, data: 1, global_batch: 2"},
+    {kLlama, "context: 2, context_kind: allgather, data: 1, global_batch: 2"},
+    {kLlama,
+     "context: 3, context_kind: allgather, context_order: contiguous, data: 1, global_batch: 4, micro_batch: 2"},
+    {kLlama, "context: 4, context_kind: ulysses, data: 1, global_batch: 4, micro_batch: 2"},
+    {kLlama, "context: 6, data: 1, global_batch: 2, micro_batch: 2"},
+    {kLlama, "context: 4, context_kind: {ring: 2, ulysses: 2}, data: 2, global_batch: 4, micro_batch: 2"},
+    {kLlama, "context: 2, tensor: 2, pipeline: 2, data: 1, global_batch: 4"},
+    {kLlama, "context: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 4"},
+    {kLlama, "context: 2, data: 2, sharding: fsdp, global_batch: 4, recompute: full"},
+    {kLlama, "context: 4, context_order: contiguous, data: 2, sharding: hsdp, shard_group: 2, global_batch: 4"},
+    {kLlama, "context: 2, context_kind: ulysses, pipeline: 2, data: 2, sharding: zero2, global_batch: 8"},
+    {kGpt, "context: 2, data: 2, global_batch: 4, recompute: selective"},
+    {kGpt, "context: 2, context_order: contiguous, pipeline: 2, data: 2, sharding: zero1, global_batch: 4"},
+    {kGpt, "context: 4, context_kind: ulysses, tensor: 1, data: 2, global_batch: 4"},
+    {kQwen, "context: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 4"},
+    {kQwen, "context: 4, context_kind: ulysses, data: 2, sharding: fsdp, global_batch: 2"},
+    {kQwen,
+     "context: 4, tensor: 2, sequence_parallel: false, context_kind: {ring: 2, ulysses: 2}, data: 1, global_batch: 2, "
+     "recompute: selective"},
+    {kWindow, "context: 3, tensor: 2, data: 1, global_batch: 2"},
+    {kWindow, "context: 2, context_kind: allgather, data: 2, global_batch: 2"},
+    {kGpt, "context: 2, data: 2, global_batch: 4, sharding: zero2", "adamw", "pytorch-fsdp"},
+    {kLlama, "context: 2, data: 2, global_batch: 4", "sgd", "torchtitan"},
+};
+
 // Other stacks: their buckets, averages, clip passes, dense gradients of tables, what they keep gathered.
 std::vector<Case> of_other_stacks() {
   std::vector<Case> cases;
@@ -270,6 +310,11 @@ TEST(Faults, PlantedFaultsShow) {
   check_case({kLlama, "data: 2, global_batch: 4"}, Fault::counted_twice);
   check_case({kLlama, "data: 2, global_batch: 4"}, Fault::dropped_micro_batch);
   check_case({kLlama, "data: 2, sharding: zero1, global_batch: 4"}, Fault::stale_weight);
+  for (const char* kind : {"context: 2", "context: 2, context_order: contiguous", "context: 2, context_kind: allgather",
+                           "context: 4, context_kind: ulysses"})
+    check_case({kLlama, fmt::format("{}, data: 1, global_batch: 2", kind)}, Fault::missing_exchange);
+  check_case({kLlama, "context: 2, data: 1, global_batch: 2"}, Fault::wrong_block);
+  check_case({kLlama, "context: 2, context_order: contiguous, data: 1, global_batch: 2"}, Fault::wrong_block);
 }
 
 // Experts: dropless, dropped, padded; top-1 and top-k; softmax and sigmoid; shared ones; dense first layers.
@@ -324,6 +369,7 @@ TEST(Faults, PlantedFaultsOfExpertsShow) {
 
 INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Context, Strategies, testing::ValuesIn(kContext));
 INSTANTIATE_TEST_SUITE_P(Models, Strategies, testing::ValuesIn(kModels));
 INSTANTIATE_TEST_SUITE_P(Stacks, Strategies, testing::ValuesIn(of_other_stacks()));
 

@@ -93,7 +93,8 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const Execution e = execute(rank, *transport, text, options);
   Result result = {
       collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
-  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(spec.strategy.data) : 0.0;
+  const std::int64_t copies = spec.strategy.data * spec.strategy.context;
+  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(copies) : 0.0;
   for (std::int64_t step = 0; step < changes.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
     MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::int64_t> copied(const Text& text, std::int64_t sample, std::int64_t sequence, bool labels) {
   std::vector<std::int64_t> to(static_cast<std::size_t>(sequence));
-  text.copy(sample, sequence, labels, to.data());
+  text.copy(sample, sequence, {0, sequence}, labels, to.data());
   return to;
 }
 

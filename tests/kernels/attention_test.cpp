@@ -179,5 +179,37 @@ TEST(Attention, QueriesSplitOverRanksGiveTheWhole) {
   EXPECT_LT(relative_error(out, c.out), kFloatError);
 }
 
+// A ring: keys come in parts, in any order, some of which a query does not see at all.
+TEST(Attention, KeysInPartsGiveTheWhole) {
+  Case<float> whole({1, 150, 150, 1, 1, 8}), parts(whole.shape);
+  for (const std::int64_t window : {0, 40}) {
+    const CausalMask all = {.window = window};
+    attention(whole.q(), whole.k(), whole.v(), kScale, all, whole.of_values(whole.out), whole.lse.data());
+    const AttentionSaved saved = {whole.q(), whole.k(), whole.v(), whole.of_values(whole.out), whole.lse.data()};
+    attention_gradient(saved, whole.of_values(whole.dout), kScale, all, whole.dq(), whole.dk(), whole.dv());
+    const Matrix<float> q = parts.q().of(0, 0), out = parts.of_values(parts.out).of(0, 0);
+    const auto rows = [](const Heads<float>& heads, std::int64_t part) {
+      return rows_of(heads.of(0, 0), part * 50, 50);
+    };
+    bool merges = false;
+    for (const std::int64_t part : {2, 0, 1}) {
+      attention_of_head(q, rows(parts.k(), part), rows(parts.v(), part), kScale, {window, 0, part * 50}, merges, out,
+                        parts.lse.data());
+      merges = true;
+    }
+    EXPECT_LT(relative_error(parts.out, whole.out), kFloatError);
+    EXPECT_LT(relative_error(parts.lse, whole.lse), kFloatError);
+    std::fill(parts.dquery.begin(), parts.dquery.end(), 0.0F);
+    std::fill(parts.dkey.begin(), parts.dkey.end(), 0.0F);
+    for (const std::int64_t part : {1, 2, 0}) {
+      add_attention_gradient_of_head({q, rows(parts.k(), part), rows(parts.v(), part), out, parts.lse.data()},
+                                     parts.of_values(parts.dout).of(0, 0), kScale, {window, 0, part * 50},
+                                     parts.dq().of(0, 0), rows(parts.dk(), part), rows(parts.dv(), part));
+    }
+    EXPECT_LT(relative_error(parts.dquery, whole.dquery), kFloatError);
+    EXPECT_LT(relative_error(parts.dkey, whole.dkey), kFloatError);
+  }
+}
+
 }  // namespace
 }  // namespace orrery::kernels

@@ -13,7 +13,7 @@ namespace {
 Strategy strategy(std::int64_t t, std::int64_t c, std::int64_t p, std::int64_t d, const std::string& order) {
   Strategy s;
   s.tensor = t;
-  s.context = c;
+  s.context = s.context_ring = c;
   s.pipeline = p;
   s.data = d;
   s.rank_order = order;

@@ -71,7 +71,8 @@ TEST(Calibration, SpecsArePlannable) {
           transfers.insert(transfer_kind(op));
       }
     }
-    EXPECT_EQ(transfers, (std::set<std::string>{"all_gather", "all_reduce", "message", "reduce_scatter"}));
+    EXPECT_EQ(transfers,
+              (std::set<std::string>{"all_gather", "all_reduce", "all_to_all", "message", "reduce_scatter", "shift"}));
   }
   EXPECT_FALSE(calibration_specs(1, true).empty());
 }

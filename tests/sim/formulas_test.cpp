@@ -63,6 +63,22 @@ TEST(Formulas, LayersAndBoundariesSendWhatIsSaid) {
   }
 }
 
+TEST(Formulas, ContextVolumeIsWhatIsSent) {
+  for (const char* kind : {"ring", "allgather", "ulysses", "{ring: 2, ulysses: 2}"}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      for (const char* order : {"zigzag", "contiguous"}) {
+        const Spec spec = spec_of({"strategy.context=4", fmt::format("strategy.context_kind={}", kind),
+                                   fmt::format("strategy.context_order={}", order),
+                                   fmt::format("strategy.recompute={}", recompute), "strategy.pipeline=2"});
+        const Prediction p = predict(spec);
+        const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+        ASSERT_EQ(list.size(), 3U);
+        EXPECT_NEAR(list[1].simulated / list[1].bytes, 1, 1e-9) << kind << ' ' << recompute << ' ' << order;
+      }
+    }
+  }
+}
+
 TEST(Formulas, ZeroPaperFigureOne) {
   // 7.5e9 parameters, 64 ranks, K = 12, 16-bit gradients: 120, 31.4, 16.6, 1.9 GB.
   StateFormula f{.parameters = 2, .gradients = 2, .optimizer = 12, .shards = 64};

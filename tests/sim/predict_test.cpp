@@ -63,6 +63,11 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"data: 4, sharding: fsdp, recompute: full, global_batch: 8", "pytorch-fsdp"},
     {"pipeline: 4, data: 1, recompute: full, recompute_layers: 1, global_batch: 8", "megatron-core"},
     {"tensor: 2, data: 4, sharding: zero1, global_batch: 8", "{profile: megatron-core, cuda_graphs: true}"},
+    {"context: 4, data: 1, global_batch: 1", "megatron-core"},
+    {"context: 4, context_order: contiguous, data: 2, sharding: zero1, global_batch: 4", "megatron-core"},
+    {"context: 2, context_order: contiguous, tensor: 2, pipeline: 2, data: 1, global_batch: 4", "megatron-core"},
+    {"context: 4, context_kind: {ring: 2, ulysses: 2}, data: 2, sharding: fsdp, global_batch: 2", "pytorch-fsdp"},
+    {"context: 2, context_kind: allgather, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, data: 4, sharding: zero1, global_batch: 8, overlap: {gradient_reduce: false, parameter_gather: false}",
      "megatron-core"},
 };
@@ -80,10 +85,9 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
     const Prediction folded = predict(spec), all = predict(spec, true);
     ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
     ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.gpus)) << strategy;
-    std::map<std::int64_t, const RankSlot*> class_of;
-    for (const RankSlot& s : folded.plan.slots) class_of[s.stage] = &s;
+    const std::vector<std::uint32_t> class_of = slots_of_ranks(folded.plan);
     for (const RankSlot& rank : all.plan.slots) {
-      const RankSlot& like = *class_of.at(rank.stage);
+      const RankSlot& like = folded.plan.slots[class_of[rank.representative]];
       ASSERT_EQ(rank.end - rank.begin, like.end - like.begin);
       for (TaskId t = 0; t < rank.end - rank.begin; ++t) {
         const Span &a = all.trace.spans[rank.begin + t], &b = folded.trace.spans[like.begin + t];
@@ -108,6 +112,36 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
     EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
   }
+}
+
+// In plain order the last ranks see most keys and the others wait for them; in zigzag order nobody does.
+TEST(Predict, ContiguousRingsWait) {
+  const auto step = [](const char* order) {
+    return predict(
+               parse_spec(fmt::format("{{model: llama-3.1-8b, sequence: 131072, cluster: {{node: dgx-h100, nodes: 1}}, "
+                                      "strategy: {{context: 8, data: 1, global_batch: 1, context_order: {}}}}}",
+                                      order),
+                          "long.yaml"))
+        .report;
+  };
+  const auto part = [](const Report& r, TimeKind kind) { return r.time_s[static_cast<std::size_t>(kind)]; };
+  const Report zigzag = step("zigzag"), contiguous = step("contiguous");
+  EXPECT_GT(contiguous.step_time_s, 1.4 * zigzag.step_time_s);
+  EXPECT_GT(part(contiguous, TimeKind::imbalance), 0.3 * contiguous.step_time_s);
+  EXPECT_EQ(part(zigzag, TimeKind::imbalance), 0);
+  EXPECT_GT(part(zigzag, TimeKind::exposed_context), 0);
+  EXPECT_LT(part(zigzag, TimeKind::exposed_context), 0.01 * zigzag.step_time_s);  // transfers run under attention
+}
+
+// A million tokens on 512 GPUs: one class of ranks.
+TEST(Predict, AMillionTokens) {
+  const Prediction p = predict(
+      parse_spec("{model: llama-3.1-70b, sequence: 1048576, cluster: {node: dgx-h100, nodes: 64}, "
+                 "strategy: {tensor: 8, context: 64, data: 1, global_batch: 1, recompute: full, sharding: zero1}}",
+                 "long.yaml"));
+  EXPECT_EQ(p.plan.slots.size(), 1U);
+  EXPECT_TRUE(p.report.memory.fits);
+  EXPECT_GT(p.report.mfu, 0.3);
 }
 
 TEST(Predict, UnfoldedMemoryAgreesRankByRank) {

@@ -63,11 +63,11 @@ TEST_F(Published, ErrorsAreThoseOfThePrediction) {
 TEST_F(Published, DoubtfulAndUnsupportedRowsStandApart) {
   nlohmann::json doubtful = row_of("d", 1, 1), unsupported = row_of("u", 1, 1);
   doubtful["doubtful"] = "its neighbours disagree";
-  unsupported["spec"]["strategy"]["context"] = 2;
+  unsupported["spec"]["strategy"]["partition_activations"] = true;
   const std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), doubtful, unsupported});
   EXPECT_EQ(misses(cases, Judged::step, false).size(), 1U);
   EXPECT_EQ(misses(cases, Judged::step, true).size(), 1U);
-  EXPECT_NE(cases[2].reason.find("strategy.context"), std::string::npos) << cases[2].reason;
+  EXPECT_NE(cases[2].reason.find("strategy.partition_activations"), std::string::npos) << cases[2].reason;
   const std::string text = published_text(cases);
   EXPECT_NE(text.find("not supported"), std::string::npos);
   EXPECT_NE(text.find("doubtful"), std::string::npos);

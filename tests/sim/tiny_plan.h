@@ -36,7 +36,12 @@ class TinyPlan {
     close_slot();
     const auto index = static_cast<std::uint32_t>(plan_.slots.size());
     const auto begin = static_cast<TaskId>(plan_.tasks.size());
-    plan_.slots.push_back({fmt::format("slot {}", index), stage, plan_.ranks, multiplicity, begin, begin});
+    plan_.slots.push_back({.name = fmt::format("slot {}", index),
+                           .stage = stage,
+                           .representative = plan_.ranks,
+                           .multiplicity = multiplicity,
+                           .begin = begin,
+                           .end = begin});
     plan_.frames.push_back({.block = 0, .slot = index});
     plan_.ranks += multiplicity;
     timing_.row_of_slot.push_back(0);

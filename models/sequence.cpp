@@ -1,0 +1,73 @@
+#include "models/sequence.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+// Rows [first, first + count) of those that the parts list.
+std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
+  std::vector<SequencePart> result;
+  std::int64_t row = 0;
+  for (const SequencePart& p : parts) {
+    const std::int64_t begin = std::max(first, row), end = std::min(first + count, row + p.count);
+    if (begin < end) result.push_back({p.first + begin - row, end - begin});
+    row += p.count;
+  }
+  return result;
+}
+
+// The integral over q of a part of the keys of another before q: of min(max(q - k.first, 0), k.count).
+double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
+  const auto to = [&](std::int64_t x) {  // from minus infinity
+    const double a = std::max(d(x - shift - k.first), 0.0), b = std::max(d(x - shift - k.first - k.count), 0.0);
+    return (a * a - b * b) / 2;
+  };
+  return to(q.first + q.count) - to(q.first);
+}
+
+}  // namespace
+
+std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, std::int64_t block) {
+  const std::int64_t n = s.context_ring;
+  if (n == 1 || !s.context_zigzag) return {{block * (sequence / n), sequence / n}};
+  const std::int64_t half = sequence / (2 * n);
+  return {{block * half, half}, {(2 * n - 1 - block) * half, half}};
+}
+
+std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank) {
+  const std::int64_t rows = sequence / s.context;
+  return rows_of(block_parts(s, sequence, context_rank / s.context_ulysses), context_rank % s.context_ulysses * rows,
+                 rows);
+}
+
+double visible_pairs(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys,
+                     std::int64_t window) {
+  double sum = 0;
+  for (const SequencePart& q : queries) {
+    for (const SequencePart& k : keys) sum += pairs_before(q, k, 0) - (window > 0 ? pairs_before(q, k, window) : 0);
+  }
+  return sum;
+}
+
+double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t block, std::int64_t hops,
+                      std::int64_t window) {
+  const std::vector<SequencePart> queries = block_parts(s, sequence, block);
+  if (s.context_kind == "allgather") return visible_pairs(queries, {{0, sequence}}, window);
+  const std::int64_t from = (block - hops + s.context_ring) % s.context_ring;
+  return visible_pairs(queries, block_parts(s, sequence, from), window);
+}
+
+bool blocks_are_alike(const Strategy& s, std::int64_t sequence, std::int64_t window) {
+  for (std::int64_t hops = 0; hops < s.context_ring; ++hops) {
+    const double first = pairs_of_block(s, sequence, 0, hops, window);
+    for (std::int64_t b = 1; b < s.context_ring; ++b) {
+      if (pairs_of_block(s, sequence, b, hops, window) != first) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace orrery
