@@ -38,6 +38,7 @@ class NicFinder {
       : plan_(plan), gpus_(cluster.gpus_per_node), nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)) {
     const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     stage_of_.resize(plan.ranks);
+    slot_of_ = slots_of_ranks(plan);
     for (const auto& group : pipeline.groups) {
       for (std::size_t i = 0; i < group.size(); ++i) stage_of_[group[i]] = static_cast<std::int64_t>(i);
     }
@@ -61,25 +62,39 @@ class NicFinder {
     return result;
   }
 
+  // The same by slot: classes of a stage that stand on NICs of their own share none.
+  Mix slots(std::int64_t rank) const {
+    Mix result;
+    for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
+    return result;
+  }
+
   // Different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is the first of
   // its own.
-  std::pair<std::int64_t, bool> groups(std::int64_t rank, Dimension d) const {
+  struct Groups {
+    std::int64_t all = 0;  // on the NIC
+    std::int64_t own = 0;  // of those, the ones whose first rank there runs the same slot: classes share a stage
+    bool first = true;
+  };
+  Groups groups(std::int64_t rank, Dimension d) const {
     const std::vector<std::int32_t>& member_of = plan_.dimensions[static_cast<std::size_t>(d)].member_of;
     std::set<std::int32_t> found;
-    bool first = true;
+    Groups result;
     for (const std::int64_t r : ranks_beside(rank)) {
       if (stage_of_[r] != stage_of_[rank]) continue;
-      if (r < rank && member_of[r] == member_of[rank]) first = false;
-      found.insert(member_of[r]);
+      if (r < rank && member_of[r] == member_of[rank]) result.first = false;
+      if (!found.insert(member_of[r]).second) continue;
+      ++result.all;
+      result.own += slot_of_[r] == slot_of_[rank] ? 1 : 0;
     }
-    return {static_cast<std::int64_t>(found.size()), first};
+    return result;
   }
 
   // Whether more than one flow can be on the NIC at a time.
   bool contested(std::int64_t rank, const Lanes& lanes) const {
     const Mix users = mix(rank);
     std::int64_t flows = lanes.nic.empty() ? 0 : static_cast<std::int64_t>(users.size()) - 1;
-    for (const auto& [lane, dimension] : lanes.nic) flows += groups(rank, dimension).first;
+    for (const auto& [lane, dimension] : lanes.nic) flows += groups(rank, dimension).all;
     return flows > 1;
   }
 
@@ -87,6 +102,7 @@ class NicFinder {
   const Plan& plan_;
   std::int64_t gpus_, nics_;
   std::vector<std::int64_t> stage_of_;
+  std::vector<std::uint32_t> slot_of_;
 };
 
 }  // namespace
@@ -101,14 +117,14 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
     const Lanes lanes = lanes_of(plan, timing, s);
     SlotLinks& links = timing.links[s];
     if (nics.contested(rank, lanes)) {
-      const Mix key = folded ? nics.mix(rank) : Mix{{nics.nic_of(rank), 0}};
+      const Mix key = folded ? nics.slots(rank) : Mix{{nics.nic_of(rank), 0}};
       const auto [it, fresh] = ids.try_emplace(key, timing.link_count);
       if (fresh) timing.link_count += 2;
       links.nic_out = it->second;
       links.nic_in = it->second + 1;
       for (std::size_t d = 0; d < kDimensions; ++d) {
-        const auto [count, first] = nics.groups(rank, static_cast<Dimension>(d));
-        links.flows[d] = folded ? count : (first ? 1 : 0);
+        const NicFinder::Groups found = nics.groups(rank, static_cast<Dimension>(d));
+        links.flows[d] = folded ? found.own : (found.first ? 1 : 0);
       }
     }
     if (std::popcount(lanes.nvlink) > 1) {
