@@ -251,10 +251,9 @@ Broken sequence_rules(const Spec& spec) {
                   spec.model.heads / s.tensor);
   }
   const std::int64_t kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
-  if (kv % s.context_ulysses != 0 && s.context_ulysses % kv != 0) {
+  if (kv % s.context_ulysses != 0 && s.context_ulysses % kv != 0)
     return broken("context", "context: ulysses {} and kv_heads / tensor: {}: neither divides the other",
                   s.context_ulysses, kv);
-  }
   if (s.context_ring > 1 && s.context_zigzag && spec.sequence % (2 * s.context_ring) != 0) {
     return broken("context",
                   "context: zigzag order cuts the sequence: {} in {} parts; choose context_order: contiguous",

@@ -235,7 +235,8 @@ const Case kContext[] = {
     {kQwen, "context: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 4"},
     {kQwen, "context: 4, context_kind: ulysses, data: 2, sharding: fsdp, global_batch: 2"},
     {kQwen,
-     "context: 4, tensor: 2, sequence_parallel: false, context_kind: {ring: 2, ulysses: 2}, data: 1, global_batch: 2, recompute: selective"},
+     "context: 4, tensor: 2, sequence_parallel: false, context_kind: {ring: 2, ulysses: 2}, data: 1, global_batch: 2, "
+     "recompute: selective"},
     {kWindow, "context: 3, tensor: 2, data: 1, global_batch: 2"},
     {kWindow, "context: 2, context_kind: allgather, data: 2, global_batch: 2"},
     {kGpt, "context: 2, data: 2, global_batch: 4, sharding: zero2", "adamw", "pytorch-fsdp"},
