@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace orrery {
 namespace {
 
@@ -41,6 +43,21 @@ std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, s
   const std::int64_t rows = sequence / s.context;
   return rows_of(block_parts(s, sequence, context_rank / s.context_ulysses), context_rank % s.context_ulysses * rows,
                  rows);
+}
+
+std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence) {
+  const std::int64_t ring = s.context_ring, ulysses = s.context_ulysses;
+  const std::int64_t heads = m.heads / s.tensor, kv = std::max<std::int64_t>(1, m.kv_heads / s.tensor);
+  if (ring * ulysses != s.context)
+    return fmt::format("context: {} is not ring * ulysses = {} * {}", s.context, ring, ulysses);
+  if (heads % ulysses != 0)
+    return fmt::format("context: ulysses {} does not divide heads / tensor: {}", ulysses, heads);
+  if (kv % ulysses != 0 && ulysses % kv != 0)
+    return fmt::format("context: ulysses {} and kv_heads / tensor: {}: neither divides the other", ulysses, kv);
+  if (ring > 1 && s.context_zigzag && sequence % (2 * ring) != 0)
+    return fmt::format("context: zigzag order cuts the sequence: {} in {} parts; choose context_order: contiguous",
+                       sequence, 2 * ring);
+  return "";
 }
 
 double visible_pairs(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys,

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "models/model.h"
 #include "models/strategy.h"
 
 namespace orrery {
@@ -20,6 +22,9 @@ struct SequencePart {
 std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, std::int64_t block);
 // What one rank of the block holds: an equal part of its rows.
 std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank);
+
+// The first rule of such a layout that degrees, heads or the sequence break, in words; or "".
+std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence);
 
 // Pairs of a query and a key that it sees: its own position and those before, at most `window` of them (0: all).
 // Positions are taken as a continuum, so that the pairs of all blocks sum to s^2 / 2 for a whole sequence.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/names.h"
+#include "models/sequence.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
@@ -242,24 +243,8 @@ Broken sequence_rules(const Spec& spec) {
     if (!b.what.empty()) b.what += "; sequence_parallel needs it";
   }
   if (!b.what.empty()) return b;
-  if (s.context_ring * s.context_ulysses != s.context && s.context_kind != "allgather") {
-    return broken("context", "context: {} is not ring * ulysses = {} * {}", s.context, s.context_ring,
-                  s.context_ulysses);
-  }
-  if (s.context_ulysses > 1 && (spec.model.heads / s.tensor) % s.context_ulysses != 0) {
-    return broken("context", "context: ulysses {} does not divide heads / tensor: {}", s.context_ulysses,
-                  spec.model.heads / s.tensor);
-  }
-  const std::int64_t kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
-  if (kv % s.context_ulysses != 0 && s.context_ulysses % kv != 0) {
-    return broken("context", "context: ulysses {} and kv_heads / tensor: {}: neither divides the other",
-                  s.context_ulysses, kv);
-  }
-  if (s.context_ring > 1 && s.context_zigzag && spec.sequence % (2 * s.context_ring) != 0) {
-    return broken("context",
-                  "context: zigzag order cuts the sequence: {} in {} parts; choose context_order: contiguous",
-                  spec.sequence, 2 * s.context_ring);
-  }
+  const std::string cut = broken_cut(s, spec.model, spec.sequence);
+  if (!cut.empty()) return broken("context", "{}", cut);
   return {};
 }
 
