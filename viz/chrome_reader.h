@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "viz/json_scan.h"
+#include "viz/mapped_text.h"
+#include "viz/timeline_builder.h"
+
+namespace orrery {
+
+// Reads a trace in Chrome's JSON (PyTorch's profiler, `orrery ... --trace`, chrome://tracing) into a builder: complete
+// and begin/end events, counters, names, arrows. What is broken is repaired where it can be, left out where not, and
+// counted in the timeline's remarks: it throws for no content. Of our own traces it takes the exact times that stand in
+// an event's arguments, and transfers begin when they are matched.
+class ChromeReader {
+ public:
+  // origin: the microsecond that all files of a timeline count from; set by the first event. name: of the file.
+  ChromeReader(TimelineBuilder& builder, std::string_view text, std::string name, std::uint64_t source,
+               std::optional<std::int64_t>& origin);
+  void read(const LoadProgress& progress);
+
+ private:
+  struct Arguments {
+    std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, object;
+  };
+  struct Raw {
+    std::string_view name, category, ts, duration, pid, tid, id, phase;
+    Arguments args;
+    std::size_t position = 0;
+    bool named = false;
+  };
+  struct Open {  // a begun event that waits for its end
+    TimelineBuilder::Event event;
+  };
+  struct Flow {
+    std::uint32_t thread = 0;
+    Picoseconds time = 0;
+  };
+
+  void read_top_level(const LoadProgress& progress);
+  void read_events(const LoadProgress& progress);
+  bool read_event(Raw& raw);
+  void read_arguments(Arguments& args);
+  void take(const Raw& raw);
+  void take_complete(const Raw& raw);
+  void take_begin(const Raw& raw);
+  void take_end(const Raw& raw);
+  void take_counter(const Raw& raw);
+  void take_name(const Raw& raw);
+  void take_flow(const Raw& raw, bool start);
+  void read_rank(std::string_view object);
+  bool time_of(std::string_view text, Picoseconds& time);
+  std::uint32_t process_of(std::string_view pid);
+  std::uint32_t thread_of(const Raw& raw);
+  std::uint32_t label_of(const Raw& raw, Kind& kind);
+  void resynchronize();
+  void add_remarks();
+
+  TimelineBuilder& builder_;
+  JsonScan scan_;
+  std::string_view text_;
+  std::string name_;
+  std::uint64_t source_;
+  std::optional<std::int64_t>& origin_;
+  std::int64_t rank_ = -1;
+  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; looked up only
+  std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;  // by hash; looked up only
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
+  std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // by thread
+  std::unordered_map<std::uint64_t, Flow> flows_;              // by id: the starts
+  std::uint64_t last_thread_key_ = 0;
+  std::uint32_t last_thread_ = 0;
+  struct {
+    std::uint64_t skipped = 0, no_time = 0, unfinished = 0, unmatched = 0, other = 0;
+    bool truncated = false, unclosed = false;
+  } count_;
+};
+
+// The name of an op's kind as PyTorch and we write it: "tensor" of "Process Group Description":"tensor", data of
+// "mesh_dp"; communication where it names none.
+Kind group_kind(std::string_view description);
+
+// The end of a file of which an event is kept as the offset of its text.
+class FileDetails : public DetailSource {
+ public:
+  explicit FileDetails(std::shared_ptr<MappedText> file) : file_(std::move(file)) {}
+  Details details(std::uint64_t key) const override;
+
+ private:
+  std::shared_ptr<MappedText> file_;
+};
+
+}  // namespace orrery
