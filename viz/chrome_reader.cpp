@@ -189,6 +189,30 @@ void ChromeReader::resynchronize() {
   scan_.move_to(std::min(at, text_.size()));
 }
 
+// Where a key of at most four letters is kept. By length and letter first: this runs ten times per event.
+std::string_view* ChromeReader::member_of(Raw& raw, std::string_view key) {
+  if (key.size() == 2) {
+    if (key == "ph") return &raw.phase;
+    if (key == "ts") return &raw.ts;
+    return key == "id" ? &raw.id : nullptr;
+  }
+  if (key.size() == 3) {
+    switch (key[0]) {
+      case 'd':
+        return key == "dur" ? &raw.duration : nullptr;
+      case 'p':
+        return key == "pid" ? &raw.pid : nullptr;
+      case 't':
+        return key == "tid" ? &raw.tid : nullptr;
+      case 'c':
+        return key == "cat" ? &raw.category : nullptr;
+      default:
+        return nullptr;
+    }
+  }
+  return key == "name" ? &raw.name : nullptr;
+}
+
 bool ChromeReader::read_event(Raw& raw) {
   raw = {};
   raw.position = scan_.position();
@@ -202,14 +226,7 @@ bool ChromeReader::read_event(Raw& raw) {
       scan_.skip();
     } else {
       const std::string_view value = scan_.raw();
-      if (key == "ph") raw.phase = value;
-      if (key == "ts") raw.ts = value;
-      if (key == "dur") raw.duration = value;
-      if (key == "pid") raw.pid = value;
-      if (key == "tid") raw.tid = value;
-      if (key == "cat") raw.category = value;
-      if (key == "name") raw.name = value;
-      if (key == "id") raw.id = value;
+      if (std::string_view* const member = member_of(raw, key)) *member = value;
     }
     if (!scan_.take(',')) break;
   }

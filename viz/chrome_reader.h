@@ -33,7 +33,6 @@ class ChromeReader {
     std::string_view name, category, ts, duration, pid, tid, id, phase;
     Arguments args;
     std::size_t position = 0;
-    bool named = false;
   };
   struct Open {  // a begun event that waits for its end
     TimelineBuilder::Event event;
@@ -46,6 +45,7 @@ class ChromeReader {
   void read_top_level(const LoadProgress& progress);
   void read_events(const LoadProgress& progress);
   bool read_event(Raw& raw);
+  static std::string_view* member_of(Raw& raw, std::string_view key);
   void read_arguments(Arguments& args);
   void take(const Raw& raw);
   void take_complete(const Raw& raw);

@@ -21,7 +21,7 @@ template <class T>
 std::vector<T> permuted(std::vector<T>& column, const std::vector<EventId>& order) {
   std::vector<T> result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) result[i] = column[order[i]];
-  column = {};
+  column = std::vector<T>();  // = {} would keep the memory
   return result;
 }
 
@@ -142,11 +142,12 @@ void TimelineBuilder::lay_out(std::vector<EventId>& order) {
   }
 }
 
-void TimelineBuilder::move_columns(const std::vector<EventId>& order) {
+void TimelineBuilder::move_columns(std::vector<EventId> order) {
   std::vector<EventId> next = starts_of(thread_, timeline_.tracks.size());
   std::vector<EventId> place(order.size());
   for (const EventId e : order) place[next[thread_[e]]++] = e;
-  thread_ = {};
+  thread_ = std::vector<std::uint32_t>();
+  order = std::vector<EventId>();
   timeline_.begins = permuted(begins_, place);
   timeline_.ends = permuted(ends_, place);
   timeline_.label = permuted(label_, place);
@@ -196,7 +197,7 @@ Timeline TimelineBuilder::finish(std::optional<Picoseconds> zero) {
   }
   std::vector<EventId> order = by_thread();
   lay_out(order);
-  move_columns(order);
+  move_columns(std::move(order));
   finish_arrows();
   return std::move(timeline_);
 }

@@ -51,7 +51,7 @@ class TimelineBuilder {
   };
   std::vector<EventId> by_thread();
   void lay_out(std::vector<EventId>& order);
-  void move_columns(const std::vector<EventId>& order);
+  void move_columns(std::vector<EventId> order);
   void finish_arrows();
   void shift_all(Picoseconds by);
 

@@ -1,0 +1,421 @@
+#include "viz/window/main_window.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QComboBox>
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenuBar>
+#include <QPointer>
+#include <QProgressDialog>
+#include <QSplitter>
+#include <QStatusBar>
+#include <QTabWidget>
+#include <QTableWidget>
+#include <QTextBrowser>
+#include <QToolBar>
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/error.h"
+#include "sim/text.h"
+#include "viz/window/exports.h"
+#include "viz/window/palette.h"
+
+namespace orrery {
+namespace {
+
+constexpr unsigned kThreads = 2;        // that prepare a scene
+constexpr std::size_t kMostAlive = 12;  // buffers that a click lists
+constexpr int kMostDifferences = 500;
+
+QTableWidgetItem* text_item(const QString& text) {
+  auto* item = new QTableWidgetItem(text);
+  item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+  return item;
+}
+
+QTableWidgetItem* number_item(const std::string& text) {
+  QTableWidgetItem* item = text_item(QString::fromStdString(text));
+  item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  return item;
+}
+
+QTableWidget* table_with(const QStringList& columns) {
+  auto* table = new QTableWidget(0, static_cast<int>(columns.size()));
+  table->setHorizontalHeaderLabels(columns);
+  table->verticalHeader()->setVisible(false);
+  table->verticalHeader()->setDefaultSectionSize(20);
+  table->setFont(canvas_font());
+  table->setAlternatingRowColors(true);
+  return table;
+}
+
+QString cell(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); }
+
+QString details_html(const std::string& title, const Details& details) {
+  QString html = "<h3>" + cell(title) + "</h3><table cellpadding=2>";
+  for (const auto& [name, value] : details)
+    html += "<tr><td><b>" + cell(name) + "</b></td><td>" + cell(value) + "</td></tr>";
+  return html + "</table>";
+}
+
+std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents) {
+  std::vector<std::shared_ptr<const Scene>> scenes;
+  for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), kThreads));
+  return scenes;
+}
+
+StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
+
+}  // namespace
+
+MainWindow::MainWindow(QWidget* parent)
+    : QMainWindow(parent),
+      first_(new TimelineWidget),
+      second_(new TimelineWidget),
+      timelines_(new QSplitter(Qt::Vertical)),
+      panel_(new QTabWidget),
+      details_(new QTextBrowser),
+      area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
+      compare_(table_with({"op", "first", "second", "more", "%"})) {
+  setWindowTitle("Orrery");
+  setFont(canvas_font());
+  timelines_->addWidget(first_);
+  timelines_->addWidget(second_);
+  second_->hide();
+  panel_->addTab(details_, "Details");
+  panel_->addTab(area_, "Area");
+  panel_->addTab(compare_, "Differences");
+  auto* all = new QSplitter(Qt::Horizontal);
+  all->addWidget(timelines_);
+  all->addWidget(panel_);
+  all->setStretchFactor(0, 1);
+  all->setSizes({1100, 380});
+  setCentralWidget(all);
+  details_->setFont(canvas_font());
+  details_->setHtml(
+      "<p>Open a spec, a trace or a report. Click a bar for its details, drag for an area's sums.</p>"
+      "<p>W S zoom, A D pan, Ctrl+wheel zooms at the cursor, Shift+drag pans, F focuses, 0 fits, "
+      "Esc clears. Click a name at the left to fold a rank or pin a lane.</p>");
+  build_tool_bar();
+  build_menu();
+  for (TimelineWidget* w : {first_, second_}) {
+    connect(w, &TimelineWidget::selected, this, [this, w](EventId e) {
+      if (e != kNoEvent && w->scene() != nullptr) show_details(*w->scene(), e);
+    });
+    connect(w, &TimelineWidget::time_clicked, this, [this, w](Picoseconds time, int process) {
+      if (w->view().selected == kNoEvent && w->scene() != nullptr) show_memory(*w->scene(), time, process);
+    });
+  }
+  connect(first_, &TimelineWidget::area_changed, this, &MainWindow::show_area);
+  connect(first_, &TimelineWidget::scale_changed, second_, &TimelineWidget::set_scale);
+  connect(second_, &TimelineWidget::scale_changed, first_, &TimelineWidget::set_scale);
+  resize(1500, 850);
+}
+
+MainWindow::~MainWindow() {
+  if (loader_.joinable()) loader_.join();
+}
+
+void MainWindow::build_tool_bar() {
+  auto* bar = addToolBar("Tools");
+  bar->setMovable(false);
+  documents_ = new QComboBox;
+  documents_->setMinimumWidth(180);
+  bar->addWidget(documents_);
+  connect(documents_, &QComboBox::activated, this, [this](int i) {
+    if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
+  });
+  grouping_ = new QComboBox;
+  grouping_->addItem("no grouping");
+  for (const std::string_view name : kCoordinates)
+    grouping_->addItem("group by " + QString::fromUtf8(name.data(), static_cast<int>(name.size())));
+  bar->addWidget(grouping_);
+  connect(grouping_, &QComboBox::activated, this, &MainWindow::group_by);
+  arrows_action_ = bar->addAction("Arrows", [this](bool on) {
+    first_->set_arrows(on);
+    second_->set_arrows(on);
+  });
+  host_action_ = bar->addAction("Host lanes", [this](bool on) {
+    for (TimelineWidget* w : {first_, second_}) {
+      LayoutOptions o = w->options();
+      o.host = on;
+      w->set_options(o);
+    }
+  });
+  critical_action_ = bar->addAction("Critical path", [this](bool on) { show_critical_path(on); });
+  compare_action_ = bar->addAction("Compare", [this](bool on) { compare(on); });
+  for (QAction* a : {arrows_action_, host_action_, critical_action_, compare_action_}) a->setCheckable(true);
+  arrows_action_->setChecked(true);
+  search_text_ = new QLineEdit;
+  search_text_->setPlaceholderText("search (Ctrl+F)");
+  search_text_->setMaximumWidth(220);
+  bar->addWidget(search_text_);
+  connect(search_text_, &QLineEdit::textChanged, this, &MainWindow::find);
+  connect(search_text_, &QLineEdit::returnPressed, this, [this] { find_next(true); });
+  search_count_ = new QLabel;
+  bar->addWidget(search_count_);
+}
+
+void MainWindow::build_menu() {
+  QMenu* file = menuBar()->addMenu("&File");
+  const auto add = [this](QMenu* menu, const QString& text, const QKeySequence& keys, auto function) {
+    QAction* action = menu->addAction(text, this, function);
+    action->setShortcut(keys);
+    addAction(action);
+  };
+  add(file, "&Open...", QKeySequence::Open, [this] {
+    std::vector<std::string> paths;
+    for (const QString& path : QFileDialog::getOpenFileNames(this, "Open specs, traces or reports"))
+      paths.push_back(path.toStdString());
+    if (!paths.empty()) open_later(paths);
+  });
+  add(file, "&Export...", QKeySequence("Ctrl+E"), [this] {
+    const QString path = QFileDialog::getSaveFileName(this, "Export", {}, "*.png *.svg *.csv *.json *.json.gz");
+    try {
+      if (!path.isEmpty()) export_to(path);
+    } catch (const Error& e) {
+      say(e.what());
+    }
+  });
+  add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
+  QMenu* go = menuBar()->addMenu("&Go");
+  add(go, "Find", QKeySequence::Find, [this] { search_text_->setFocus(); });
+  add(go, "Next", QKeySequence("Ctrl+G"), [this] { find_next(true); });
+  add(go, "Previous", QKeySequence("Ctrl+Shift+G"), [this] { find_next(false); });
+}
+
+void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
+
+void MainWindow::open(const std::vector<std::string>& paths) { show_documents(open_inputs(paths)); }
+
+void MainWindow::open_later(const std::vector<std::string>& paths) {
+  if (loader_.joinable()) loader_.join();
+  auto* dialog = new QProgressDialog("Loading", "Cancel", 0, 1000, this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setMinimumDuration(300);
+  auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
+  // The thread touches no widget: everything goes through the event loop.
+  loader_ = std::thread([this, dialog, cancelled, paths] {
+    const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
+    auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
+    std::string error;
+    try {
+      *scenes = scenes_of(open_inputs(paths, [&](double share) {
+        later([dialog = QPointer<QProgressDialog>(dialog), share] {
+          if (dialog) dialog->setValue(static_cast<int>(share * 999));
+        });
+        return !*cancelled;
+      }));
+    } catch (const Cancelled&) {
+      error = "loading was cancelled";
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error] {
+      if (dialog) dialog->close();
+      if (!error.empty()) return say(error);
+      show_scenes(*scenes);
+    });
+  });
+}
+
+void MainWindow::show_documents(std::vector<Document> documents) { show_scenes(scenes_of(std::move(documents))); }
+
+void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
+  if (scenes.empty()) return;
+  compare(false);
+  scenes_ = std::move(scenes);
+  critical_ = {};
+  documents_->clear();
+  std::vector<std::string> remarks;
+  for (const auto& s : scenes_) {
+    documents_->addItem(QString::fromStdString(s->document.name + " (" + s->timeline().source + ")"));
+    remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
+  }
+  first_->show_scene(scenes_[0]);
+  second_->show_scene(nullptr);
+  compare_action_->setEnabled(scenes_.size() > 1);
+  critical_action_->setEnabled(scenes_[0]->document.simulated());
+  if (!remarks.empty()) {
+    QString html = "<h3>Remarks</h3><ul>";
+    for (const std::string& r : remarks) html += "<li>" + cell(r) + "</li>";
+    details_->setHtml(html + "</ul>");
+    say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
+  } else {
+    say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
+                    scenes_[0]->timeline().tracks.size()));
+  }
+}
+
+void MainWindow::show_details(const Scene& s, EventId e) {
+  const Timeline& t = s.timeline();
+  Details d = details_of(t, e);
+  d.insert(d.begin(), {"kind", std::string(name_of(t.kind(e)))});
+  if (!s.document.simulated()) {
+    d.insert(d.begin() + 1, {"lasts", time_text(seconds(t.ends[e] - t.begins[e]))});
+    d.insert(d.begin() + 1, {"begins", time_text(seconds(t.begins[e]))});
+  } else if (&s == scenes_[0].get() && !critical_.slack.empty() && critical_.slack[e] >= 0) {
+    d.emplace_back("slack",
+                   critical_.slack[e] == 0 ? "none: on the critical path" : time_text(seconds(critical_.slack[e])));
+  }
+  const std::size_t members = members_of(t, e).size();
+  if (members > 1) d.emplace_back("members shown", std::to_string(members));
+  details_->setHtml(details_html(t.name(e), d));
+  panel_->setCurrentWidget(details_);
+}
+
+void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
+  if (process < 0) return;
+  const Process& p = s.timeline().processes[static_cast<std::size_t>(process)];
+  const Counter* memory = memory_of(p);
+  if (memory == nullptr || memory->times.empty()) return;
+  Details d;
+  const std::ptrdiff_t sample = std::max<std::ptrdiff_t>(0, sample_at(*memory, time));
+  for (std::size_t i = 0; i < memory->series.size(); ++i)
+    d.emplace_back(memory->series[i],
+                   memory_text(memory->values[static_cast<std::size_t>(sample) * memory->series.size() + i]));
+  if (p.reserved > 0) d.emplace_back("reserved at most", memory_text(static_cast<double>(p.reserved)));
+  if (p.capacity > 0) d.emplace_back("capacity", memory_text(static_cast<double>(p.capacity)));
+  QString html = details_html(fmt::format("{} at {}", p.name, time_text(seconds(time))), d);
+  if (s.document.simulated()) {
+    html += "<h4>Alive</h4>";
+    for (const std::string& line :
+         alive_at(step_timeline(s.document), static_cast<std::uint32_t>(process), time, kMostAlive))
+      html += cell(line) + "<br>";
+  }
+  details_->setHtml(html);
+  panel_->setCurrentWidget(details_);
+}
+
+void MainWindow::show_area(Picoseconds from, Picoseconds to) {
+  if (to <= from || first_->scene() == nullptr) return;
+  const Scene& s = *first_->scene();
+  const auto rows = area_statistics(s.timeline(), s.areas, from, to);
+  area_->setRowCount(static_cast<int>(rows.size()));
+  for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
+    const AreaRow& row = rows[static_cast<std::size_t>(i)];
+    Picoseconds exposed = 0, hidden = 0;
+    QStringList groups;
+    for (int k = 0; k < kKinds; ++k) {
+      const auto index = static_cast<std::size_t>(k);
+      if (!communicates(static_cast<Kind>(k)) || row.sums.busy[index] == 0) continue;
+      exposed += row.sums.exposed[index];
+      hidden += row.sums.busy[index] - row.sums.exposed[index];
+      groups << QString::fromStdString(fmt::format("{}: {} exposed, {} hidden", name_of(static_cast<Kind>(k)),
+                                                   time_text(seconds(row.sums.exposed[index])),
+                                                   time_text(seconds(row.sums.busy[index] - row.sums.exposed[index]))));
+    }
+    area_->setItem(i, 0, text_item(QString::fromStdString(s.timeline().processes[row.process].name)));
+    const Picoseconds times[] = {row.sums.compute, exposed, hidden, row.sums.idle};
+    for (int c = 0; c < 4; ++c) area_->setItem(i, c + 1, number_item(time_text(seconds(times[c]))));
+    area_->setItem(i, 5, number_item(memory_text(row.memory.bytes)));
+    for (int c = 0; c < 6; ++c) area_->item(i, c)->setToolTip(groups.join("\n"));
+  }
+  area_->resizeColumnsToContents();
+  panel_->setCurrentWidget(area_);
+  say(fmt::format("{} from {} to {}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to))));
+}
+
+void MainWindow::group_by(int index) {
+  for (TimelineWidget* w : {first_, second_}) {
+    LayoutOptions o = w->options();
+    o.group_by = index - 1;
+    w->set_options(o);
+  }
+}
+
+void MainWindow::find(const QString& text) {
+  if (first_->scene() == nullptr) return;
+  search_ = search(first_->scene()->timeline(), text.toStdString());
+  const bool any = !search_.hits.empty();
+  first_->set_found(any ? search_.labels : std::vector<bool>{});
+  search_count_->setText(text.isEmpty() ? QString() : QString::number(search_.hits.size()) + " found");
+}
+
+void MainWindow::find_next(bool forward) {
+  if (first_->scene() == nullptr) return;
+  const EventId e = next_hit(search_, first_->scene()->timeline(), first_->view().selected, forward);
+  if (e == kNoEvent) return;
+  first_->select(e);
+  const auto at = std::find(search_.hits.begin(), search_.hits.end(), e) - search_.hits.begin();
+  search_count_->setText(QString("%1 of %2").arg(at + 1).arg(search_.hits.size()));
+}
+
+void MainWindow::show_critical_path(bool shown) {
+  critical_action_->setChecked(shown);
+  const auto s = scene(0);
+  if (!shown || !s || !s->document.simulated() || first_->scene() != s.get()) return first_->set_path({});
+  if (critical_.path.empty()) critical_ = critical_path_of(step_timeline(s->document));
+  first_->set_path(critical_.path);
+  const auto& t = s->timeline();
+  std::array<Picoseconds, kKinds> by_kind{};
+  for (const EventId e : critical_.path) by_kind[static_cast<std::size_t>(t.kind(e))] += t.ends[e] - t.begins[e];
+  Details d;
+  for (int k = 0; k < kKinds; ++k) {
+    if (by_kind[static_cast<std::size_t>(k)] > 0)
+      d.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[static_cast<std::size_t>(k)])));
+  }
+  d.emplace_back("step", time_text(seconds(t.end)));
+  details_->setHtml(
+      details_html(fmt::format("Critical path: {} tasks", critical_.path.size()), d) +
+      "<p>Click an event for its slack: how much longer it could take without the step taking longer.</p>");
+}
+
+void MainWindow::compare(bool on) {
+  on = on && scenes_.size() > 1;
+  compare_action_->setChecked(on);
+  second_->setVisible(on);
+  if (!on) {
+    if (first_->scene() != nullptr) first_->compare_with(nullptr, nullptr);
+    return;
+  }
+  const Picoseconds total = std::max(scenes_[0]->timeline().end, scenes_[1]->timeline().end);
+  matching_ = match(scenes_[0]->timeline(), scenes_[1]->timeline());
+  back_ = {matching_.back, matching_.there, matching_.matched};
+  first_->show_scene(scenes_[0], total);
+  second_->show_scene(scenes_[1], total);
+  second_->compare_with(scenes_[0], &back_);
+  show_differences();
+}
+
+void MainWindow::show_differences() {
+  const Timeline &a = scenes_[0]->timeline(), &b = scenes_[1]->timeline();
+  const auto rows = differences(a, b);
+  const int count = std::min<int>(kMostDifferences, static_cast<int>(rows.size()));
+  compare_->setRowCount(count);
+  for (int i = 0; i < count; ++i) {
+    const Difference& d = rows[static_cast<std::size_t>(i)];
+    compare_->setItem(
+        i, 0,
+        text_item(QString::fromStdString(d.name) + " (" + QString::fromStdString(std::string(name_of(d.kind))) + ")"));
+    compare_->setItem(i, 1, number_item(time_text(seconds(d.a))));
+    compare_->setItem(i, 2, number_item(time_text(seconds(d.b))));
+    compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(seconds(std::abs(d.more())))));
+    compare_->setItem(
+        i, 4,
+        number_item(d.a > 0 ? fmt::format("{:+.1f}", 100 * static_cast<double>(d.more()) / static_cast<double>(d.a))
+                            : "new"));
+    compare_->item(i, 3)->setForeground(colour_of_change(d.more() > 0 ? 1 : -1));
+  }
+  compare_->resizeColumnsToContents();
+  panel_->setCurrentWidget(compare_);
+  const PredictionError e = prediction_error(a, b);
+  say(fmt::format("{} against {}: {} of {} events matched; step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %",
+                  a.title, b.title, matching_.matched, a.events(), 100 * e.step, 100 * e.cost, 100 * e.engine));
+}
+
+void MainWindow::export_to(const QString& path) {
+  if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
+  export_scene(path, *first_->scene(), first_->view(), first_->size());
+  say("wrote " + path.toStdString());
+}
+
+}  // namespace orrery
