@@ -153,6 +153,9 @@ void ChromeReader::read_events(const LoadProgress& progress) {
   std::size_t events = 0;
   Raw raw;
   while (!scan_.done()) {
+    if (events++ % kReportEvery == 0 && progress &&
+        !progress(static_cast<double>(scan_.position()) / static_cast<double>(text_.size())))
+      throw Cancelled{};
     const char next = scan_.peek();
     if (next == ']') {
       scan_.take(']');
@@ -170,9 +173,6 @@ void ChromeReader::read_events(const LoadProgress& progress) {
       ++count_.skipped;
       resynchronize();
     }
-    if (++events % kReportEvery == 0 && progress &&
-        !progress(static_cast<double>(scan_.position()) / static_cast<double>(text_.size())))
-      throw Cancelled{};
   }
   count_.unclosed = true;
 }

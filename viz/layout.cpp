@@ -44,11 +44,11 @@ class Rows {
     const Process& process = t_.processes[p];
     const bool open = !o_.closed.contains(p);
     const std::uint32_t compute = open ? kNone : compute_track(t_, p);
-    add({RowKind::process, 0, open ? kHeaderHeight : kClosedHeight, p, compute, 0, process.name, open, false});
     if (!open) {
       for (const std::uint32_t track : process.tracks) show_at(track);
-      return;
     }
+    add({RowKind::process, 0, open ? kHeaderHeight : kClosedHeight, p, compute, 0, process.name, open, false});
+    if (!open) return;
     for (const std::uint32_t track : process.tracks) {
       if (o_.host || !only_host(t_, t_.tracks[track])) add_track(track, false);
     }

@@ -51,7 +51,7 @@ std::vector<EventId> members_of(const Timeline& t, EventId e) {
   for (std::uint32_t track = 0; track < t.tracks.size(); ++track) {
     const EventId other = event_at(t, track, t.ends[e] - 1);
     if (other == e) members.push_back(e);
-    if (other == kNoEvent || other == e || t.kind(other) != t.kind(e)) continue;
+    if (other == kNoEvent || other == e || (match.empty() && group.empty()) || t.kind(other) != t.kind(e)) continue;
     const Details theirs = details_of(t, other);
     const bool same =
         match.empty() ? detail_named(theirs, "Process Group Name") == group && detail_named(theirs, "bytes") == bytes

@@ -114,8 +114,13 @@ MainWindow::MainWindow(QWidget* parent)
     });
   }
   connect(first_, &TimelineWidget::area_changed, this, &MainWindow::show_area);
-  connect(first_, &TimelineWidget::scale_changed, second_, &TimelineWidget::set_scale);
-  connect(second_, &TimelineWidget::scale_changed, first_, &TimelineWidget::set_scale);
+  const auto follow = [this](TimelineWidget* leader, TimelineWidget* follower) {
+    connect(leader, &TimelineWidget::scale_changed, this, [this, follower](Picoseconds begin, Picoseconds end) {
+      if (compare_action_->isChecked()) follower->set_scale(begin, end);
+    });
+  };
+  follow(first_, second_);
+  follow(second_, first_);
   resize(1500, 850);
 }
 

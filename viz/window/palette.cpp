@@ -9,7 +9,7 @@ QColor colour_of(Kind kind) {
   static constexpr std::array<QRgb, kKinds> colours = {
       0xff2c6fb3,  // forward
       0xff7cb9e8,  // backward
-      0xffb3a6e0,  // recompute
+      0xffb58bd6,  // recompute
       0xff33308f,  // optimizer
       0xffe69f00,  // tensor
       0xfff0e442,  // context
