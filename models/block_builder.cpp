@@ -136,6 +136,45 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
   return r;
 }
 
+// An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait; and if nothing
+// that does not wait changes what it uses.
+bool BlockBuilder::may_wait(std::size_t index, const std::vector<bool>& waits) const {
+  const Op& op = backward_[index].op;
+  if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes)) return false;
+  for (const Operand& o : op.operands) {
+    const bool gradient = o.scope == gradients_ && o.slot == gradient_slot_;
+    bool served = !writes(o) || gradient;
+    for (std::size_t j = index + 1; j < backward_.size(); ++j) {
+      for (const Operand& later : backward_[j].op.operands) {
+        if (gradient || !is(later, o.scope, o.slot)) continue;
+        if (!waits[j] && (writes(o) || writes(later))) return false;
+        served = served || waits[j];
+      }
+    }
+    if (!served) return false;
+  }
+  return true;
+}
+
+void BlockBuilder::put_weight_gradients_last() {
+  std::vector<bool> waits(backward_.size(), false);
+  for (std::size_t i = backward_.size(); i-- > 0;) waits[i] = may_wait(i, waits);
+  std::vector<Recorded> parts[2];
+  for (std::size_t i = 0; i < backward_.size(); ++i) {
+    backward_[i].op.phase = waits[i] ? Phase::weight_gradient : Phase::input_gradient;
+    parts[waits[i] ? 1 : 0].push_back(std::move(backward_[i]));
+  }
+  backward_ = std::move(parts[0]);
+  block_.input_gradients = static_cast<std::uint32_t>(backward_.size());
+  for (Recorded& r : parts[1]) backward_.push_back(std::move(r));
+}
+
+void BlockBuilder::finish_backward() {
+  insert_recomputation();
+  block_.input_gradients = static_cast<std::uint32_t>(backward_.size());
+  if (splits_backward) put_weight_gradients_last();
+}
+
 void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass) {
   for (Recorded& r : pass) {
     for (Operand& o : r.op.operands) {
@@ -229,7 +268,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
     replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
   }
   keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
-  insert_recomputation();
+  finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);
   set_lifetimes();
   return hand_over(ops);
@@ -241,7 +280,7 @@ Block BlockBuilder::finish(std::vector<Op>& ops) {
   if (input_gradient != gradient_of_.end()) {
     replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
   }
-  insert_recomputation();
+  finish_backward();
   set_lifetimes();
   return hand_over(ops);
 }

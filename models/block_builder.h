@@ -40,6 +40,8 @@ class BlockBuilder {
   // later one leaves giving them up to that one in forward, and the later one to it in backward.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
+  // Backward runs in two parts: what others wait for, and what only weight gradients need.
+  bool splits_backward = false;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {
@@ -70,6 +72,9 @@ class BlockBuilder {
 
   void run_backward();
   void insert_recomputation();
+  void finish_backward();
+  void put_weight_gradients_last();
+  bool may_wait(std::size_t op, const std::vector<bool>& waits) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
   void set_lifetimes();
   void own_lifetime(Id slot);

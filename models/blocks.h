@@ -53,15 +53,16 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
-  std::int64_t batch;         // sequences
-  std::int64_t sequence;      // tokens of a sequence on this rank (sequence / context)
-  std::int64_t rows;          // batch * sequence
-  std::int64_t tensor;        // ranks a matrix is cut over
-  std::int64_t kv_copies;     // tensor ranks that hold the same key/value heads
-  bool sequence_parallel;     // norms, dropout and residuals on rows / tensor
-  std::int64_t local_rows;    // rows of those
-  Bytes width;                // of an activation element
-  std::int64_t padded_vocab;  // a multiple of what the profile asks, cut over the tensor group
+  std::int64_t batch;            // sequences
+  std::int64_t sequence;         // tokens of a sequence on this rank (sequence / context)
+  std::int64_t rows;             // batch * sequence
+  std::int64_t tensor;           // ranks a matrix is cut over
+  std::int64_t kv_copies;        // tensor ranks that hold the same key/value heads
+  bool sequence_parallel;        // norms, dropout and residuals on rows / tensor
+  std::int64_t local_rows;       // rows of those
+  Bytes width;                   // of an activation element
+  std::int64_t padded_vocab;     // a multiple of what the profile asks, cut over the tensor group
+  bool splits_backward = false;  // the schedule runs weight gradients apart
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's

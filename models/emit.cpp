@@ -98,8 +98,12 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   const bool forward = action.phase == Phase::forward;
   const std::uint32_t block = entry.block;
   if (forward && action.micro_batch == 0) cast_weights(chunk, entry);
+  const bool ends_backward = action.phase == Phase::backward || action.phase == Phase::weight_gradient;
+  const std::size_t split = plan_.blocks[block].input_gradients;
   const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  const std::size_t begin = action.phase == Phase::weight_gradient ? split : 0;
+  const std::size_t end = action.phase == Phase::input_gradient ? split : count;
+  for (std::size_t i = begin; i < end; ++i) {
     const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
     sends_.insert(sends_.end(), barrier_.begin(), barrier_.end());
     const TaskId task = emit(op, frame, sends_);
@@ -108,7 +112,7 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
     if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
   }
   const bool last = action.micro_batch == plan_.micro_batches - 1;
-  if (!forward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
 }
 
 // Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
@@ -135,7 +139,7 @@ void PlanBuilder::emit_action(const Action& action) {
   }
   if (action.phase != Phase::forward) std::reverse(order.begin(), order.end());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (row_.shards_parameters) gather_for(action, i, order);
+    if (row_.shards_parameters && action.phase != Phase::weight_gradient) gather_for(action, i, order);
     emit_entry(chunk, order[i], action);
   }
 }

@@ -53,6 +53,35 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   return entries;
 }
 
+// In nanoseconds on the spec's GPU and its fastest link at their peaks, which is as near as an order needs; on a
+// machine without known peaks operations count. Launches are left out: they hide behind one another.
+std::vector<PhaseTimes> PlanBuilder::phase_times() {
+  const Gpu& gpu = spec_.cluster.gpu;
+  const bool known = !gpu.tflops.empty() && gpu.memory_GBps > 0;
+  const auto time_of = [&](std::uint32_t id) {
+    const Op& op = plan_.ops[id];
+    const Cost cost = cost_of(op.work, context_.width);
+    const auto* c = std::get_if<Collective>(&op.work);
+    if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(gpu.nvlink_GBps, gpu.pcie_GBps);
+    if (!known) return cost.flops * 1e-3;
+    return 1e9 * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
+  };
+  std::vector<PhaseTimes> times;
+  for (std::size_t k = 0; k < layers_of_.size(); ++k) {
+    double forward = 0, input = 0, weight = 0;
+    for (const Entry& entry : entries_of(static_cast<std::int64_t>(k))) {
+      const Block& block = plan_.blocks[entry.block];
+      if (entry.transfer) continue;
+      for (const std::uint32_t id : block.forward) forward += time_of(id);
+      for (std::size_t i = 0; i < block.backward.size(); ++i)
+        (i < block.input_gradients ? input : weight) += time_of(block.backward[i]);
+    }
+    const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
+    times.push_back({whole(forward), whole(input), whole(weight)});
+  }
+  return times;
+}
+
 std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
   Frame frame;
   frame.block = block;

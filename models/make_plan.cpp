@@ -6,6 +6,7 @@
 #include "models/error.h"
 #include "models/groups.h"
 #include "models/plan_builder.h"
+#include "models/schedule_file.h"
 #include "models/stages.h"
 
 namespace orrery {
@@ -55,8 +56,8 @@ void refuse_what_is_not_built(const Spec& spec) {
                               f.key.substr(6), f.what));
     throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
-  const ScheduleRow& schedule = find_schedule(s.schedule);
-  if (s.virtual_stages > 1 && (!schedule.chunked || s.pipeline == 1)) {
+  const bool chunked = s.schedule == "file" || find_schedule(s.schedule).chunked;
+  if (s.virtual_stages > 1 && (!chunked || s.pipeline == 1)) {
     throw Error(
         fmt::format("strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
                     "e.g. interleaved; not pipeline: {} with {}",
@@ -71,9 +72,6 @@ PlanBuilder::PlanBuilder(const Spec& spec)
     : spec_(spec),
       row_(row_of(spec.strategy.sharding)),
       context_(spec_, row_),
-      schedule_(make_schedule(spec.strategy.schedule,
-                              {spec.strategy.pipeline, spec.strategy.micro_batches(), spec.strategy.virtual_stages})),
-      turns_(order_transfers(schedule_)),
       layers_of_(stage_layers(spec)),
       gradient_width_(storage_bytes(spec.strategy.gradient_precision)),
       unit_gradients_(unit_gradients(spec, row_)) {
@@ -87,6 +85,26 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.element_bytes = context_.width;
   plan_.dimensions = make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies);
   if (row_.shards_optimizer) shards_ = group_size(Dimension::data);
+  choose_schedule();
+}
+
+void PlanBuilder::choose_schedule() {
+  const Strategy& s = spec_.strategy;
+  ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
+  if (s.schedule == "file") {
+    schedule_ = read_schedule(s.schedule_file, shape);
+    context_.splits_backward = splits_backward(schedule_);
+  } else {
+    context_.splits_backward = find_schedule(s.schedule).splits;
+    if (context_.splits_backward) shape.times = phase_times();
+    schedule_ = make_schedule(s.schedule, shape);
+  }
+  if (context_.splits_backward && unit_gradients_)
+    throw Error(
+        fmt::format("{}strategy.sharding: {} reduces gradients micro-batch by micro-batch, but {} makes those of "
+                    "weights later; choose zero1 or none",
+                    place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
+  turns_ = order_transfers(schedule_);
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

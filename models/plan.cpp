@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 namespace orrery {
-namespace {
-
-std::string_view phase_letter(Phase p) {
+std::string_view letter_of(Phase p) {
   switch (p) {
     case Phase::forward:
       return "F";
@@ -24,8 +22,6 @@ std::string_view phase_letter(Phase p) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
@@ -99,7 +95,7 @@ std::string place_of(const Plan& plan, TaskId t) {
   if (t == kNone) return "start";
   const Frame& f = plan.frames[plan.tasks[t].frame];
   const Op& op = plan.op_of(t);
-  std::string text(phase_letter(op.phase));
+  std::string text(letter_of(op.phase));
   if (f.micro_batch >= 0) text += fmt::format(" micro-batch {}", f.micro_batch);
   if (f.layer >= 0 && plan.blocks[f.block].role == BlockRole::layer) text += fmt::format(" layer {}", f.layer);
   return text + ", " + op.name;

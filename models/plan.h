@@ -144,6 +144,7 @@ struct Block {
   BlockRole role = BlockRole::layer;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
+  std::uint32_t input_gradients = 0;             // of backward, how many come before those that only weights need
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // their sum
 };
@@ -236,6 +237,7 @@ struct Plan {
   std::uint32_t slot_of(TaskId t) const { return tasks[t].lane / kLanes; }
 };
 
+std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);

@@ -61,9 +61,12 @@ class PlanBuilder {
   Plan build();
 
  private:
+  void choose_schedule();
+
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
   std::vector<Entry> entries_of(std::int64_t virtual_stage);
+  std::vector<PhaseTimes> phase_times();
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk, std::int64_t stage);
   std::uint32_t add_frame(std::uint32_t block);

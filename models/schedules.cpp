@@ -6,11 +6,21 @@
 #include <fmt/ranges.h>
 
 #include "models/error.h"
+#include "models/zero_bubble.h"
 
 namespace orrery {
 namespace {
 
 using Order = std::vector<Action>;
+using Orders = std::vector<Order>;
+
+// A schedule whose stages' orders are told one by one.
+template <Order (*order)(const ScheduleShape&, std::int64_t)>
+Orders stage_by_stage(const ScheduleShape& shape) {
+  Orders orders;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) orders.push_back(order(shape, stage));
+  return orders;
+}
 
 // Every micro-batch goes forward and back before the next: layer-wise model parallelism.
 Order naive(const ScheduleShape& shape, std::int64_t) {
@@ -70,15 +80,36 @@ Order interleaved(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages);
 }
 
+// ZB-H1 (Qi et al. 2024, arXiv:2401.10241, section 2): at most p micro-batches in flight on every stage, counted to
+// their weight gradient.
+Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
+  return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
+}
+
+// ZB-H2: at most 2p - 1, enough forwards to fill the time until the first gradient comes back.
+Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
+  return regular_zero_bubble(shape.micro_batches, 2 * (shape.stages - stage - 1), 2 * stage);
+}
+
+Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
+Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
+
 }  // namespace
 
 const std::vector<ScheduleRow>& schedule_rows() {
   static const std::vector<ScheduleRow> rows = {
-      {"naive", "one micro-batch at a time through all stages", false, naive},
-      {"gpipe", "all forwards, then all backwards", false, gpipe},
-      {"1f1b", "one forward, one backward: at most p micro-batches in flight", false, one_f_one_b},
-      {"dapple", "1F1B with early backward (DAPPLE); the same order as 1f1b", false, one_f_one_b},
-      {"interleaved", "1F1B over v chunks a stage: bubble divided by v", true, interleaved},
+      {"naive", "one micro-batch at a time through all stages", false, false, stage_by_stage<naive>},
+      {"gpipe", "all forwards, then all backwards", false, false, stage_by_stage<gpipe>},
+      {"1f1b", "one forward, one backward: at most p micro-batches in flight", false, false,
+       stage_by_stage<one_f_one_b>},
+      {"dapple", "1F1B with early backward (DAPPLE); the same order as 1f1b", false, false,
+       stage_by_stage<one_f_one_b>},
+      {"interleaved", "1F1B over v chunks a stage: bubble divided by v", true, false, stage_by_stage<interleaved>},
+      {"zb-h1", "weight gradients fill bubbles, in the memory of 1F1B (Qi et al. 2024)", false, true,
+       stage_by_stage<zb_h1>},
+      {"zb-h2", "the same with up to 2p - 1 micro-batches in flight", false, true, stage_by_stage<zb_h2>},
+      {"zb-1p", "zero bubble, order searched with at most p micro-batches in flight", false, true, zb_1p},
+      {"zb-2p", "zero bubble, order searched with at most 2p micro-batches in flight", false, true, zb_2p},
   };
   return rows;
 }
@@ -95,12 +126,18 @@ const ScheduleRow& find_schedule(std::string_view name) {
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
   const ScheduleRow& row = find_schedule(name);
   Schedule schedule;
-  for (std::int64_t stage = 0; stage < shape.stages; ++stage) schedule.order.push_back(row.order(shape, stage));
+  schedule.order = row.orders(shape);
   for (std::int64_t k = 0; k < shape.stages * shape.chunks; ++k) {
     schedule.stage_of.push_back(static_cast<std::int32_t>(k % shape.stages));
     schedule.chunk_of.push_back(static_cast<std::int32_t>(k / shape.stages));
   }
   return schedule;
+}
+
+bool splits_backward(const Schedule& schedule) {
+  return std::any_of(schedule.order.begin(), schedule.order.end(), [](const Order& order) {
+    return std::any_of(order.begin(), order.end(), [](const Action& a) { return a.phase == Phase::weight_gradient; });
+  });
 }
 
 }  // namespace orrery

@@ -15,11 +15,19 @@ struct Action {
   std::int32_t micro_batch = 0;
 };
 
-// What a schedule is asked for: p stages, m micro-batches, v chunks (virtual stages) a stage.
+// What a micro-batch takes on one stage: forward, the input gradient's part of backward, the weight gradient's. In any
+// unit; a whole backward takes the latter two.
+struct PhaseTimes {
+  std::int64_t forward = 1, input = 1, weight = 1;
+};
+
+// What a schedule is asked for: p stages, m micro-batches, v chunks (virtual stages) a stage. Orders that are searched
+// fit the times of the virtual stages; empty: all ones.
 struct ScheduleShape {
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
   std::int64_t chunks = 1;
+  std::vector<PhaseTimes> times;
 };
 
 // The order of actions of every stage, and where each virtual stage lives: virtual stage k (in model order) is chunk
@@ -35,11 +43,14 @@ struct ScheduleRow {
   std::string_view name;
   std::string_view about;
   bool chunked;  // uses virtual stages
-  std::vector<Action> (*order)(const ScheduleShape& shape, std::int64_t stage);
+  bool splits;   // runs weight gradients apart from the rest of backward
+  std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
+
+bool splits_backward(const Schedule& schedule);
 
 }  // namespace orrery

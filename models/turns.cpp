@@ -74,7 +74,7 @@ class Replay {
       if (it == produced_.end()) return false;
       start = std::max(start, it->second);
     }
-    ends.push_back(start + (a.phase == Phase::forward ? 1 : 2));
+    ends.push_back(start + (a.phase == Phase::backward ? 2 : 1));
     if (const auto output = output_of(s, a)) produced_[*output] = ends.back();
     return true;
   }
@@ -84,7 +84,7 @@ class Replay {
     if (i == schedule_.order[s].size()) return;
     const Action& a = schedule_.order[s][i];
     throw Error(fmt::format("schedule: deadlock: stage {} waits for ever before {}{} of chunk {}", s,
-                            a.phase == Phase::forward ? "F" : "B", a.micro_batch, a.chunk));
+                            letter_of(a.phase), a.micro_batch, a.chunk));
   }
 
   // Both ends put a transfer at the same place among those of its time, so that they cannot block each other even where

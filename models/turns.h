@@ -21,11 +21,11 @@ struct Crossing {
 // action.
 using Turns = std::vector<std::vector<std::vector<Crossing>>>;
 
-// Where in its order each stage sends and receives. Actions are replayed in logical time (F 1, B 2; transfers take
-// none): a transfer belongs to the time at which it is produced, and every stage issues its transfers in that order, a
-// receive perhaps well before the action that uses it (stage 0 of an interleaved pipeline takes what the last stage
-// sends round). Transfers of one stage at one time form a batch. Along every queue time grows, so merging all transfers
-// of a rank into one queue cannot deadlock. Throws Error when the order of the schedule itself does.
+// Where in its order each stage sends and receives. Actions are replayed in logical time (B 2, F, I and W 1;
+// transfers take none): a transfer belongs to the time at which it is produced, and every stage issues its transfers in
+// that order, a receive perhaps well before the action that uses it (stage 0 of an interleaved pipeline takes what the
+// last stage sends round). Transfers of one stage at one time form a batch. Along every queue time grows, so merging
+// all transfers of a rank into one queue cannot deadlock. Throws Error when the order of the schedule itself does.
 Turns order_transfers(const Schedule& schedule);
 
 }  // namespace orrery

@@ -184,6 +184,8 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy) {
       {"gpipe", "(p-1)/(m+p-1)", [](double p, double m, double) { return (p - 1) / (m + p - 1); }},
       {"1f1b", "(p-1)/(m+p-1)", [](double p, double m, double) { return (p - 1) / (m + p - 1); }},
       {"dapple", "(p-1)/(m+p-1)", [](double p, double m, double) { return (p - 1) / (m + p - 1); }},
+      // Qi et al. 2024, where F, I and W take the same time.
+      {"zb-h1", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }},
       {"interleaved", "(p-1)/(vm+p-1)", [](double p, double m, double v) { return (p - 1) / (v * m + p - 1); }}};
   for (const Row& row : rows) {
     if (row.schedule != strategy.schedule) continue;

@@ -10,12 +10,12 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kLetters = ".FBRU";  // idle first: it has what the others leave
+constexpr std::string_view kLetters = ".FBRUW";  // idle first: it has what the others leave
 
 std::size_t letter_of(const Op& op) {
   if (op.optimizer) return 4;
   if (op.recompute) return 3;
-  return op.phase == Phase::forward ? 1 : 2;
+  return op.phase == Phase::forward ? 1 : op.phase == Phase::weight_gradient ? 5 : 2;
 }
 
 std::string line_of(const Plan& plan, const Trace& trace, const RankSlot& slot, int columns) {
@@ -50,8 +50,11 @@ std::string gantt(const Plan& plan, const Trace& trace, int columns, int lines) 
   for (std::size_t s = 0; s < count; ++s) {
     text += fmt::format("  {:<{}}  {}\n", plan.slots[s].name, width, line_of(plan, trace, plan.slots[s], columns));
   }
+  const bool weights =
+      std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.phase == Phase::weight_gradient; });
   if (count < plan.slots.size()) text += fmt::format("  ... {} more\n", plan.slots.size() - count);
-  return text + "  F forward, B backward, R forward again, U update, . idle\n";
+  return text + "  F forward, B backward, " + std::string(weights ? "W weight gradients, " : "") +
+         "R forward again, U update, . idle\n";
 }
 
 }  // namespace orrery

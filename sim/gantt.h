@@ -13,7 +13,8 @@ namespace orrery {
 //   stage 0  FFFFFF..BBBBFFBBBB..U
 //   stage 1  ..FFFFBBBBFFBBBB....U
 //
-// F forward, B backward, R forward run again, U norm and update, . idle.
+// F forward, B backward (W its weight gradients, where those run apart), R forward run again, U norm and update, .
+// idle.
 std::string gantt(const Plan& plan, const Trace& trace, int columns = 100, int lines = 32);
 
 }  // namespace orrery

@@ -107,8 +107,10 @@ struct RandomPipeline {
   std::vector<int> cut;
 };
 
-inline RandomPipeline random_pipeline(Random& r) {
+// splits: also schedules that run weight gradients apart.
+inline RandomPipeline random_pipeline(Random& r, bool splits) {
   std::vector<std::string> schedules = {"naive", "gpipe", "1f1b", "dapple"};
+  if (splits) schedules.insert(schedules.end(), {"zb-h1", "zb-h2", "zb-1p", "zb-2p"});
   RandomPipeline p;
   p.pipeline = r.pick<int>({1, 1, 2, 3, 4});
   if (p.pipeline > 1) schedules.emplace_back("interleaved");
@@ -156,7 +158,11 @@ inline void add_sharding(Random& r, Keys& s, int data, const std::vector<std::st
 inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shardings = {
                                                 "none", "zero1", "zero2", "zero3", "fsdp", "fsdp-grad-op", "hsdp"}) {
   Random r(seed);
-  const RandomPipeline p = random_pipeline(r);
+  std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
+  for (const char* sharding : {"none", "zero1"}) {
+    if (std::find(shardings.begin(), shardings.end(), sharding) != shardings.end()) whole.emplace_back(sharding);
+  }
+  const RandomPipeline p = random_pipeline(r, !whole.empty());
   const int tensor = r.pick<int>({1, 1, 2, 4, 8}), data = r.pick<int>({1, 2, 3, 4, 8});
   const int micro_batch = r.pick<int>({1, 2});
   const bool sequence_parallel = tensor > 1 && r.flag();
@@ -173,7 +179,7 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
   s.add("clip", r.pick<int>({0, 1}));
   s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
   add_precision(r, s);
-  add_sharding(r, s, data, shardings);
+  add_sharding(r, s, data, p.schedule.starts_with("zb") ? whole : shardings);
   add_overlap(r, s, tensor == 1 || sequence_parallel);
   const std::string model = random_model(r, p.layers);
   return spec_of(model, s.text(), 32, random_software(r));

@@ -1,6 +1,6 @@
 #include "models/spec.h"
 
-#include <chrono>
+#include <ctime>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -84,7 +84,7 @@ cluster: {node: dgx-h100, nodes: 1}
 Spec short_spec(const std::vector<std::string>& overrides) { return parse_spec(kShort, "spec.yaml", overrides); }
 
 std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: others may be using the machine
   std::string message = "no error";
   try {
     parse_spec(text, "spec.yaml", overrides);
@@ -96,7 +96,7 @@ std::string error_of(const std::string& text, const std::vector<std::string>& ov
   }
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   EXPECT_LT(message.size(), 1500u) << message;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << message;
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC) << message;
   return message;
 }
 

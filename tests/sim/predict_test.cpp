@@ -51,6 +51,8 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"pipeline: 4, data: 4, sharding: zero2, global_batch: 16", "meta-llama3"},
     {"pipeline: 2, data: 4, sharding: zero3, global_batch: 16", "pytorch-fsdp"},
     {"pipeline: 2, data: 4, sharding: fsdp, global_batch: 8", "torchtitan"},
+    {"pipeline: 4, data: 2, schedule: zb-h2, sharding: zero1, global_batch: 16", "megatron-core"},
+    {"tensor: 2, pipeline: 4, data: 1, schedule: zb-1p, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},

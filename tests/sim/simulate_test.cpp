@@ -262,8 +262,9 @@ strategy: {{pipeline: {}, virtual_stages: {}, schedule: {}, data: 1, global_batc
                     "case");
 }
 
-// The first op of a layer's forward and of its backward take all its time; everything else is free.
-Timing layers_alone(const Plan& plan, Picoseconds forward, Picoseconds backward) {
+// The first op of a layer's forward, of its backward and, where those run apart, of its weight gradients take all its
+// time; everything else is free.
+Timing layers_alone(const Plan& plan, Picoseconds forward, Picoseconds backward, Picoseconds weight = 0) {
   Timing timing;
   timing.row_of_slot.assign(plan.slots.size(), 0);
   timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
@@ -271,6 +272,8 @@ Timing layers_alone(const Plan& plan, Picoseconds forward, Picoseconds backward)
     if (block.role != BlockRole::layer) continue;
     timing.rows[0][block.forward.front()].duration = forward;
     timing.rows[0][block.backward.front()].duration = backward;
+    if (block.input_gradients < block.backward.size())
+      timing.rows[0][block.backward[block.input_gradients]].duration = weight;
   }
   return timing;
 }
@@ -304,6 +307,24 @@ TEST(Simulate, PipelinesTakeTheirClosedFormToThePicosecond) {
     }
   }
   EXPECT_GE(cases, 2000);
+}
+
+// ZB-H1 (Qi et al. 2024): (p - 1)(T_F + T_B - 2 T_W), T_B the whole backward, for T_W <= min(T_F, T_B - T_W).
+TEST(Simulate, ZeroBubbleTakesItsClosedFormToThePicosecond) {
+  std::mt19937_64 random(2);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t p = draw(1, 6), m = p + draw(0, 9), layers = draw(1, 2);
+    const Plan plan = make_plan(pipeline_spec("zb-h1", p, m, 1, layers));
+    for (int j = 0; j < 8; ++j) {
+      const Picoseconds f = draw(1, 1'000'000), b = draw(1, 2'000'000), w = draw(0, std::min(f, b));
+      const Trace trace = simulate(plan, layers_alone(plan, f, b, w));
+      ASSERT_EQ(trace.step_time, layers * (m * (f + b + w) + (p - 1) * (f + b - w)))
+          << "p " << p << " m " << m << " layers " << layers << " f " << f << " b " << b << " w " << w;
+    }
+  }
 }
 
 }  // namespace
