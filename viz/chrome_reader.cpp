@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "viz/event_kind.h"
+
 namespace orrery {
 namespace {
 
@@ -33,36 +35,6 @@ T number_in(std::string_view text, T otherwise) {
   return result.ec == std::errc{} ? value : otherwise;
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-// Compute that backward does again is a forward product or norm by its kind ("gemm/output bf16", "norm/rms/forward").
-bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
-
-Kind compute_kind(std::string_view phase, std::string_view kind) {
-  if (phase == "forward") return Kind::forward;
-  if (phase == "step") return Kind::optimizer;
-  if (phase.empty()) return Kind::other;
-  return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
-}
-
-bool on_host(std::string_view category) {
-  return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
-         category == "python_function" || category == "user_annotation" || category == "cpu_instant_event" ||
-         category == "Trace" || category == "overhead" || category == "fwdbwd";
-}
-
-Kind kind_of(std::string_view name, std::string_view category, std::string_view phase, std::string_view group,
-             std::string_view kind) {
-  if (category == "wait") return Kind::wait;
-  if (on_host(category)) return Kind::host;
-  if (category == "gpu_memcpy" || category == "gpu_memset") return Kind::copy;
-  if (name.substr(0, 4) == "nccl") {
-    if (!group.empty()) return group_kind(group);
-    return contains(name, "SendRecv") ? Kind::pipeline : Kind::communication;
-  }
-  return compute_kind(phase, kind);
-}
-
 // The ranks that our own traces name a process by, "stage 0 (ranks 0, 1, ... x16)", and the coordinates that others do,
 // "[TP00-DP01-PP00-EP00]".
 void read_process_name(Process& process) {
@@ -86,22 +58,6 @@ void read_process_name(Process& process) {
 }
 
 }  // namespace
-
-Kind group_kind(std::string_view description) {
-  struct Row {
-    std::string_view part;
-    Kind kind;
-  };
-  static constexpr Row rows[] = {{"tensor", Kind::tensor},      {"pipeline", Kind::pipeline}, {"expert", Kind::expert},
-                                 {"context", Kind::context},    {"data", Kind::data},         {"replicate", Kind::data},
-                                 {"embedding", Kind::pipeline}, {"model", Kind::data},        {"kv", Kind::tensor},
-                                 {"fsdp", Kind::data},          {"dp", Kind::data},           {"tp", Kind::tensor},
-                                 {"pp", Kind::pipeline},        {"cp", Kind::context},        {"ep", Kind::expert}};
-  for (const Row& row : rows) {
-    if (contains(description, row.part)) return row.kind;
-  }
-  return Kind::communication;
-}
 
 Details FileDetails::details(std::uint64_t key) const {
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
@@ -335,8 +291,8 @@ std::uint32_t ChromeReader::label_of(const Raw& raw, Kind& kind) {
   key = mix(raw.args.group, mix(raw.args.phase, mix(raw.args.kind, key)));
   const auto [found, added] = labels_.try_emplace(key, 0);
   if (added) {
-    found->second = builder_.label(unescaped(shown),
-                                   kind_of(raw.name, raw.category, raw.args.phase, raw.args.group, raw.args.kind));
+    found->second = builder_.label(
+        unescaped(shown), kind_of_event({raw.name, raw.category, raw.args.phase, raw.args.group, raw.args.kind}));
   }
   kind = builder_.timeline().labels[found->second].kind;
   return found->second;

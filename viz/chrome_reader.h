@@ -82,11 +82,7 @@ class ChromeReader {
   } count_;
 };
 
-// The name of an op's kind as PyTorch and we write it: "tensor" of "Process Group Description":"tensor", data of
-// "mesh_dp"; communication where it names none.
-Kind group_kind(std::string_view description);
-
-// The end of a file of which an event is kept as the offset of its text.
+// What stands in a file about an event, of which the offset of its text is kept.
 class FileDetails : public DetailSource {
  public:
   explicit FileDetails(std::shared_ptr<MappedText> file) : file_(std::move(file)) {}

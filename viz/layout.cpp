@@ -115,10 +115,10 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
     if (options.group_by >= 0 && (i == 0 || group_of(order[i - 1]) != group)) {
       const auto members = std::count_if(order.begin(), order.end(), [&](auto p) { return group_of(p) == group; });
       const auto name = kCoordinates[static_cast<std::size_t>(options.group_by)];
-      rows.add({RowKind::group, 0, kGroupHeight, order[i], kNone, static_cast<std::uint32_t>(i),
-                group < 0 ? fmt::format("{} not known: {} rows", name, members)
-                          : fmt::format("{} {}: {} ranks or classes", name, group, members),
-                open, false});
+      rows.add(
+          {RowKind::group, 0, kGroupHeight, order[i], kNone, static_cast<std::uint32_t>(i),
+           group < 0 ? fmt::format("no {} rank ({})", name, members) : fmt::format("{} {} ({})", name, group, members),
+           open, false});
     }
     if (open) rows.add_process(order[i]);
   }

@@ -117,10 +117,3 @@ TEST(ChromeReader, ConnectsSendsWithReceives) {
   EXPECT_EQ(t.arrows[0].to, 2'000'000);
   EXPECT_NE(t.arrows[0].from_track, t.arrows[0].to_track);
 }
-
-TEST(ChromeReader, GroupsAreKnownByPyTorchsNamesToo) {
-  EXPECT_EQ(group_kind("tensor"), Kind::tensor);
-  EXPECT_EQ(group_kind("mesh_dp"), Kind::data);
-  EXPECT_EQ(group_kind("PIPELINE_pp"), Kind::pipeline);
-  EXPECT_EQ(group_kind("default_pg"), Kind::communication);
-}

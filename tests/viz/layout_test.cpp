@@ -63,7 +63,7 @@ TEST(Layout, GroupsByCoordinate) {
   o.group_by = 1;
   Layout l = lay_out(t, o);
   ASSERT_EQ(l.rows.size(), 8u);
-  EXPECT_EQ(l.rows[0].text, "tensor 0: 3 ranks or classes");
+  EXPECT_EQ(l.rows[0].text, "tensor 0 (3)");
   EXPECT_EQ(l.rows[1].text, "rank 0");
   EXPECT_EQ(l.rows[2].text, "rank 2");
   o.closed_groups.insert(0);

@@ -47,7 +47,7 @@ struct View {
 
 // Where things are in a picture of a size.
 struct CanvasFrame {
-  static constexpr int kGutter = 190, kRuler = 26, kLegend = 24;
+  static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
   int width = 0, height = 0;
   int plot_width() const { return std::max(1, width - kGutter); }
   int rows_height() const { return std::max(1, height - kRuler - kLegend); }

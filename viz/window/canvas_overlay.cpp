@@ -142,17 +142,18 @@ void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene
 }
 
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
-  const int y = frame.height - CanvasFrame::kLegend;
+  int y = frame.height - CanvasFrame::kLegend;
   painter.fillRect(0, y, frame.width, CanvasFrame::kLegend, colours::kPaper);
   painter.setPen(colours::kGrid);
   painter.drawLine(0, y, frame.width, y);
+  y += 2;
   int x = 8;
   const auto entry = [&](const QColor& colour, const QString& text) {
     const int width = painter.fontMetrics().horizontalAdvance(text);
     if (x + 18 + width > frame.width) return;
-    painter.fillRect(x, y + 7, 12, 11, colour);
+    painter.fillRect(x, y + 4, 12, 11, colour);
     painter.setPen(colours::kInk);
-    painter.drawText(QRect(x + 16, y, width + 2, CanvasFrame::kLegend), Qt::AlignVCenter, text);
+    painter.drawText(QRect(x + 16, y, width + 2, 19), Qt::AlignVCenter, text);
     x += 30 + width;
   };
   if (view.other != nullptr) {
@@ -174,7 +175,8 @@ void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
                                   [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
   if (!memory) return;
-  x += 10;
+  x = 8;  // the second line
+  y += 18;
   for (const Process& p : scene.timeline().processes) {
     const Counter* counter = memory_of(p);
     if (counter == nullptr) continue;

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
   app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
   app.add_option("--view", o.view,
-                 "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, compare")
+                 "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, compare, what-if")
       ->type_name("NAME")
       ->capture_default_str();
   app.set_version_flag("--version", std::string("orrery-view ") + std::string(orrery::kVersion));

@@ -30,21 +30,7 @@
 namespace orrery {
 namespace {
 
-constexpr unsigned kThreads = 2;        // that prepare a scene
-constexpr std::size_t kMostAlive = 12;  // buffers that a click lists
-constexpr int kMostDifferences = 500;
-
-QTableWidgetItem* text_item(const QString& text) {
-  auto* item = new QTableWidgetItem(text);
-  item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
-  return item;
-}
-
-QTableWidgetItem* number_item(const std::string& text) {
-  QTableWidgetItem* item = text_item(QString::fromStdString(text));
-  item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  return item;
-}
+constexpr unsigned kThreads = 2;  // that prepare a scene
 
 QTableWidget* table_with(const QStringList& columns) {
   auto* table = new QTableWidget(0, static_cast<int>(columns.size()));
@@ -56,22 +42,11 @@ QTableWidget* table_with(const QStringList& columns) {
   return table;
 }
 
-QString cell(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped(); }
-
-QString details_html(const std::string& title, const Details& details) {
-  QString html = "<h3>" + cell(title) + "</h3><table cellpadding=2>";
-  for (const auto& [name, value] : details)
-    html += "<tr><td><b>" + cell(name) + "</b></td><td>" + cell(value) + "</td></tr>";
-  return html + "</table>";
-}
-
 std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents) {
   std::vector<std::shared_ptr<const Scene>> scenes;
   for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), kThreads));
   return scenes;
 }
-
-StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
 
 }  // namespace
 
@@ -83,7 +58,8 @@ MainWindow::MainWindow(QWidget* parent)
       panel_(new QTabWidget),
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
-      compare_(table_with({"op", "first", "second", "more", "%"})) {
+      compare_(table_with({"op", "first", "second", "more", "%"})),
+      what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
   setFont(canvas_font());
   timelines_->addWidget(first_);
@@ -92,6 +68,7 @@ MainWindow::MainWindow(QWidget* parent)
   panel_->addTab(details_, "Details");
   panel_->addTab(area_, "Area");
   panel_->addTab(compare_, "Differences");
+  panel_->addTab(what_if_, "What if");
   auto* all = new QSplitter(Qt::Horizontal);
   all->addWidget(timelines_);
   all->addWidget(panel_);
@@ -114,6 +91,7 @@ MainWindow::MainWindow(QWidget* parent)
     });
   }
   connect(first_, &TimelineWidget::area_changed, this, &MainWindow::show_area);
+  connect(what_if_, &WhatIfPanel::simulated, this, &MainWindow::show_step);
   const auto follow = [this](TimelineWidget* leader, TimelineWidget* follower) {
     connect(leader, &TimelineWidget::scale_changed, this, [this, follower](Picoseconds begin, Picoseconds end) {
       if (compare_action_->isChecked()) follower->set_scale(begin, end);
@@ -198,7 +176,29 @@ void MainWindow::build_menu() {
 
 void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
 
-void MainWindow::open(const std::vector<std::string>& paths) { show_documents(open_inputs(paths)); }
+void MainWindow::open(const std::vector<std::string>& paths) {
+  show_documents(open_inputs(paths));
+  offer_spec(paths);
+}
+
+// The first input, where it is a spec, can be changed.
+void MainWindow::offer_spec(const std::vector<std::string>& paths) {
+  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string());
+}
+
+// In place of the first scene: the user looks on at the same ranks and lanes.
+void MainWindow::show_step(std::shared_ptr<const Step> step) {
+  compare(false);
+  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), kThreads);
+  if (scenes_.empty()) scenes_.emplace_back();
+  scenes_[0] = now;
+  critical_ = {};
+  LayoutOptions options = first_->options();
+  options.pinned.clear();
+  first_->show_scene(now);
+  first_->set_options(options);
+  if (critical_action_->isChecked()) show_critical_path(true);
+}
 
 void MainWindow::open_later(const std::vector<std::string>& paths) {
   if (loader_.joinable()) loader_.join();
@@ -224,10 +224,11 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
     } catch (const std::exception& e) {
       error = e.what();
     }
-    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error] {
+    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, paths] {
       if (dialog) dialog->close();
       if (!error.empty()) return say(error);
       show_scenes(*scenes);
+      offer_spec(paths);
     });
   });
 }
@@ -251,7 +252,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   critical_action_->setEnabled(scenes_[0]->document.simulated());
   if (!remarks.empty()) {
     QString html = "<h3>Remarks</h3><ul>";
-    for (const std::string& r : remarks) html += "<li>" + cell(r) + "</li>";
+    for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
     details_->setHtml(html + "</ul>");
     say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
   } else {
@@ -260,74 +261,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   }
 }
 
-void MainWindow::show_details(const Scene& s, EventId e) {
-  const Timeline& t = s.timeline();
-  Details d = details_of(t, e);
-  d.insert(d.begin(), {"kind", std::string(name_of(t.kind(e)))});
-  if (!s.document.simulated()) {
-    d.insert(d.begin() + 1, {"lasts", time_text(seconds(t.ends[e] - t.begins[e]))});
-    d.insert(d.begin() + 1, {"begins", time_text(seconds(t.begins[e]))});
-  } else if (&s == scenes_[0].get() && !critical_.slack.empty() && critical_.slack[e] >= 0) {
-    d.emplace_back("slack",
-                   critical_.slack[e] == 0 ? "none: on the critical path" : time_text(seconds(critical_.slack[e])));
-  }
-  const std::size_t members = members_of(t, e).size();
-  if (members > 1) d.emplace_back("members shown", std::to_string(members));
-  details_->setHtml(details_html(t.name(e), d));
-  panel_->setCurrentWidget(details_);
-}
-
-void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
-  if (process < 0) return;
-  const Process& p = s.timeline().processes[static_cast<std::size_t>(process)];
-  const Counter* memory = memory_of(p);
-  if (memory == nullptr || memory->times.empty()) return;
-  Details d;
-  const std::ptrdiff_t sample = std::max<std::ptrdiff_t>(0, sample_at(*memory, time));
-  for (std::size_t i = 0; i < memory->series.size(); ++i)
-    d.emplace_back(memory->series[i],
-                   memory_text(memory->values[static_cast<std::size_t>(sample) * memory->series.size() + i]));
-  if (p.reserved > 0) d.emplace_back("reserved at most", memory_text(static_cast<double>(p.reserved)));
-  if (p.capacity > 0) d.emplace_back("capacity", memory_text(static_cast<double>(p.capacity)));
-  QString html = details_html(fmt::format("{} at {}", p.name, time_text(seconds(time))), d);
-  if (s.document.simulated()) {
-    html += "<h4>Alive</h4>";
-    for (const std::string& line :
-         alive_at(step_timeline(s.document), static_cast<std::uint32_t>(process), time, kMostAlive))
-      html += cell(line) + "<br>";
-  }
-  details_->setHtml(html);
-  panel_->setCurrentWidget(details_);
-}
-
-void MainWindow::show_area(Picoseconds from, Picoseconds to) {
-  if (to <= from || first_->scene() == nullptr) return;
-  const Scene& s = *first_->scene();
-  const auto rows = area_statistics(s.timeline(), s.areas, from, to);
-  area_->setRowCount(static_cast<int>(rows.size()));
-  for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
-    const AreaRow& row = rows[static_cast<std::size_t>(i)];
-    Picoseconds exposed = 0, hidden = 0;
-    QStringList groups;
-    for (int k = 0; k < kKinds; ++k) {
-      const auto index = static_cast<std::size_t>(k);
-      if (!communicates(static_cast<Kind>(k)) || row.sums.busy[index] == 0) continue;
-      exposed += row.sums.exposed[index];
-      hidden += row.sums.busy[index] - row.sums.exposed[index];
-      groups << QString::fromStdString(fmt::format("{}: {} exposed, {} hidden", name_of(static_cast<Kind>(k)),
-                                                   time_text(seconds(row.sums.exposed[index])),
-                                                   time_text(seconds(row.sums.busy[index] - row.sums.exposed[index]))));
-    }
-    area_->setItem(i, 0, text_item(QString::fromStdString(s.timeline().processes[row.process].name)));
-    const Picoseconds times[] = {row.sums.compute, exposed, hidden, row.sums.idle};
-    for (int c = 0; c < 4; ++c) area_->setItem(i, c + 1, number_item(time_text(seconds(times[c]))));
-    area_->setItem(i, 5, number_item(memory_text(row.memory.bytes)));
-    for (int c = 0; c < 6; ++c) area_->item(i, c)->setToolTip(groups.join("\n"));
-  }
-  area_->resizeColumnsToContents();
-  panel_->setCurrentWidget(area_);
-  say(fmt::format("{} from {} to {}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to))));
-}
+void MainWindow::show_tab(QWidget* tab) { panel_->setCurrentWidget(tab); }
 
 void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
@@ -354,26 +288,6 @@ void MainWindow::find_next(bool forward) {
   search_count_->setText(QString("%1 of %2").arg(at + 1).arg(search_.hits.size()));
 }
 
-void MainWindow::show_critical_path(bool shown) {
-  critical_action_->setChecked(shown);
-  const auto s = scene(0);
-  if (!shown || !s || !s->document.simulated() || first_->scene() != s.get()) return first_->set_path({});
-  if (critical_.path.empty()) critical_ = critical_path_of(step_timeline(s->document));
-  first_->set_path(critical_.path);
-  const auto& t = s->timeline();
-  std::array<Picoseconds, kKinds> by_kind{};
-  for (const EventId e : critical_.path) by_kind[static_cast<std::size_t>(t.kind(e))] += t.ends[e] - t.begins[e];
-  Details d;
-  for (int k = 0; k < kKinds; ++k) {
-    if (by_kind[static_cast<std::size_t>(k)] > 0)
-      d.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[static_cast<std::size_t>(k)])));
-  }
-  d.emplace_back("step", time_text(seconds(t.end)));
-  details_->setHtml(
-      details_html(fmt::format("Critical path: {} tasks", critical_.path.size()), d) +
-      "<p>Click an event for its slack: how much longer it could take without the step taking longer.</p>");
-}
-
 void MainWindow::compare(bool on) {
   on = on && scenes_.size() > 1;
   compare_action_->setChecked(on);
@@ -389,32 +303,6 @@ void MainWindow::compare(bool on) {
   second_->show_scene(scenes_[1], total);
   second_->compare_with(scenes_[0], &back_);
   show_differences();
-}
-
-void MainWindow::show_differences() {
-  const Timeline &a = scenes_[0]->timeline(), &b = scenes_[1]->timeline();
-  const auto rows = differences(a, b);
-  const int count = std::min<int>(kMostDifferences, static_cast<int>(rows.size()));
-  compare_->setRowCount(count);
-  for (int i = 0; i < count; ++i) {
-    const Difference& d = rows[static_cast<std::size_t>(i)];
-    compare_->setItem(
-        i, 0,
-        text_item(QString::fromStdString(d.name) + " (" + QString::fromStdString(std::string(name_of(d.kind))) + ")"));
-    compare_->setItem(i, 1, number_item(time_text(seconds(d.a))));
-    compare_->setItem(i, 2, number_item(time_text(seconds(d.b))));
-    compare_->setItem(i, 3, number_item((d.more() < 0 ? "-" : "+") + time_text(seconds(std::abs(d.more())))));
-    compare_->setItem(
-        i, 4,
-        number_item(d.a > 0 ? fmt::format("{:+.1f}", 100 * static_cast<double>(d.more()) / static_cast<double>(d.a))
-                            : "new"));
-    compare_->item(i, 3)->setForeground(colour_of_change(d.more() > 0 ? 1 : -1));
-  }
-  compare_->resizeColumnsToContents();
-  panel_->setCurrentWidget(compare_);
-  const PredictionError e = prediction_error(a, b);
-  say(fmt::format("{} against {}: {} of {} events matched; step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %",
-                  a.title, b.title, matching_.matched, a.events(), 100 * e.step, 100 * e.cost, 100 * e.engine));
 }
 
 void MainWindow::export_to(const QString& path) {

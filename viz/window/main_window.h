@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "viz/window/timeline_widget.h"
+#include "viz/window/what_if_panel.h"
 
 class QComboBox;
 class QLabel;
@@ -39,12 +40,16 @@ class MainWindow : public QMainWindow {
   TimelineWidget* second() const { return second_; }
   void find(const QString& text);
   void find_next(bool forward);
+  WhatIfPanel* what_if() const { return what_if_; }
+  void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
   void export_to(const QString& path);  // by its ending: png, svg, csv, json; throws Error
 
  private:
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
+  void show_step(std::shared_ptr<const Step> step);
+  void offer_spec(const std::vector<std::string>& paths);
   void build_tool_bar();
   void build_menu();
   void show_details(const Scene& scene, EventId e);
@@ -64,6 +69,7 @@ class MainWindow : public QMainWindow {
   QTabWidget* panel_;
   QTextBrowser* details_;
   QTableWidget *area_, *compare_;
+  WhatIfPanel* what_if_;
   QLineEdit* search_text_ = nullptr;
   QLabel* search_count_ = nullptr;
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;

@@ -59,13 +59,19 @@ void show_compare(MainWindow& w) {
   w.compare(true);
 }
 
+constexpr std::size_t kShownStrategies = 40;
+void show_what_if(MainWindow& w) {
+  w.what_if()->try_all_now(kShownStrategies);
+  w.show_tab(w.what_if());
+}
+
 struct NamedView {
   std::string_view name;
   void (*show)(MainWindow&);
 };
-constexpr NamedView kViews[] = {{"timeline", show_timeline}, {"lanes", show_lanes}, {"pipeline", show_pipeline},
-                                {"critical", show_critical}, {"area", show_area},   {"details", show_details},
-                                {"compare", show_compare}};
+constexpr NamedView kViews[] = {{"timeline", show_timeline}, {"lanes", show_lanes},    {"pipeline", show_pipeline},
+                                {"critical", show_critical}, {"area", show_area},      {"details", show_details},
+                                {"compare", show_compare},   {"what-if", show_what_if}};
 
 }  // namespace
 

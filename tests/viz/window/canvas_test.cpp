@@ -30,11 +30,10 @@ const Scene& small() {
   return scene;
 }
 
-const Scene& pipeline() {
-  static const Scene scene(
-      document_of(timeline_of(predict_step(load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml")))),
-      1);
-  return scene;
+const Scene& pipeline(Picoseconds factor = 1) {
+  static const Scene scenes[] = {Scene({"", made_pipeline(1), nullptr, {}}, 1),
+                                 Scene({"", made_pipeline(2), nullptr, {}}, 1)};
+  return scenes[factor - 1];
 }
 
 View view_of(const Scene& scene, const LayoutOptions& options) {
@@ -113,7 +112,7 @@ const State kStates[] = {
        v.scroll = 150;
        return painted(pipeline(), v);
      }},
-    {"pipeline_zoomed", [] { return painted(pipeline(), zoomed_in(pipeline(), {}, 0.3, 0.303)); }},
+    {"pipeline_zoomed", [] { return painted(pipeline(), zoomed_in(pipeline(), {}, 0.3, 0.4)); }},
     {"pipeline_grouped",
      [] {
        LayoutOptions o = closed(pipeline());
@@ -122,21 +121,15 @@ const State kStates[] = {
      }},
     {"pipeline_critical",
      [] {
-       static const CriticalPath path =
-           critical_path_of({pipeline().document.step, pipeline().timeline(), pipeline().document.event_of_task});
        View v = view_of(pipeline(), closed(pipeline()));
-       v.path = path.path;
+       for (EventId e = 0; e < pipeline().timeline().events(); e += 3) v.path.push_back(e);
        return painted(pipeline(), v);
      }},
     {"pipeline_compared",
      [] {
-       static const Scene slower(
-           document_of(timeline_of(predict_step(load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml",
-                                                          {"strategy.tensor=4", "strategy.data=8"})))),
-           1);
-       static const Matching m = match(pipeline().timeline(), slower.timeline());
+       static const Matching m = match(pipeline().timeline(), pipeline(2).timeline());
        View v = view_of(pipeline(), {});
-       v.other = &slower;
+       v.other = &pipeline(2);
        v.matching = &m;
        return painted(pipeline(), v);
      }},
