@@ -1,7 +1,6 @@
 #include "viz/chrome_reader.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -26,35 +25,6 @@ std::uint64_t mix(std::string_view text, std::uint64_t h) {
   }
   for (; i < text.size(); ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001b3ULL;
   return h ^ (h >> 29);
-}
-
-template <class T>
-T number_in(std::string_view text, T otherwise) {
-  T value = otherwise;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc{} ? value : otherwise;
-}
-
-// The ranks that our own traces name a process by, "stage 0 (ranks 0, 1, ... x16)", and the coordinates that others do,
-// "[TP00-DP01-PP00-EP00]".
-void read_process_name(Process& process) {
-  const std::string& name = process.name;
-  const std::size_t at = name.find("(rank");
-  if (at != std::string::npos) {
-    const std::size_t number = name.find_first_of("0123456789", at);
-    if (number != std::string::npos) process.rank = number_in<std::int64_t>(std::string_view(name).substr(number), -1);
-    const std::size_t times = name.find(" x", at);
-    if (times != std::string::npos)
-      process.ranks = number_in<std::int64_t>(std::string_view(name).substr(times + 2), 1);
-  }
-  static constexpr std::array<std::string_view, 5> keys = {"DP", "TP", "PP", "CP", "EP"};
-  for (std::size_t k = 0; k < keys.size(); ++k) {
-    const std::size_t found = name.find(keys[k]);
-    if (found != std::string::npos)
-      process.coordinates[k] = number_in<std::int64_t>(std::string_view(name).substr(found + 2), -1);
-  }
-  if (name.rfind("stage ", 0) == 0)
-    process.coordinates[2] = number_in<std::int64_t>(std::string_view(name).substr(6), -1);
 }
 
 }  // namespace
@@ -107,7 +77,7 @@ void ChromeReader::read_rank(std::string_view object) {
 void ChromeReader::read_events(const LoadProgress& progress) {
   scan_.take('[');
   std::size_t events = 0;
-  Raw raw;
+  RawEvent raw;
   while (!scan_.done()) {
     if (events++ % kReportEvery == 0 && progress &&
         !progress(static_cast<double>(scan_.position()) / static_cast<double>(text_.size())))
@@ -122,7 +92,7 @@ void ChromeReader::read_events(const LoadProgress& progress) {
       continue;
     }
     if (next == '\0' && scan_.done()) break;
-    if (next == '{' && read_event(raw)) {
+    if (next == '{' && read_event(scan_, text_, raw)) {
       take(raw);
     } else {
       if (scan_.done()) break;
@@ -145,88 +115,7 @@ void ChromeReader::resynchronize() {
   scan_.move_to(std::min(at, text_.size()));
 }
 
-// Where a key of at most four letters is kept. By length and letter first: this runs ten times per event.
-std::string_view* ChromeReader::member_of(Raw& raw, std::string_view key) {
-  if (key.size() == 2) {
-    if (key == "ph") return &raw.phase;
-    if (key == "ts") return &raw.ts;
-    return key == "id" ? &raw.id : nullptr;
-  }
-  if (key.size() == 3) {
-    switch (key[0]) {
-      case 'd':
-        return key == "dur" ? &raw.duration : nullptr;
-      case 'p':
-        return key == "pid" ? &raw.pid : nullptr;
-      case 't':
-        return key == "tid" ? &raw.tid : nullptr;
-      case 'c':
-        return key == "cat" ? &raw.category : nullptr;
-      default:
-        return nullptr;
-    }
-  }
-  return key == "name" ? &raw.name : nullptr;
-}
-
-bool ChromeReader::read_event(Raw& raw) {
-  raw = {};
-  raw.position = scan_.position();
-  scan_.take('{');
-  while (scan_.peek() == '"') {
-    const std::string_view key = scan_.string();
-    if (!scan_.take(':')) return false;
-    if (key == "args" && scan_.peek() == '{') {
-      read_arguments(raw.args);
-    } else if (key.size() > 4) {
-      scan_.skip();
-    } else {
-      const std::string_view value = scan_.raw();
-      if (std::string_view* const member = member_of(raw, key)) *member = value;
-    }
-    if (!scan_.take(',')) break;
-  }
-  return scan_.take('}') && scan_.complete();
-}
-
-void ChromeReader::read_arguments(Arguments& args) {
-  const std::size_t from = scan_.position();
-  scan_.take('{');
-  while (scan_.peek() == '"') {
-    const std::string_view key = scan_.string();
-    if (!scan_.take(':')) return;
-    const std::string_view value = scan_.raw();
-    switch (key.size()) {
-      case 2:
-        if (key == "op") args.op = value;
-        break;
-      case 4:
-        if (key == "kind") args.kind = value;
-        break;
-      case 5:
-        if (key == "phase") args.phase = value;
-        if (key == "layer") args.layer = value;
-        if (key == "chunk") args.chunk = value;
-        if (key == "ended") args.ended = value;
-        break;
-      case 7:
-        if (key == "matched") args.matched = value;
-        break;
-      case 11:
-        if (key == "micro-batch") args.micro_batch = value;
-        break;
-      case 25:
-        if (key == "Process Group Description") args.group = value;
-        break;
-      default:
-        break;
-    }
-    if (!scan_.take(',')) break;
-  }
-  if (scan_.take('}')) args.object = text_.substr(from, scan_.position() - from);
-}
-
-void ChromeReader::take(const Raw& raw) {
+void ChromeReader::take(const RawEvent& raw) {
   switch (raw.phase.size() == 1 ? raw.phase[0] : '\0') {
     case 'X':
       return take_complete(raw);
@@ -269,7 +158,7 @@ std::uint32_t ChromeReader::process_of(std::string_view pid) {
   return found->second;
 }
 
-std::uint32_t ChromeReader::thread_of(const Raw& raw) {
+std::uint32_t ChromeReader::thread_of(const RawEvent& raw) {
   const std::uint64_t key = mix(raw.tid, mix(raw.pid, 1)) | 1;
   if (key == last_thread_key_) return last_thread_;
   const auto found = threads_.find(key);
@@ -284,7 +173,7 @@ std::uint32_t ChromeReader::thread_of(const Raw& raw) {
   return last_thread_;
 }
 
-std::uint32_t ChromeReader::label_of(const Raw& raw, Kind& kind) {
+std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   const std::string_view shown = raw.args.op.empty() ? raw.name : raw.args.op;
   std::uint64_t key = mix(raw.name, 2);
   key = mix(raw.category, mix(raw.args.op, key));
@@ -298,7 +187,7 @@ std::uint32_t ChromeReader::label_of(const Raw& raw, Kind& kind) {
   return found->second;
 }
 
-void ChromeReader::take_complete(const Raw& raw) {
+void ChromeReader::take_complete(const RawEvent& raw) {
   Picoseconds begin = 0, end = 0;
   ExactTime duration;
   if (!time_of(raw.ts, begin) || !parse_time(raw.duration, duration) || duration.microseconds > kLongestTrace ||
@@ -320,7 +209,7 @@ void ChromeReader::take_complete(const Raw& raw) {
                        number_in<std::int16_t>(raw.args.chunk, 0)});
 }
 
-void ChromeReader::take_begin(const Raw& raw) {
+void ChromeReader::take_begin(const RawEvent& raw) {
   Picoseconds begin = 0;
   if (!time_of(raw.ts, begin)) {
     ++count_.no_time;
@@ -332,7 +221,7 @@ void ChromeReader::take_begin(const Raw& raw) {
   open_[thread].push_back({{begin, begin, thread, label, source_ | raw.position}});
 }
 
-void ChromeReader::take_end(const Raw& raw) {
+void ChromeReader::take_end(const RawEvent& raw) {
   Picoseconds end = 0;
   if (!time_of(raw.ts, end)) {
     ++count_.no_time;
@@ -348,7 +237,7 @@ void ChromeReader::take_end(const Raw& raw) {
   open.pop_back();
 }
 
-void ChromeReader::take_counter(const Raw& raw) {
+void ChromeReader::take_counter(const RawEvent& raw) {
   Picoseconds time = 0;
   if (!time_of(raw.ts, time) || raw.args.object.empty()) {
     ++count_.no_time;
@@ -374,7 +263,7 @@ void ChromeReader::take_counter(const Raw& raw) {
   }
 }
 
-void ChromeReader::take_name(const Raw& raw) {
+void ChromeReader::take_name(const RawEvent& raw) {
   const Details args = members_of_object(raw.args.object, true);
   if (raw.name == "process_name") {
     Process& process = builder_.process(process_of(raw.pid));
@@ -392,7 +281,7 @@ void ChromeReader::take_name(const Raw& raw) {
 }
 
 // Arrows between lanes of different processes; those from launches to kernels say nothing that a click does not.
-void ChromeReader::take_flow(const Raw& raw, bool start) {
+void ChromeReader::take_flow(const RawEvent& raw, bool start) {
   if (raw.category != "transfer") return;
   Picoseconds time = 0;
   if (!time_of(raw.ts, time)) return;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "viz/chrome_event.h"
 #include "viz/json_scan.h"
 #include "viz/mapped_text.h"
 #include "viz/timeline_builder.h"
@@ -26,14 +27,6 @@ class ChromeReader {
   void read(const LoadProgress& progress);
 
  private:
-  struct Arguments {
-    std::string_view op, phase, kind, group, layer, chunk, micro_batch, matched, ended, object;
-  };
-  struct Raw {
-    std::string_view name, category, ts, duration, pid, tid, id, phase;
-    Arguments args;
-    std::size_t position = 0;
-  };
   struct Open {  // a begun event that waits for its end
     TimelineBuilder::Event event;
   };
@@ -44,21 +37,18 @@ class ChromeReader {
 
   void read_top_level(const LoadProgress& progress);
   void read_events(const LoadProgress& progress);
-  bool read_event(Raw& raw);
-  static std::string_view* member_of(Raw& raw, std::string_view key);
-  void read_arguments(Arguments& args);
-  void take(const Raw& raw);
-  void take_complete(const Raw& raw);
-  void take_begin(const Raw& raw);
-  void take_end(const Raw& raw);
-  void take_counter(const Raw& raw);
-  void take_name(const Raw& raw);
-  void take_flow(const Raw& raw, bool start);
+  void take(const RawEvent& raw);
+  void take_complete(const RawEvent& raw);
+  void take_begin(const RawEvent& raw);
+  void take_end(const RawEvent& raw);
+  void take_counter(const RawEvent& raw);
+  void take_name(const RawEvent& raw);
+  void take_flow(const RawEvent& raw, bool start);
   void read_rank(std::string_view object);
   bool time_of(std::string_view text, Picoseconds& time);
   std::uint32_t process_of(std::string_view pid);
-  std::uint32_t thread_of(const Raw& raw);
-  std::uint32_t label_of(const Raw& raw, Kind& kind);
+  std::uint32_t thread_of(const RawEvent& raw);
+  std::uint32_t label_of(const RawEvent& raw, Kind& kind);
   void resynchronize();
   void add_remarks();
 

@@ -68,7 +68,7 @@ inline Timeline made_pipeline(Picoseconds factor = 1) {
   };
   for (int m = 0; m < kMicroBatches; ++m) {
     const Picoseconds at = 12 * us + m * 30 * us;
-    work(0, m < 2 ? m * 10 * us : at + 3 * us, 10 * us, false, m);
+    work(0, m < 2 ? m * 10 * us : at - 16 * us, 10 * us, false, m);
     work(1, at, 10 * us, false, m);
     work(1, at + 10 * us, 20 * us, true, m);
     work(0, at + 32 * us, m + 1 < kMicroBatches ? 10 * us : 20 * us, true, m);

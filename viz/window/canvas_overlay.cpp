@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostArrows = 3000;
+constexpr int kArrowDistance =
+    5;  // pixels that an arrow must have on average; else there are too many to be told apart
 
 TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
   TimeScale s = view.scale;
@@ -193,7 +194,7 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
                                       [](const Arrow& a, Picoseconds t) { return a.from < t; });
   const auto last =
       std::lower_bound(first, arrows.end(), scale.end, [](const Arrow& a, Picoseconds t) { return a.from < t; });
-  if (static_cast<std::size_t>(last - first) > kMostArrows) return;
+  if ((last - first) * kArrowDistance > frame.plot_width()) return;
   const auto point = [&](std::uint32_t track, Picoseconds t) {
     const int index = view.layout.row_of_track[track];
     if (index < 0) return QPointF(-1, -1);

@@ -1,6 +1,7 @@
 // orrery-view: reads the command line, opens a window, or paints one into a file.
 #include <CLI/CLI.hpp>
 #include <QApplication>
+#include <QLayout>
 #include <QStyleFactory>
 #include <cstdio>
 #include <cstdlib>
@@ -41,6 +42,8 @@ void set_look() {
 int take_screenshot(const Options& o) {
   const QSize size = parse_size(o.size);
   orrery::MainWindow window;
+  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
+  window.setMinimumSize(1, 1);
   window.resize(size);
   if (!o.inputs.empty()) window.open(o.inputs);
   window.show();

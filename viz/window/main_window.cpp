@@ -10,6 +10,7 @@
 #include <QMenuBar>
 #include <QPointer>
 #include <QProgressDialog>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QStatusBar>
 #include <QTabWidget>
@@ -68,7 +69,10 @@ MainWindow::MainWindow(QWidget* parent)
   panel_->addTab(details_, "Details");
   panel_->addTab(area_, "Area");
   panel_->addTab(compare_, "Differences");
-  panel_->addTab(what_if_, "What if");
+  auto* scroll = new QScrollArea;
+  scroll->setWidgetResizable(true);
+  scroll->setWidget(what_if_);
+  panel_->addTab(scroll, "What if");
   auto* all = new QSplitter(Qt::Horizontal);
   all->addWidget(timelines_);
   all->addWidget(panel_);
@@ -261,7 +265,10 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   }
 }
 
-void MainWindow::show_tab(QWidget* tab) { panel_->setCurrentWidget(tab); }
+void MainWindow::show_tab(QWidget* tab) {
+  while (tab != nullptr && panel_->indexOf(tab) < 0) tab = tab->parentWidget();
+  if (tab != nullptr) panel_->setCurrentWidget(tab);
+}
 
 void MainWindow::group_by(int index) {
   for (TimelineWidget* w : {first_, second_}) {
