@@ -1,0 +1,54 @@
+#include "viz/compare.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/viz/events.h"
+
+using namespace orrery;
+
+TEST(Compare, MatchesTheSameTimelineWithItself) {
+  const Timeline t = two_lanes();
+  const Matching m = match(t, t);
+  EXPECT_EQ(m.matched, 5u);
+  for (EventId e = 0; e < t.events(); ++e) {
+    EXPECT_EQ(m.there[e], e);
+    EXPECT_EQ(relative_change(t, t, m, e), 0);
+  }
+  EXPECT_EQ(prediction_error(t, t).step, 0);
+  EXPECT_EQ(prediction_error(t, t).cost, 0);
+}
+
+TEST(Compare, MatchesByIdentityNotByPlace) {
+  const Timeline a = two_lanes();
+  TimelineBuilder b;
+  Process p;
+  p.rank = 0;
+  b.add_process(p);
+  const auto lane = b.add_thread(0, "compute", 0);
+  b.add({5, 25, lane, b.label("new", Kind::forward), 0}, {0, 3, 0});
+  b.add({30, 90, lane, b.label("qkv", Kind::forward), 0}, {1, 3, 0});
+  const Timeline other = b.finish();
+  const Matching m = match(a, other);
+  EXPECT_EQ(m.matched, 1u);
+  EXPECT_EQ(m.there[0], kNoEvent);
+  EXPECT_EQ(m.there[1], 1u);
+  EXPECT_EQ(m.back[1], 1u);
+  EXPECT_EQ(m.back[0], kNoEvent);
+}
+
+TEST(Compare, RanksDifferencesAndSplitsTheError) {
+  const Timeline a = two_lanes();
+  Timeline b = two_lanes();
+  for (EventId e = 0; e < b.events(); ++e) {  // everything takes twice as long
+    b.begins[e] *= 2;
+    b.ends[e] *= 2;
+  }
+  b.end *= 2;
+  const auto rows = differences(a, b);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].more(), 20'000'000);
+  const PredictionError e = prediction_error(a, b);
+  EXPECT_NEAR(e.step, -0.5, 1e-12);
+  EXPECT_NEAR(e.cost, 0.5, 1e-12);
+  EXPECT_NEAR(e.engine, 0, 1e-12);
+}

@@ -1,0 +1,30 @@
+#include "viz/event_kind.h"
+
+#include <gtest/gtest.h>
+
+using namespace orrery;
+
+TEST(EventKind, GroupsAreKnownByPyTorchsNamesToo) {
+  EXPECT_EQ(group_kind("tensor"), Kind::tensor);
+  EXPECT_EQ(group_kind("mesh_dp"), Kind::data);
+  EXPECT_EQ(group_kind("PIPELINE_pp"), Kind::pipeline);
+  EXPECT_EQ(group_kind("default_pg"), Kind::communication);
+}
+
+TEST(EventKind, EventsByWhatTheirProfilerSays) {
+  struct Row {
+    EventWords words;
+    Kind kind;
+  };
+  for (const Row& r : {Row{{"ampere_gemm", "kernel", "", "", ""}, Kind::other},
+                       {{"qkv", "kernel", "forward", "", "gemm/output bf16"}, Kind::forward},
+                       {{"qkv", "kernel", "backward", "", "gemm/input_gradient bf16"}, Kind::backward},
+                       {{"qkv", "kernel", "backward", "", "gemm/output bf16"}, Kind::recompute},
+                       {{"update", "kernel", "step", "", ""}, Kind::optimizer},
+                       {{"ncclDevKernel_AllReduce_Sum_f32", "kernel", "", "tensor", ""}, Kind::tensor},
+                       {{"ncclDevKernel_SendRecv", "kernel", "", "", ""}, Kind::pipeline},
+                       {{"Memcpy HtoD", "gpu_memcpy", "", "", ""}, Kind::copy},
+                       {{"aten::mm", "cpu_op", "", "", ""}, Kind::host},
+                       {{"wait for stage 1", "wait", "", "", ""}, Kind::wait}})
+    EXPECT_EQ(kind_of_event(r.words), r.kind) << r.words.name;
+}

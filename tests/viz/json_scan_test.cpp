@@ -1,0 +1,83 @@
+#include "viz/json_scan.h"
+
+#include <gtest/gtest.h>
+
+using namespace orrery;
+
+TEST(JsonScan, ReadsTimesExactly) {
+  struct Row {
+    const char* text;
+    bool good;
+    std::int64_t us, ps;
+  };
+  for (const Row& r : {Row{"12.5", true, 12, 500'000},
+                       {"0", true, 0, 0},
+                       {"-0.25", true, -1, 750'000},
+                       {"1700000000000000.123456789", true, 1'700'000'000'000'000, 123'456},
+                       {"1e3", true, 1000, 0},
+                       {"2.5e-1", true, 0, 250'000},
+                       {"NaN", false, 0, 0},
+                       {"Infinity", false, 0, 0},
+                       {"", false, 0, 0},
+                       {"-", false, 0, 0},
+                       {"1e300", false, 0, 0},
+                       {"12x", false, 0, 0},
+                       {"99999999999999999999", false, 0, 0},
+                       {"null", false, 0, 0}}) {
+    ExactTime t;
+    EXPECT_EQ(parse_time(r.text, t), r.good) << r.text;
+    if (!r.good) continue;
+    EXPECT_EQ(t.microseconds, r.us) << r.text;
+    EXPECT_EQ(t.picoseconds, r.ps) << r.text;
+  }
+}
+
+TEST(JsonScan, StringsEndAtTheirOwnQuote) {
+  for (const std::string inside :
+       {"", "a", "seven c", "eight ch", "nine char", "with \\\" quote and \\\\", "long, {with} [all]: \\u0041"}) {
+    const std::string text = "\"" + inside + "\",";
+    JsonScan scan(text);
+    EXPECT_EQ(scan.peek(), '"');
+    EXPECT_EQ(scan.string(), inside);
+    EXPECT_TRUE(scan.take(','));
+  }
+}
+
+TEST(JsonScan, CountsControlCharactersAndSeesTruncation) {
+  JsonScan scan("\"a\x01\nb\" \"cut");
+  scan.peek();
+  scan.string();
+  EXPECT_EQ(scan.control_characters(), 2u);
+  EXPECT_TRUE(scan.complete());
+  scan.peek();
+  scan.string();
+  EXPECT_FALSE(scan.complete());
+  EXPECT_TRUE(scan.done());
+}
+
+TEST(JsonScan, SkipsNestedValues) {
+  JsonScan scan(R"({"a": [1, {"b": "}]"}], "c": 2} 7)");
+  scan.skip();
+  EXPECT_EQ(scan.raw(), "7");
+}
+
+TEST(JsonScan, UnescapesToValidText) {
+  EXPECT_EQ(unescaped("a\\nb\\u0041\\\"\\\\"), "a bA\"\\");
+  EXPECT_EQ(unescaped("\\u00e9\\u4e2d"), "\xc3\xa9\xe4\xb8\xad");
+  EXPECT_EQ(unescaped("\x02"), " ");
+  EXPECT_EQ(unescaped("\xff"), "\xef\xbf\xbd");
+  EXPECT_EQ(unescaped("\\ud83d"), "\xef\xbf\xbd");
+  EXPECT_EQ(unescaped("\\u12"), "\xef\xbf\xbd");
+}
+
+TEST(JsonScan, MembersIncludeTheArguments) {
+  const Details d = members_of_object(R"({"name": "x", "args": {"bytes": 12, "args": {"args": {}}}, "ph": "X"})");
+  EXPECT_EQ(detail_named(d, "bytes"), "12");
+  EXPECT_EQ(detail_named(d, "ph"), "X");
+}
+
+TEST(JsonScan, DeepNestingNeedsNoStack) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "{\"args\":";
+  EXPECT_FALSE(members_of_object(text).size() > 1);
+}

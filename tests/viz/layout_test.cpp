@@ -1,0 +1,84 @@
+#include "viz/layout.h"
+
+#include <gtest/gtest.h>
+
+#include "viz/timeline_builder.h"
+
+using namespace orrery;
+
+namespace {
+
+Timeline ranks(std::size_t count) {
+  TimelineBuilder b;
+  for (std::size_t i = 0; i < count; ++i) {
+    Process p;
+    p.name = "rank " + std::to_string(i);
+    p.order = static_cast<std::int64_t>(i);
+    p.coordinates[1] = static_cast<std::int64_t>(i % 2);
+    const auto process = b.add_process(p);
+    const auto compute = b.add_thread(process, "compute", 0), host = b.add_thread(process, "host", 1);
+    b.add({0, 100'000'000, compute, b.label("a", Kind::forward), 0});
+    b.add({0, 100'000'000, host, b.label("launch", Kind::host), 0});
+  }
+  return b.finish();
+}
+
+}  // namespace
+
+TEST(Layout, RowsFollowEachOtherAndAreFoundAgain) {
+  const Timeline t = ranks(3);
+  LayoutOptions o = default_options(t);
+  o.host = true;
+  const Layout l = lay_out(t, o);
+  ASSERT_EQ(l.rows.size(), 9u);
+  int y = 0;
+  for (std::size_t i = 0; i < l.rows.size(); ++i) {
+    EXPECT_EQ(l.rows[i].y, y);
+    EXPECT_EQ(row_at(l, y), static_cast<int>(i));
+    y += l.rows[i].height;
+    EXPECT_EQ(row_at(l, y - 1), static_cast<int>(i));
+  }
+  EXPECT_EQ(row_at(l, y), -1);
+  EXPECT_EQ(row_at(l, -1), -1);
+  EXPECT_EQ(l.height, y);
+}
+
+TEST(Layout, HostLanesAreShownOnRequest) {
+  const Timeline t = ranks(1);
+  EXPECT_EQ(lay_out(t, {}).rows.size(), 2u);
+}
+
+TEST(Layout, ClosedProcessesShowWhatTheyCompute) {
+  const Timeline t = ranks(9);
+  const Layout l = lay_out(t, default_options(t));
+  ASSERT_EQ(l.rows.size(), 9u);
+  EXPECT_FALSE(l.rows[0].open);
+  EXPECT_EQ(t.tracks[l.rows[4].track].name, "compute");
+  EXPECT_EQ(l.row_of_track[l.rows[4].track], 4);
+}
+
+TEST(Layout, GroupsByCoordinate) {
+  const Timeline t = ranks(6);
+  LayoutOptions o = default_options(t);
+  o.group_by = 1;
+  Layout l = lay_out(t, o);
+  ASSERT_EQ(l.rows.size(), 8u);
+  EXPECT_EQ(l.rows[0].text, "tensor 0 (3)");
+  EXPECT_EQ(l.rows[1].text, "rank 0");
+  EXPECT_EQ(l.rows[2].text, "rank 2");
+  o.closed_groups.insert(0);
+  l = lay_out(t, o);
+  EXPECT_EQ(l.rows.size(), 5u);
+  EXPECT_EQ(l.row_of_track[0], -1);
+}
+
+TEST(Layout, PinnedTracksComeFirst) {
+  const Timeline t = ranks(2);
+  LayoutOptions o;
+  o.pinned.insert(2);
+  const Layout l = lay_out(t, o);
+  EXPECT_TRUE(l.rows[0].pinned);
+  EXPECT_EQ(l.rows[0].text, "rank 1: compute");
+  EXPECT_EQ(l.pinned_height, kLaneHeight);
+  EXPECT_EQ(l.row_of_track[2], 0);
+}

@@ -1,0 +1,126 @@
+#include "viz/load.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "models/error.h"
+#include "sim/chrome_trace.h"
+#include "sim/live_memory.h"
+#include "tests/temporary_folder.h"
+#include "viz/compare.h"
+
+using namespace orrery;
+using test::TemporaryFolder;
+
+namespace {
+
+const std::string kSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
+
+std::string write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+std::string message(const std::vector<std::string>& paths) {
+  try {
+    open_inputs(paths);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(Load, ASimulatedStepComesBackFromItsFile) {
+  const TemporaryFolder folder;
+  const auto documents = open_inputs({kSpec});
+  ASSERT_EQ(documents.size(), 1u);
+  const Document& d = documents[0];
+  const Prediction& p = d.step->prediction;
+  for (const std::string name : {"/step.json", "/step.json.gz"}) {
+    const std::string path = folder.path() + name;
+    write_chrome_trace(path, p.plan, p.trace, live_memory(p.plan, p.trace));
+    const Document read = open_trace({path});
+    EXPECT_TRUE(read.timeline.remarks.empty());
+    EXPECT_EQ(read.timeline.source, "simulated");
+    EXPECT_EQ(read.timeline.arrows.size(), d.timeline.arrows.size());
+    const Matching m = match(d.timeline, read.timeline);
+    EventId tasks = 0;
+    for (EventId e = 0; e < d.timeline.events(); ++e) {
+      if (d.timeline.kind(e) == Kind::wait) continue;
+      ++tasks;
+      ASSERT_NE(m.there[e], kNoEvent) << d.timeline.name(e);
+      EXPECT_LE(std::abs(d.timeline.ends[e] - d.timeline.begins[e] -
+                         (read.timeline.ends[m.there[e]] - read.timeline.begins[m.there[e]])),
+                2000);
+    }
+    EXPECT_EQ(m.matched, tasks);
+    ASSERT_EQ(read.timeline.processes[0].counters.size(), 1u);
+    EXPECT_EQ(read.timeline.processes[0].counters[0].values, d.timeline.processes[0].counters[0].values);
+  }
+}
+
+TEST(Load, RankFilesAreOneTrace) {
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 3; ++rank)
+    files.push_back(
+        write(folder.path() + "/run_rank" + std::to_string(rank) + ".json",
+              R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+                  R"(}, "traceEvents": [{"ph":"X","name":"k","cat":"kernel","pid":0,"tid":1,"ts":5,"dur":3}]})"));
+  const auto together = open_inputs(files);
+  ASSERT_EQ(together.size(), 1u);
+  EXPECT_EQ(together[0].timeline.processes.size(), 3u);
+  EXPECT_EQ(together[0].timeline.processes[2].rank, 2);
+  EXPECT_EQ(open_inputs({folder.path()}).size(), 1u);
+  std::filesystem::rename(files[1], folder.path() + "/other.json");
+  EXPECT_EQ(open_inputs({files[0], folder.path() + "/other.json"}).size(), 2u);
+}
+
+TEST(Load, ReportsAreBarsOfShares) {
+  const TemporaryFolder folder;
+  const auto d = open_inputs({kSpec});
+  const std::string path = write(folder.path() + "/report.json", to_json(d[0].step->prediction.report));
+  const auto report = open_inputs({path});
+  ASSERT_EQ(report.size(), 1u);
+  EXPECT_NEAR(seconds(report[0].timeline.end), d[0].step->prediction.report.step_time_s, 1e-6);
+  EXPECT_EQ(report[0].timeline.processes.size(), 1 + d[0].step->prediction.report.memory.ranks.size());
+  EXPECT_EQ(report[0].timeline.remarks.size(), 1u);
+}
+
+TEST(Load, SaysWhatIsWrongWithAFile) {
+  const TemporaryFolder folder;
+  EXPECT_NE(message({"/nowhere/trace.json"}).find("cannot be read"), std::string::npos);
+  EXPECT_NE(message({write(folder.path() + "/empty.json", "")}).find("is empty"), std::string::npos);
+  EXPECT_NE(message({write(folder.path() + "/odd.json", "{\"a\": 1}")}).find("is no trace"), std::string::npos);
+  EXPECT_NE(message({write(folder.path() + "/none.json", "[]")}).find("no events"), std::string::npos);
+  EXPECT_NE(message({write(folder.path() + "/r.json", "{\"schema\": \"orrery.report/1\"}")}).find("no report"),
+            std::string::npos);
+}
+
+TEST(Load, ACutArchiveIsReadUpToTheCut) {
+  const TemporaryFolder folder;
+  const auto d = open_inputs({kSpec});
+  const Prediction& p = d[0].step->prediction;
+  const std::string path = folder.path() + "/step.json.gz";
+  write_chrome_trace(path, p.plan, p.trace);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  const Document cut = open_trace({path});
+  EXPECT_GT(cut.timeline.events(), 100u);
+  EXPECT_GE(cut.timeline.remarks.size(), 2u);
+}
+
+TEST(Load, CancelStopsIt) {
+  EXPECT_THROW(open_trace({std::string(ORRERY_SOURCE_DIR) + "/tests/data/import/kineto_rank0.json"},
+                          [](double) { return false; }),
+               Cancelled);
+}
+
+TEST(Load, RankNamesAreFoldedAway) {
+  EXPECT_EQ(without_rank("a/step_rank12.json.gz"), "a/step_.json.gz");
+  EXPECT_EQ(without_rank("rank_3/step.json"), "rank_3/step.json");
+  EXPECT_EQ(without_rank("franks.json"), "franks.json");
+}

@@ -1,0 +1,103 @@
+#include "viz/step.h"
+
+#include <gtest/gtest.h>
+
+#include "viz/area.h"
+#include "viz/runs.h"
+
+using namespace orrery;
+
+namespace {
+
+const StepTimeline& example() {
+  static const StepTimeline s =
+      timeline_of(predict_step(load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml")));
+  return s;
+}
+
+}  // namespace
+
+TEST(Step, EveryTaskIsAnEventAtItsTime) {
+  const StepTimeline& s = example();
+  const Plan& plan = s.step->prediction.plan;
+  const Trace& trace = s.step->prediction.trace;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const EventId e = s.event_of_task[t];
+    ASSERT_NE(e, kNoEvent);
+    EXPECT_EQ(s.timeline.begins[e], trace.spans[t].matched);
+    EXPECT_EQ(s.timeline.ends[e], trace.spans[t].ended);
+    EXPECT_EQ(s.timeline.name(e), plan.op_of(t).name);
+  }
+  EXPECT_EQ(s.timeline.processes.size(), plan.slots.size());
+  EXPECT_EQ(s.timeline.processes[1].coordinates[2], 1);
+}
+
+TEST(Step, DetailsSayWhatAndWhy) {
+  const StepTimeline& s = example();
+  bool waited = false;
+  for (EventId e = 0; e < s.timeline.events(); e += 7) {
+    const Details d = details_of(s.timeline, e);
+    EXPECT_FALSE(detail_named(d, "op").empty());
+    EXPECT_FALSE(detail_named(d, "began when").empty());
+    if (communicates(s.timeline.kind(e))) {
+      EXPECT_FALSE(detail_named(d, "algorithm").empty());
+    }
+    waited |= !detail_named(d, "waited").empty();
+  }
+  EXPECT_TRUE(waited);
+}
+
+TEST(Step, BothEndsOfAMessageAreItsMembers) {
+  const StepTimeline& s = example();
+  const Plan& plan = s.step->prediction.plan;
+  for (std::uint32_t m = 0; m < plan.matches.size(); ++m) {
+    const auto members = plan.members_of(m);
+    EXPECT_EQ(members_of(s.timeline, s.event_of_task[members[0]]).size(), members.size());
+  }
+}
+
+TEST(Step, CriticalPathFillsTheStep) {
+  const StepTimeline& s = example();
+  const CriticalPath c = critical_path_of(s);
+  ASSERT_FALSE(c.path.empty());
+  for (const EventId e : c.path) EXPECT_EQ(c.slack[e], 0);
+  for (std::size_t i = 1; i < c.path.size(); ++i) EXPECT_LE(s.timeline.ends[c.path[i - 1]], s.timeline.ends[c.path[i]]);
+}
+
+TEST(Step, AreaSumsAgreeWithTheReport) {
+  const StepTimeline& s = example();
+  const AreaIndex index(s.timeline);
+  double compute = 0, ranks = 0;
+  for (std::uint32_t p = 0; p < s.timeline.processes.size(); ++p) {
+    const auto n = static_cast<double>(s.timeline.processes[p].ranks);
+    compute += n * seconds(index.sums(p, 0, s.timeline.end).compute);
+    ranks += n;
+  }
+  const TimeSplit& t = s.step->prediction.report.time_s;
+  const double busy = t[static_cast<std::size_t>(TimeKind::compute)] +
+                      t[static_cast<std::size_t>(TimeKind::recompute)] +
+                      t[static_cast<std::size_t>(TimeKind::optimizer)];
+  EXPECT_NEAR(compute / ranks, busy, 1e-6 * busy);
+}
+
+TEST(Step, ListsWhatIsAlive) {
+  const StepTimeline& s = example();
+  const MemoryPeak peak = memory_peak(*memory_of(s.timeline.processes[0]), 0, s.timeline.end);
+  const auto lines = alive_at(s, 0, peak.time, 10);
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_NE(lines[0].find("GiB"), std::string::npos);
+}
+
+TEST(Step, RunsCountEveryMicroBatchBothWays) {
+  const StepTimeline& s = example();
+  for (const Track& track : s.timeline.tracks) {
+    if (track.name != "compute") continue;
+    std::vector<int> forward(8), backward(8);
+    for (const auto& r : runs_of(s.timeline, track))
+      ++(r.kind == Kind::forward ? forward : backward)[static_cast<std::size_t>(r.micro_batch)];
+    for (int m = 0; m < 8; ++m) {
+      EXPECT_GE(forward[static_cast<std::size_t>(m)], 1);
+      EXPECT_GE(backward[static_cast<std::size_t>(m)], 1);
+    }
+  }
+}

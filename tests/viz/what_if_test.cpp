@@ -1,0 +1,60 @@
+#include "viz/what_if.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/error.h"
+
+using namespace orrery;
+
+namespace {
+
+const std::string kPath = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
+
+std::size_t knob(const WhatIf& w, const std::string& key) {
+  const auto& all = w.knobs();
+  return static_cast<std::size_t>(std::find_if(all.begin(), all.end(), [&](const Knob& k) { return k.key == key; }) -
+                                  all.begin());
+}
+
+}  // namespace
+
+TEST(WhatIf, StandsAtTheFileAtFirst) {
+  const WhatIf w(kPath);
+  const Spec spec = w.spec();
+  EXPECT_EQ(spec.strategy.tensor, 8);
+  EXPECT_EQ(w.knobs()[knob(w, "strategy.sharding")].value, "zero1");
+}
+
+TEST(WhatIf, ChangesGoTogether) {
+  WhatIf w(kPath);
+  w.set(knob(w, "strategy.tensor"), "4");
+  w.set(knob(w, "strategy.pipeline"), "4");
+  w.set(knob(w, "network"), "2");
+  const Spec spec = w.spec(), before = WhatIf(kPath).spec();
+  EXPECT_EQ(spec.strategy.tensor, 4);
+  EXPECT_EQ(spec.strategy.data, 4);
+  EXPECT_EQ(spec.cluster.nic_Gbps, 2 * before.cluster.nic_Gbps);
+}
+
+TEST(WhatIf, SaysWhyAChoiceIsImpossible) {
+  WhatIf w(kPath);
+  const auto choices = w.choices(knob(w, "strategy.virtual_stages"));
+  const auto open = std::count_if(choices.begin(), choices.end(), [](const Choice& c) { return c.reason.empty(); });
+  EXPECT_GE(open, 1);
+  EXPECT_LT(open, static_cast<std::ptrdiff_t>(choices.size()));
+  const auto closed = std::find_if(choices.begin(), choices.end(), [](const Choice& c) { return !c.reason.empty(); });
+  EXPECT_THROW(w.set(knob(w, "strategy.virtual_stages"), closed->value), Error);
+  EXPECT_EQ(w.spec().strategy.virtual_stages, 1);
+}
+
+TEST(WhatIf, CandidatesAreValidAndCanBeTried) {
+  const auto all = candidates(kPath);
+  ASSERT_GE(all.size(), 20u);
+  for (const Candidate& c : all) EXPECT_NO_THROW(load_spec(kPath, c.overrides)) << c.name;
+  const Tried t = try_candidate(kPath, all.back());
+  EXPECT_TRUE(t.error.empty()) << t.error;
+  EXPECT_GT(t.step_s, 0);
+  EXPECT_GT(t.memory, 0);
+}

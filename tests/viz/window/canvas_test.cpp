@@ -1,0 +1,224 @@
+#include "viz/window/canvas.h"
+
+#include <gtest/gtest.h>
+
+#include <QColor>
+#include <QDir>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/viz/events.h"
+#include "viz/window/palette.h"
+
+using namespace orrery;
+
+namespace {
+
+// Pictures that must stay as they are to the last pixel. After a wanted change: ORRERY_WRITE_GOLDEN=1 window_tests, and
+// look at every one before it is committed.
+const QString kGolden = QStringLiteral(ORRERY_SOURCE_DIR "/tests/viz/window/golden/");
+
+const Scene& small() {
+  static const Scene scene = [] {
+    Document d;
+    d.timeline = two_lanes();
+    d.timeline.title = "two lanes";
+    d.timeline.source = "made up";
+    return Scene(std::move(d), 1);
+  }();
+  return scene;
+}
+
+const Scene& pipeline(Picoseconds factor = 1) {
+  static const Scene scenes[] = {Scene({"", made_pipeline(1), nullptr, {}}, 1),
+                                 Scene({"", made_pipeline(2), nullptr, {}}, 1)};
+  return scenes[factor - 1];
+}
+
+View view_of(const Scene& scene, const LayoutOptions& options) {
+  View v;
+  v.scale = {0, scene.timeline().end, 1};
+  v.layout = lay_out(scene.timeline(), options);
+  return v;
+}
+
+LayoutOptions closed(const Scene& scene) {
+  LayoutOptions o;
+  for (std::uint32_t p = 0; p < scene.timeline().processes.size(); ++p) o.closed.insert(p);
+  return o;
+}
+
+QImage painted(const Scene& scene, const View& view, QSize size = {900, 420}) {
+  QImage image(size, QImage::Format_RGB32);
+  Canvas().paint(image, scene, view);
+  return image;
+}
+
+struct State {
+  const char* name;
+  QImage (*paint)();
+};
+
+View zoomed_in(const Scene& scene, const LayoutOptions& options, double from, double to) {
+  View v = view_of(scene, options);
+  const auto end = static_cast<double>(scene.timeline().end);
+  v.scale.begin = static_cast<Picoseconds>(from * end);
+  v.scale.end = static_cast<Picoseconds>(to * end);
+  return v;
+}
+
+const State kStates[] = {
+    {"empty",
+     [] {
+       return painted(small(), View{.scale = {0, 1000, 1}});
+     }},
+    {"small", [] { return painted(small(), view_of(small(), {})); }},
+    {"small_closed", [] { return painted(small(), view_of(small(), closed(small()))); }},
+    {"small_pinned",
+     [] {
+       LayoutOptions o;
+       o.pinned.insert(1);
+       return painted(small(), view_of(small(), o));
+     }},
+    {"small_selected",
+     [] {
+       View v = view_of(small(), {});
+       v.selected = 2;
+       v.hovered = 0;
+       v.lit = {3, 4};
+       v.marked = 35'000'000;
+       return painted(small(), v);
+     }},
+    {"small_area",
+     [] {
+       View v = view_of(small(), {});
+       v.area_from = 12'000'000;
+       v.area_to = 33'000'000;
+       return painted(small(), v);
+     }},
+    {"small_search",
+     [] {
+       View v = view_of(small(), {});
+       v.found.assign(small().timeline().labels.size(), false);
+       v.found[0] = true;
+       return painted(small(), v);
+     }},
+    {"pipeline", [] { return painted(pipeline(), view_of(pipeline(), closed(pipeline()))); }},
+    {"pipeline_lanes", [] { return painted(pipeline(), view_of(pipeline(), {})); }},
+    {"pipeline_scrolled",
+     [] {
+       View v = view_of(pipeline(), {});
+       v.scroll = 150;
+       return painted(pipeline(), v);
+     }},
+    {"pipeline_zoomed", [] { return painted(pipeline(), zoomed_in(pipeline(), {}, 0.3, 0.4)); }},
+    {"pipeline_grouped",
+     [] {
+       LayoutOptions o = closed(pipeline());
+       o.group_by = 2;
+       return painted(pipeline(), view_of(pipeline(), o));
+     }},
+    {"pipeline_critical",
+     [] {
+       View v = view_of(pipeline(), closed(pipeline()));
+       for (EventId e = 0; e < pipeline().timeline().events(); e += 3) v.path.push_back(e);
+       return painted(pipeline(), v);
+     }},
+    {"pipeline_compared",
+     [] {
+       static const Matching m = match(pipeline().timeline(), pipeline(2).timeline());
+       View v = view_of(pipeline(), {});
+       v.other = &pipeline(2);
+       v.matching = &m;
+       return painted(pipeline(), v);
+     }},
+};
+
+int pixels_of(const QImage& image, const QColor& colour) {
+  int count = 0;
+  for (int y = 0; y < image.height(); ++y) {
+    for (int x = CanvasFrame::kGutter; x < image.width(); ++x) count += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST(Canvas, GoldenPictures) {
+  const bool write = std::getenv("ORRERY_WRITE_GOLDEN") != nullptr;
+  for (const State& s : kStates) {
+    const QImage image = s.paint();
+    const QString path = kGolden + s.name + ".png";
+    if (write) {
+      QDir().mkpath(kGolden);
+      ASSERT_TRUE(image.save(path)) << s.name;
+      continue;
+    }
+    const QImage golden = QImage(path).convertToFormat(QImage::Format_RGB32);
+    ASSERT_FALSE(golden.isNull()) << s.name << ": no golden picture";
+    if (image == golden) continue;
+    const QString got = QDir::tempPath() + "/orrery_golden_" + s.name + ".png";
+    image.save(got);
+    ADD_FAILURE() << s.name << " differs from its golden picture; see " << got.toStdString();
+  }
+}
+
+TEST(Canvas, BarsAreAsLongAsTheirEvents) {
+  const QImage image = painted(small(), view_of(small(), {}), {CanvasFrame::kGutter + 600, 300});
+  const int row = CanvasFrame::kRuler + kHeaderHeight + 4;  // of the compute lane, above the names
+  const auto at = [&](int us) { return image.pixelColor(CanvasFrame::kGutter + us * 10 + 4, row); };
+  EXPECT_EQ(at(3), colour_of(Kind::forward));
+  EXPECT_EQ(at(25), colours::kRow);
+  EXPECT_EQ(at(45), colour_of(Kind::backward));
+  EXPECT_EQ(at(55), colours::kRow);
+}
+
+TEST(Canvas, KindsAreToldApartInEveryKindOfSight) {
+  // Viénot, Brettel and Mollon (1999): what is left of a colour without red or green cones, in linear light.
+  const auto seen = [](const QColor& c, int sight) {
+    const double r = std::pow(c.redF(), 2.2), g = std::pow(c.greenF(), 2.2), b = std::pow(c.blueF(), 2.2);
+    if (sight == 0) return std::array<double, 3>{r, g, b};
+    const double rg = sight == 1 ? 0.1121 * r + 0.8853 * g : 0.2927 * r + 0.7073 * g;
+    return std::array<double, 3>{rg, rg, b};
+  };
+  for (int sight = 0; sight < 3; ++sight) {
+    for (int a = 0; a < kKinds; ++a) {
+      for (int b = a + 1; b < kKinds; ++b) {
+        const auto x = seen(colour_of(static_cast<Kind>(a)), sight), y = seen(colour_of(static_cast<Kind>(b)), sight);
+        double distance = 0;
+        for (std::size_t i = 0; i < 3; ++i) {
+          const double d = std::pow(x[i], 1 / 2.2) - std::pow(y[i], 1 / 2.2);
+          distance += d * d;
+        }
+        EXPECT_GT(std::sqrt(distance), 0.06)
+            << name_of(static_cast<Kind>(a)) << " and " << name_of(static_cast<Kind>(b)) << " in sight " << sight;
+      }
+    }
+  }
+}
+
+TEST(Canvas, FontIsOurOwn) { EXPECT_EQ(canvas_font().family(), QString("Orrery Sans")); }
+
+TEST(Canvas, FindsTheEventUnderThePixel) {
+  const View v = view_of(small(), {});
+  const CanvasFrame frame{CanvasFrame::kGutter + 600, 300};
+  const int y = CanvasFrame::kRuler + kHeaderHeight + 5;
+  EXPECT_EQ(event_at_pixel(small(), v, frame, CanvasFrame::kGutter + 50, y), 0u);
+  EXPECT_EQ(event_at_pixel(small(), v, frame, CanvasFrame::kGutter + 400, y), 2u);
+  EXPECT_EQ(event_at_pixel(small(), v, frame, CanvasFrame::kGutter + 250, y), kNoEvent);
+  EXPECT_EQ(event_at_pixel(small(), v, frame, 20, y), kNoEvent);
+}
+
+TEST(Canvas, MemoryShowsItsCategories) {
+  const QImage image = painted(small(), view_of(small(), {}));
+  EXPECT_GT(pixels_of(image, colour_of_series(0)), 5000);
+  EXPECT_GT(pixels_of(image, colour_of_series(1)), 2000);
+}
+
+TEST(Canvas, TimesHaveTheDecimalsOfTheirStep) {
+  EXPECT_EQ(time_label(1'500'000'000'000, 500'000'000'000), "1.5 s");
+  EXPECT_EQ(time_label(20'000'000'000, 10'000'000'000), "0.02 s");
+  EXPECT_EQ(time_label(20'500'000'000, 500'000'000), "20.5 ms");
+  EXPECT_EQ(time_label(3'000, 1'000), "0.003 us");
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "viz/timeline.h"
+
+namespace orrery {
+
+// How a process spends a stretch of time. Time in which several lanes do the same counts once. Exposed: while nothing
+// computes; the rest of a transfer's time is hidden. Idle: nothing computes, nothing is on its way.
+struct AreaSums {
+  std::array<Picoseconds, kKinds> busy{}, exposed{};
+  Picoseconds compute = 0, idle = 0;
+};
+
+// Answers for any window after one pass over the events: sums up to every some-hundredth event, and a walk over what
+// lies between.
+class AreaIndex {
+ public:
+  explicit AreaIndex(const Timeline& timeline, unsigned threads = 1);
+  AreaSums sums(std::uint32_t process, Picoseconds from, Picoseconds to) const;
+  std::size_t bytes() const;
+
+ private:
+  struct Point {
+    Picoseconds time = 0;
+    AreaSums sums;
+  };
+  AreaSums up_to(std::uint32_t process, Picoseconds time) const;
+
+  const Timeline* timeline_;
+  std::vector<std::vector<std::uint32_t>> tracks_;  // by process: those with events of the device
+  std::vector<std::vector<Point>> points_;          // by process
+};
+
+// The largest sum of a memory counter's series within a window, and when; {0, from} without samples.
+struct MemoryPeak {
+  double bytes = 0;
+  Picoseconds time = 0;
+};
+MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
+// The sample that holds at a time, or -1 before the first.
+std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
+// The counter of a process that is memory by category, or nullptr.
+const Counter* memory_of(const Process& process);
+
+struct AreaRow {
+  std::uint32_t process = 0;
+  AreaSums sums;
+  MemoryPeak memory;
+};
+std::vector<AreaRow> area_statistics(const Timeline& timeline, const AreaIndex& index, Picoseconds from,
+                                     Picoseconds to);
+
+}  // namespace orrery

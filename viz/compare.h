@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viz/timeline.h"
+
+namespace orrery {
+
+// Two timelines, event by event. Events are the same where process (by rank, else by order), label, micro-batch, layer
+// and chunk are; several of one identity match in order of time.
+struct Matching {
+  std::vector<EventId> there;  // by event of a: the one of b, or kNoEvent
+  std::vector<EventId> back;   // by event of b
+  EventId matched = 0;
+};
+Matching match(const Timeline& a, const Timeline& b);
+
+// Where the time went: durations of a label over all ranks, by how much they differ, the largest first.
+struct Difference {
+  std::string name;
+  Kind kind = Kind::other;
+  std::int64_t count_a = 0, count_b = 0;
+  Picoseconds a = 0, b = 0;
+  Picoseconds more() const { return b - a; }
+};
+std::vector<Difference> differences(const Timeline& a, const Timeline& b);
+
+// Duration there over duration here, minus one; 0 where there is no match.
+double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
+
+// Of two traces of the same plan, a predicted and b measured: what of the difference of their ends is due to durations
+// (cost) and what to order and waiting (engine), as shares of b's end. cost: sums over computing and communicating
+// events of |a - b| by label over the sum of b.
+struct PredictionError {
+  double step = 0, cost = 0, engine = 0;
+};
+PredictionError prediction_error(const Timeline& a, const Timeline& b);
+
+}  // namespace orrery

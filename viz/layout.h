@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "viz/timeline.h"
+
+namespace orrery {
+
+// What the rows of the canvas show, from top to bottom. A collapsed process is one row: what it computes.
+enum class RowKind : std::uint8_t { group, process, track, counter };
+struct Row {
+  RowKind kind = RowKind::track;
+  int y = 0, height = 0;  // pixels from the first row
+  std::uint32_t process = 0, track = kNone;
+  std::uint32_t counter = 0;
+  std::string text;
+  bool open = true;  // of groups and processes
+  bool pinned = false;
+};
+
+struct LayoutOptions {
+  int group_by = -1;               // index of kCoordinates; -1: processes as they come
+  std::set<std::uint32_t> closed;  // processes
+  std::set<std::int64_t> closed_groups;
+  std::set<std::uint32_t> pinned;  // tracks
+  bool host = false;               // lanes on which nothing but the host is
+  bool counters = true;
+};
+
+// Where everything is, for drawing and for the mouse; it knows heights, never widths.
+struct Layout {
+  std::vector<Row> rows;
+  int height = 0, pinned_height = 0;  // pinned rows come first, and do not scroll
+  std::vector<int> row_of_track;      // where a track is shown: its own row, or its closed process's; -1 nowhere
+};
+
+inline constexpr int kLaneHeight = 18, kHeaderHeight = 18, kClosedHeight = 20, kCounterHeight = 64, kGroupHeight = 20;
+
+Layout lay_out(const Timeline& timeline, const LayoutOptions& options);
+// Everything open where that is few, else processes closed.
+LayoutOptions default_options(const Timeline& timeline);
+int row_at(const Layout& layout, int y);  // -1 if none
+// The lane of a process that computes most, or kNone.
+std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
+
+}  // namespace orrery

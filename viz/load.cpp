@@ -1,0 +1,221 @@
+#include "viz/load.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "models/input_file.h"
+#include "models/spec.h"
+#include "sim/text.h"
+#include "viz/align.h"
+#include "viz/chrome_reader.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kHead = 1 << 20;       // bytes that tell what a file is
+constexpr std::size_t kBytesPerEvent = 100;  // of a JSON event, at least: for reserving address space
+constexpr std::size_t kMostReserved = 1 << 26;
+
+enum class Format : std::uint8_t { trace, report, spec };
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+Format format_of(const std::string& path, std::string_view text) {
+  if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return Format::spec;
+  const std::string_view head = text.substr(0, kHead);
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) throw Error(path + ": is empty");
+  if (head[first] == '[' || head.find("\"traceEvents\"") != std::string_view::npos) return Format::trace;
+  if (head.find("\"orrery.report/1\"") != std::string_view::npos) return Format::report;
+  if (head.find("\"model\"") != std::string_view::npos || head[first] != '{') return Format::spec;
+  throw Error(path + ": is no trace (it has no \"traceEvents\"), no report and no spec");
+}
+
+bool is_trace_name(const std::string& name) { return ends_with(name, ".json") || ends_with(name, ".json.gz"); }
+
+std::vector<std::string> expanded(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (is_trace_name(entry.path().string())) files.push_back(entry.path().string());
+    }
+    if (files.size() == before) throw Error(path + ": holds no trace (*.json, *.json.gz)");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+Kind kind_of_share(std::string_view name) {
+  static constexpr std::pair<std::string_view, Kind> rows[] = {
+      {"compute", Kind::forward},       {"recompute", Kind::recompute},
+      {"exposed_tensor", Kind::tensor}, {"exposed_context", Kind::context},
+      {"exposed_expert", Kind::expert}, {"exposed_pipeline", Kind::pipeline},
+      {"exposed_data", Kind::data},     {"offload", Kind::copy},
+      {"optimizer", Kind::optimizer},   {"bubble", Kind::wait},
+      {"imbalance", Kind::wait},        {"launch", Kind::host}};
+  for (const auto& [row, kind] : rows) {
+    if (row == name) return kind;
+  }
+  return Kind::other;
+}
+
+// What a report says of itself, for every bar of it.
+class ReportDetails : public DetailSource {
+ public:
+  explicit ReportDetails(Details details) : details_(std::move(details)) {}
+  Details details(std::uint64_t) const override { return details_; }
+
+ private:
+  Details details_;
+};
+
+void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, TimelineBuilder& builder) {
+  for (const auto& rank : memory.at("ranks")) {
+    Process p;
+    p.name = rank.at("name").get<std::string>();
+    p.ranks = rank.at("ranks").get<std::int64_t>();
+    p.capacity = memory.at("capacity_bytes").get<Bytes>();
+    p.reserved = rank.at("peak_reserved_bytes").get<Bytes>();
+    p.order = static_cast<std::int64_t>(builder.timeline().processes.size());
+    Counter c{"memory", {}, {0, end}, {}};
+    for (int copy = 0; copy < 2; ++copy) {
+      for (const auto& [name, bytes] : rank.at("at_peak").items()) {
+        if (copy == 0) c.series.push_back(name);
+        c.values.push_back(bytes.get<double>());
+      }
+    }
+    p.counters.push_back(std::move(c));
+    builder.add_process(std::move(p));
+  }
+}
+
+Document open_spec(const std::string& path) { return document_of(timeline_of(predict_step(load_spec(path)))); }
+
+}  // namespace
+
+Document document_of(StepTimeline s) {
+  std::string name = s.timeline.title;
+  return {std::move(name), std::move(s.timeline), std::move(s.step), std::move(s.event_of_task)};
+}
+
+std::string without_rank(const std::string& path) {
+  const std::size_t name = path.find_last_of('/') + 1;
+  const std::size_t at = path.rfind("rank");
+  if (at == std::string::npos || at < name) return path;
+  std::size_t end = at + 4;
+  while (end < path.size() && (path[end] == '_' || path[end] == '-')) ++end;
+  const std::size_t digits = end;
+  while (end < path.size() && path[end] >= '0' && path[end] <= '9') ++end;
+  return end == digits ? path : path.substr(0, at) + path.substr(end);
+}
+
+Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress) {
+  TimelineBuilder builder;
+  std::optional<std::int64_t> origin;
+  std::vector<std::size_t> firsts;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto part = [&](double share) {
+      return !progress || progress((static_cast<double>(i) + share) / static_cast<double>(files.size()));
+    };
+    auto file = std::make_shared<MappedText>(files[i], [&](double share) { return part(share / 2); });
+    const std::string name = fs::path(files[i]).filename().string();
+    if (!file->damage().empty()) builder.timeline().remarks.push_back(name + ": " + file->damage());
+    if (builder.events() == 0)
+      builder.reserve(std::min(kMostReserved, files.size() * file->text().size() / kBytesPerEvent + 16));
+    firsts.push_back(builder.events());
+    const std::uint64_t source = builder.add_source(std::make_shared<FileDetails>(file));
+    ChromeReader(builder, file->text(), name, source, origin).read(part);
+  }
+  align_clocks(builder, firsts);
+  Document d;
+  d.name = fs::path(files.size() == 1 ? files[0] : without_rank(files[0])).filename().string();
+  builder.timeline().title = d.name;
+  d.timeline = builder.finish();
+  if (d.timeline.source.empty()) d.timeline.source = "trace";
+  if (d.timeline.events() == 0)
+    throw Error(files[0] + ": holds no events with a time" +
+                (d.timeline.remarks.empty() ? std::string() : " (" + d.timeline.remarks[0] + ")"));
+  return d;
+}
+
+Document document_of_report(const std::string& path, const std::string& text) {
+  try {
+    const auto report = nlohmann::ordered_json::parse(text);
+    TimelineBuilder builder;
+    Timeline& t = builder.timeline();
+    t.title = fs::path(path).filename().string();
+    t.source = report.at("source").get<std::string>() + " report";
+    t.remarks.push_back("a report holds no timeline: bars show shares of the step, not when something happened");
+    Details details;
+    for (const auto& [key, value] : report.items()) {
+      if (value.is_primitive()) details.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    const std::uint64_t source = builder.add_source(std::make_shared<ReportDetails>(std::move(details)));
+    Process all;
+    all.name = "where the time goes";
+    builder.add_process(std::move(all));
+    const std::uint32_t thread = builder.add_thread(0, "share of the step", 0);
+    Picoseconds at = 0;
+    for (const auto& [name, share] : report.at("time_s").items()) {
+      const Picoseconds end = at + picoseconds(share.get<double>());
+      if (end > at) builder.add({at, end, thread, builder.label(name, kind_of_share(name)), source});
+      at = end;
+    }
+    add_report_memory(report.at("memory"), at, builder);
+    Document d;
+    d.name = t.title;
+    d.timeline = builder.finish(0);
+    return d;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error(fmt::format("{}: is no report of orrery.report/1: {}", path, e.what()));
+  }
+}
+
+std::vector<Document> open_inputs(const std::vector<std::string>& paths, const LoadProgress& progress) {
+  std::vector<Document> documents;
+  std::vector<std::pair<std::string, std::vector<std::string>>> traces;  // by name without the rank, in order
+  std::vector<std::pair<std::size_t, bool>> order;                       // (index, is a trace)
+  for (const std::string& path : expanded(paths)) {
+    Format format = Format::spec;
+    std::string report;
+    if (!ends_with(path, ".yaml") && !ends_with(path, ".yml")) {
+      const MappedText head(path, progress);
+      format = format_of(path, head.text());
+      if (format == Format::report) report = head.text();
+    }
+    if (format != Format::trace) {
+      order.emplace_back(documents.size(), false);
+      documents.push_back(format == Format::spec ? open_spec(path) : document_of_report(path, report));
+      continue;
+    }
+    const std::string key = without_rank(path);
+    auto found = std::find_if(traces.begin(), traces.end(), [&](const auto& t) { return t.first == key; });
+    if (found == traces.end() || key == path) {
+      order.emplace_back(traces.size(), true);
+      found = traces.insert(traces.end(), {key, {}});
+    }
+    found->second.push_back(path);
+  }
+  std::vector<Document> result;
+  for (const auto& [index, is_trace] : order) {
+    result.push_back(is_trace ? open_trace(traces[index].second, progress) : std::move(documents[index]));
+  }
+  return result;
+}
+
+}  // namespace orrery

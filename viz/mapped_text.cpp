@@ -1,0 +1,98 @@
+#include "viz/mapped_text.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+[[noreturn]] void unreadable(const std::string& path, const char* reason) {
+  throw Error(path + ": cannot be read: " + reason);
+}
+
+struct Descriptor {
+  explicit Descriptor(int descriptor) : value(descriptor) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value >= 0) close(value);
+  }
+  int value;
+};
+
+int nameless_file() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string name = std::string(folder == nullptr ? "/tmp" : folder) + "/orrery-view-XXXXXX";
+  const int file = mkstemp(name.data());
+  if (file >= 0) unlink(name.c_str());
+  return file;
+}
+
+}  // namespace
+
+// The inflated bytes in a file of their own, at its beginning.
+int MappedText::inflate(int file, const std::string& path, const LoadProgress& progress) {
+  struct stat about {};
+  fstat(file, &about);
+  const gzFile in = gzdopen(dup(file), "rb");
+  if (in == nullptr) unreadable(path, "out of memory");
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> closer(in, gzclose);
+  gzbuffer(in, 1 << 18);
+  const int out = nameless_file();
+  if (out < 0) unreadable(path, "no room for its inflated form in the temporary folder");
+  std::vector<char> piece(1 << 20);
+  while (true) {
+    const int got = gzread(in, piece.data(), static_cast<unsigned>(piece.size()));
+    if (got > 0 && write(out, piece.data(), static_cast<std::size_t>(got)) != got) {
+      close(out);
+      unreadable(path, "no room for its inflated form in the temporary folder");
+    }
+    int error = Z_OK;
+    gzerror(in, &error);
+    if (got < 0 || error == Z_BUF_ERROR) damage_ = "the compressed data is cut short or damaged: read up to there";
+    if (got <= 0) return out;
+    const double share = static_cast<double>(gzoffset(in)) / static_cast<double>(about.st_size + 1);
+    if (progress && !progress(share)) {
+      close(out);
+      throw Cancelled{};
+    }
+  }
+}
+
+MappedText::MappedText(const std::string& path, const LoadProgress& progress) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.value < 0) unreadable(path, std::strerror(errno));
+  struct stat about {};
+  if (fstat(file.value, &about) != 0) unreadable(path, std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) unreadable(path, "it is no regular file");
+  unsigned char magic[2] = {};
+  if (pread(file.value, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
+    const int inflated = inflate(file.value, path, progress);
+    close(std::exchange(file.value, inflated));
+    fstat(file.value, &about);
+  }
+  size_ = static_cast<std::size_t>(about.st_size);
+  if (size_ == 0) return;
+  void* const at = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.value, 0);
+  if (at == MAP_FAILED) unreadable(path, std::strerror(errno));
+  madvise(at, size_, MADV_SEQUENTIAL);
+  data_ = static_cast<const char*>(at);
+}
+
+MappedText::~MappedText() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace orrery

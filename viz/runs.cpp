@@ -1,0 +1,27 @@
+#include "viz/runs.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
+  std::vector<Run> runs;
+  if (timeline.places.empty()) return runs;
+  for (EventId e = track.first; e < track.first + track.count; ++e) {
+    Kind kind = timeline.kind(e);
+    const std::int32_t micro_batch = timeline.places[e].micro_batch;
+    if (!computes(kind) || micro_batch < 0) continue;
+    if (kind == Kind::recompute) kind = Kind::backward;
+    Run* last = runs.empty() ? nullptr : &runs.back();
+    const bool goes_on = last != nullptr && last->micro_batch == micro_batch && last->kind == kind &&
+                         timeline.begins[e] - last->end <= (last->end - last->begin) / 10 + 1'000'000;
+    if (goes_on) {
+      last->end = timeline.ends[e];
+    } else {
+      runs.push_back({timeline.begins[e], timeline.ends[e], micro_batch, kind});
+    }
+  }
+  return runs;
+}
+
+}  // namespace orrery

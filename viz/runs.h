@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "viz/timeline.h"
+
+namespace orrery {
+
+// A stretch of a lane in which it computes for one micro-batch in one direction: what a pipeline's diagram shows as a
+// box with a number.
+struct Run {
+  Picoseconds begin = 0, end = 0;
+  std::int32_t micro_batch = -1;
+  Kind kind = Kind::forward;
+};
+
+// In order of time. Pauses within a micro-batch shorter than a tenth of what was computed so far do not end its run.
+std::vector<Run> runs_of(const Timeline& timeline, const Track& track);
+
+}  // namespace orrery

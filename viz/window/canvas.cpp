@@ -1,0 +1,230 @@
+#include "viz/window/canvas.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "viz/window/palette.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kNamed = 30;         // pixels from which on a bar carries its name
+constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
+
+std::vector<std::vector<Run>> runs_by_process(const Timeline& t) {
+  std::vector<std::vector<Run>> runs(t.processes.size());
+  for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
+    const std::uint32_t track = compute_track(t, p);
+    if (track != kNone) runs[p] = runs_of(t, t.tracks[track]);
+  }
+  return runs;
+}
+
+QRgb mixed(QRgb a, QRgb b, unsigned share) {
+  const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
+  return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
+}
+
+// Sparse pixels are drawn stronger than they are filled, so that a lone event can be seen.
+unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
+
+TimeScale scale_of(const View& view, int width) {
+  TimeScale s = view.scale;
+  s.width = width;
+  return s;
+}
+
+}  // namespace
+
+Scene::Scene(Document d, unsigned threads)
+    : document(std::move(d)),
+      pyramids(build_pyramids(document.timeline, threads)),
+      areas(document.timeline, threads),
+      runs(runs_by_process(document.timeline)) {}
+
+int top_of(const View& view, const Row& row) { return CanvasFrame::kRuler + row.y - (row.pinned ? 0 : view.scroll); }
+
+int row_at_pixel(const View& view, const CanvasFrame& frame, int y) {
+  const int inside = y - CanvasFrame::kRuler;
+  if (inside < 0 || inside >= frame.rows_height()) return -1;
+  return row_at(view.layout, inside < view.layout.pinned_height ? inside : inside + view.scroll);
+}
+
+EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y) {
+  const int index = row_at_pixel(view, frame, y);
+  if (index < 0 || x < CanvasFrame::kGutter) return kNoEvent;
+  const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
+  if (row.track == kNone) return kNoEvent;
+  const TimeScale scale = scale_of(view, frame.plot_width());
+  const double at = x - CanvasFrame::kGutter;
+  const EventId exact = event_at(scene.timeline(), row.track, scale.time_of(at + 0.5));
+  if (exact != kNoEvent) return exact;
+  const Track& track = scene.timeline().tracks[row.track];
+  const EventId near = first_after(scene.timeline(), track, scale.time_of(at - 1));
+  return near < track.first + track.count && scene.timeline().begins[near] <= scale.time_of(at + 2) ? near : kNoEvent;
+}
+
+int Canvas::label_width(const Scene& scene, std::uint32_t label) {
+  if (widths_of_ != &scene || widths_.size() != scene.timeline().labels.size()) {
+    widths_of_ = &scene;
+    widths_.assign(scene.timeline().labels.size(), -1);
+  }
+  int& width = widths_[label];
+  if (width < 0)
+    width = QFontMetrics(canvas_font()).horizontalAdvance(QString::fromStdString(scene.timeline().labels[label].name));
+  return width;
+}
+
+void Canvas::paint_lane(QImage& image, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame{image.width(), image.height()};
+  cells_.resize(static_cast<std::size_t>(frame.plot_width()));
+  line_.resize(cells_.size());
+  render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.pyramids[row.track],
+               scale_of(view, frame.plot_width()), cells_);
+  std::array<QRgb, kKinds> palette{};
+  for (int k = 0; k < kKinds; ++k) palette[static_cast<std::size_t>(k)] = colour_of(static_cast<Kind>(k)).rgb();
+  const QRgb background = colours::kRow.rgb(), white = colours::kPaper.rgb();
+  bool waits = false;
+  for (std::size_t x = 0; x < cells_.size(); ++x) {
+    const Cell& c = cells_[x];
+    QRgb colour = mixed(background, palette[c.kind], visible(c.share));
+    if (c.edge) colour = mixed(colour, white, 150);
+    waits |= c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait);
+    line_[x] = colour;
+  }
+  const QRgb hatch = mixed(palette[static_cast<std::size_t>(Kind::wait)], colours::kInk.rgb(), 90);
+  const int first = std::max(y + 2, CanvasFrame::kRuler), last = std::min(y + row.height - 1, image.height());
+  for (int line = first; line < last; ++line) {
+    auto* const pixels = reinterpret_cast<QRgb*>(image.scanLine(line)) + CanvasFrame::kGutter;
+    std::memcpy(pixels, line_.data(), line_.size() * sizeof(QRgb));
+    if (!waits) continue;
+    for (std::size_t x = 0; x < cells_.size(); ++x) {
+      const bool stripe = (x + static_cast<std::size_t>(line)) % 6 == 0;
+      if (stripe && cells_[x].share > 0 && cells_[x].kind == static_cast<std::uint8_t>(Kind::wait)) pixels[x] = hatch;
+    }
+  }
+}
+
+void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const Timeline& t = scene.timeline();
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const TimeScale scale = scale_of(view, frame.plot_width());
+  const Track& track = t.tracks[row.track];
+  const EventId first = first_after(t, track, scale.begin);
+  for (EventId e = first; e < track.first + track.count && t.begins[e] < scale.end && e - first < kMostNamed; ++e) {
+    const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
+    const bool searched = !view.found.empty() && view.found[t.label[e]];
+    if (searched) {
+      painter.setPen(QPen(colours::kInk, 1));
+      painter.drawRect(
+          QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, std::max(1.0, to - from - 1), row.height - 3));
+    }
+    if (to - from < kNamed) continue;
+    const QRectF box(CanvasFrame::kGutter + from + 4, y + 1, to - from - 6, row.height - 1);
+    const QString name = QString::fromStdString(t.name(e));
+    painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));
+    const bool fits = label_width(scene, t.label[e]) <= box.width();
+    painter.drawText(
+        box, Qt::AlignLeft | Qt::AlignVCenter | Qt::TextSingleLine,
+        fits ? name : painter.fontMetrics().elidedText(name, Qt::ElideRight, static_cast<int>(box.width())));
+  }
+}
+
+void Canvas::paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const TimeScale scale = scale_of(view, frame.plot_width());
+  const std::vector<Run>& runs = scene.runs[row.process];
+  auto run = std::lower_bound(runs.begin(), runs.end(), scale.begin,
+                              [](const Run& r, Picoseconds time) { return r.end < time; });
+  for (; run != runs.end() && run->begin < scale.end; ++run) {
+    const double from = std::max(0.0, scale.x_of(run->begin)), to = std::min(scale.width, scale.x_of(run->end));
+    const QRectF box(CanvasFrame::kGutter + from, y + 2, to - from, row.height - 3);
+    if (box.width() < 5) continue;
+    painter.setPen(QPen(QColor(255, 255, 255, 210), 1));
+    painter.drawLine(QPointF(std::floor(box.left()) + 0.5, box.top()),
+                     QPointF(std::floor(box.left()) + 0.5, box.bottom()));
+    const QString number = QString::number(run->micro_batch);
+    if (box.width() < painter.fontMetrics().horizontalAdvance(number) + 4) continue;
+    painter.setPen(text_on(colour_of(run->kind)));
+    painter.drawText(box, Qt::AlignCenter, number);
+  }
+}
+
+// In place of kinds: how every event changed against the other scene.
+void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const Timeline& t = scene.timeline();
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  const TimeScale scale = scale_of(view, frame.plot_width());
+  const Track& track = t.tracks[row.track];
+  painter.fillRect(CanvasFrame::kGutter, y + 2, frame.plot_width(), row.height - 3, colours::kRow);
+  EventId e = first_after(t, track, scale.begin);
+  while (e < track.first + track.count && t.begins[e] < scale.end) {
+    const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
+    const bool matched = view.matching->there[e] != kNoEvent;
+    QColor colour = colour_of_change(relative_change(t, view.other->timeline(), *view.matching, e));
+    if (!matched) colour = t.kind(e) == Kind::wait ? QColor(244, 244, 246) : QColor(0x6b, 0x4f, 0xa0);
+    painter.fillRect(
+        QRectF(CanvasFrame::kGutter + from, y + 2, std::max(1.0, to - from - (to - from > 3 ? 1 : 0)), row.height - 3),
+        colour);
+    // What lies within the same pixel is not drawn again.
+    const EventId next = first_after(t, track, std::max(t.ends[e], scale.time_of(from + 1)));
+    e = to - from < 1 ? std::max(e + 1, next) : e + 1;
+  }
+}
+
+void Canvas::paint_row(QImage& image, QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const int width = image.width();
+  const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
+  painter.fillRect(0, y, width, row.height, header ? colours::kHeader : colours::kPaper);
+  if (row.kind == RowKind::counter) {
+    painter.fillRect(CanvasFrame::kGutter, y + 1, width - CanvasFrame::kGutter, row.height - 1, colours::kRow);
+    paint_counter(painter, scene, view, row, y);
+  } else if (row.track != kNone) {
+    if (view.other != nullptr) {
+      paint_changes(painter, scene, view, row, y);
+    } else {
+      paint_lane(image, scene, view, row, y);
+    }
+    if (row.kind == RowKind::process) {
+      paint_runs(painter, scene, view, row, y);
+    } else {
+      paint_names(painter, scene, view, row, y);
+    }
+  }
+  painter.setFont(canvas_font(header));
+  painter.setPen(row.kind == RowKind::track ? colours::kFaintInk : colours::kInk);
+  const bool folds = row.kind == RowKind::process || row.kind == RowKind::group;
+  const int indent = row.kind == RowKind::group ? 6 : folds ? 12 : 28;
+  const QString mark = folds ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();
+  const QString text = painter.fontMetrics().elidedText(mark + QString::fromStdString(row.text), Qt::ElideRight,
+                                                        CanvasFrame::kGutter - indent - 6);
+  painter.drawText(QRect(indent, y, CanvasFrame::kGutter - indent, std::min(row.height, kHeaderHeight)),
+                   Qt::AlignVCenter | Qt::TextSingleLine, text);
+  painter.setFont(canvas_font());
+}
+
+void Canvas::paint(QImage& image, const Scene& scene, const View& view) {
+  const CanvasFrame frame{image.width(), image.height()};
+  image.fill(colours::kPaper);
+  QPainter painter(&image);
+  painter.setFont(canvas_font());
+  const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
+  painter.setClipRect(0, top, frame.width, frame.rows_height());
+  const auto paint_if_in_view = [&](const Row& row) {
+    const int y = top_of(view, row);
+    if (y + row.height > top && y < bottom) paint_row(image, painter, scene, view, row, y);
+  };
+  for (const Row& row : view.layout.rows) {
+    if (!row.pinned) paint_if_in_view(row);
+  }
+  if (view.arrows && view.other == nullptr) paint_arrows(painter, frame, scene, view);
+  for (const Row& row : view.layout.rows) {
+    if (row.pinned) paint_if_in_view(row);
+  }
+  paint_marks(painter, frame, scene, view);
+  painter.setClipping(false);
+  paint_ruler(painter, frame, scene, view);
+  paint_legend(painter, frame, scene, view);
+}
+
+}  // namespace orrery

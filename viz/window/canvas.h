@@ -1,0 +1,94 @@
+#pragma once
+
+#include <QFont>
+#include <QImage>
+#include <QPainter>
+#include <vector>
+
+#include "viz/area.h"
+#include "viz/compare.h"
+#include "viz/layout.h"
+#include "viz/load.h"
+#include "viz/pyramid.h"
+#include "viz/runs.h"
+
+namespace orrery {
+
+// A document with what drawing it needs besides, made once.
+struct Scene {
+  explicit Scene(Document d, unsigned threads);
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  Document document;
+  std::vector<Pyramid> pyramids;
+  AreaIndex areas;
+  std::vector<std::vector<Run>> runs;  // by process, of its computing lane
+
+  const Timeline& timeline() const { return document.timeline; }
+};
+
+// What of a scene is shown, and how: the whole state of the picture.
+struct View {
+  TimeScale scale;
+  int scroll = 0;  // pixels of rows above the first in view
+  Layout layout;
+  EventId hovered = kNoEvent, selected = kNoEvent;
+  std::vector<EventId> lit;  // members of a collective
+  Picoseconds area_from = 0, area_to = 0;
+  Picoseconds marked = -1;    // the clicked time
+  std::vector<bool> found;    // by label, of a search
+  std::vector<EventId> path;  // the critical path, if it is to be shown; sorted
+  const std::vector<Picoseconds>* slack = nullptr;
+  bool arrows = true;
+  const Scene* other = nullptr;        // compared with: colours are changes against it
+  const Matching* matching = nullptr;  // of this scene's events with the other's
+};
+
+// Where things are in a picture of a size.
+struct CanvasFrame {
+  static constexpr int kGutter = 190, kRuler = 26, kLegend = 40;
+  int width = 0, height = 0;
+  int plot_width() const { return std::max(1, width - kGutter); }
+  int rows_height() const { return std::max(1, height - kRuler - kLegend); }
+};
+// Pixel of the top of a row in the picture; pinned rows do not scroll.
+int top_of(const View& view, const Row& row);
+// The row at a pixel of the picture, or -1.
+int row_at_pixel(const View& view, const CanvasFrame& frame, int y);
+// The event at a pixel, or kNoEvent.
+EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& frame, int x, int y);
+
+QFont canvas_font(bool bold = false);  // the one that is built in, so that pictures are the same everywhere
+
+// Paints rows, ruler, legend and everything over them. One picture takes milliseconds whatever the number of events;
+// it knows no widgets.
+class Canvas {
+ public:
+  void paint(QImage& image, const Scene& scene, const View& view);
+
+ private:
+  void paint_row(QImage& image, QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_lane(QImage& image, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  int label_width(const Scene& scene, std::uint32_t label);
+
+  std::vector<Cell> cells_;
+  std::vector<QRgb> line_;
+  const Scene* widths_of_ = nullptr;
+  std::vector<int> widths_;  // by label, -1 not yet known
+};
+
+// The rest of a picture, each over the rows.
+void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
+void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
+void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
+void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
+
+// "12.5 ms" with as many decimals as distances of `step` need.
+QString time_label(Picoseconds t, Picoseconds step);
+
+}  // namespace orrery

@@ -1,0 +1,273 @@
+// What a picture shows over its rows: curves, ruler, legend, arrows, marks.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/text.h"
+#include "viz/window/canvas.h"
+#include "viz/window/palette.h"
+
+namespace orrery {
+namespace {
+
+constexpr int kArrowDistance =
+    5;  // pixels that an arrow must have on average; else there are too many to be told apart
+
+TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
+  TimeScale s = view.scale;
+  s.width = frame.plot_width();
+  return s;
+}
+
+CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
+
+struct Column {
+  std::ptrdiff_t sample = -1;  // the highest within a pixel
+  double sum = 0;
+};
+
+double sum_of(const Counter& c, std::ptrdiff_t sample) {
+  double sum = 0;
+  for (std::size_t s = 0; s < c.series.size(); ++s)
+    sum += c.values[static_cast<std::size_t>(sample) * c.series.size() + s];
+  return sum;
+}
+
+// For each pixel the highest sample that holds within it, so that no peak is lost.
+std::vector<Column> columns_of(const Counter& c, const TimeScale& scale) {
+  std::vector<Column> columns(static_cast<std::size_t>(scale.width));
+  std::ptrdiff_t at = sample_at(c, scale.begin);
+  const auto count = static_cast<std::ptrdiff_t>(c.times.size());
+  for (std::size_t x = 0; x < columns.size(); ++x) {
+    Column& column = columns[x];
+    if (at >= 0) column = {at, sum_of(c, at)};
+    const Picoseconds end = scale.time_of(static_cast<double>(x + 1));
+    for (; at + 1 < count && c.times[static_cast<std::size_t>(at + 1)] < end; ++at) {
+      const double sum = sum_of(c, at + 1);
+      if (column.sample < 0 || sum >= column.sum) column = {at + 1, sum};
+    }
+  }
+  return columns;
+}
+
+void dashed_line(QPainter& painter, double y, int from, int to, const QColor& colour, Qt::PenStyle style) {
+  painter.setPen(QPen(colour, 1, style));
+  painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
+}
+
+QString bytes_text(double bytes) { return QString::fromStdString(memory_text(bytes)); }
+
+}  // namespace
+
+QString time_label(Picoseconds t, Picoseconds step) {
+  struct Unit {
+    const char* name;
+    Picoseconds size;
+  };
+  static constexpr Unit units[] = {
+      {"s", 1'000'000'000'000}, {"ms", 1'000'000'000}, {"us", 1'000'000}, {"ns", 1000}, {"ps", 1}};
+  const Unit* unit = units;
+  while (unit->size > 1 && unit->size > step * 1000) ++unit;
+  int decimals = 0;
+  for (Picoseconds d = unit->size; d > step && decimals < 3; d /= 10) ++decimals;
+  return QString::number(static_cast<double>(t) / static_cast<double>(unit->size), 'f', decimals) + " " + unit->name;
+}
+
+void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame = frame_of(painter);
+  const TimeScale scale = plot_scale(frame, view);
+  const Process& process = scene.timeline().processes[row.process];
+  const Counter& counter = process.counters[row.counter];
+  const bool memory = counter.name == "memory";
+  const MemoryPeak peak = memory_peak(counter, 0, scene.timeline().end);
+  const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
+  const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
+  const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
+  const int base = y + row.height - 1, height = row.height - 3;
+  const auto y_of = [&](double value) { return base - value / top * height; };
+  const std::vector<Column> columns = columns_of(counter, scale);
+  const std::size_t series = counter.series.size();
+  for (std::size_t s = 0; s < series; ++s) {
+    const QColor colour = colour_of_series(s);
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      if (columns[x].sample < 0) continue;
+      const double* values = counter.values.data() + static_cast<std::size_t>(columns[x].sample) * series;
+      double below = 0;
+      for (std::size_t k = 0; k < s; ++k) below += values[k];
+      const int from = static_cast<int>(std::lround(y_of(below))),
+                to = static_cast<int>(std::lround(y_of(below + values[s])));
+      if (from > to) painter.fillRect(CanvasFrame::kGutter + static_cast<int>(x), to, 1, from - to, colour);
+    }
+  }
+  const int left = CanvasFrame::kGutter, right = frame.width;
+  if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
+  if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
+  painter.setPen(colours::kFaintInk);
+  QStringList lines = {"peak " + bytes_text(peak.bytes)};
+  if (reserved > 0) lines << "reserved " + bytes_text(reserved);
+  if (capacity > 0) lines << "capacity " + bytes_text(capacity);
+  for (int i = 0; memory && i < lines.size(); ++i)
+    painter.drawText(QRect(28, y + 15 + 15 * i, CanvasFrame::kGutter - 30, 15), Qt::AlignVCenter, lines[i]);
+  const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
+  if (x < left || x > right || peak.bytes <= 0) return;
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(colours::kInk);
+  const double tip = y_of(peak.bytes);
+  const QPointF triangle[] = {{x, tip}, {x - 4, tip - 6}, {x + 4, tip - 6}};
+  painter.drawPolygon(triangle, 3);
+  painter.setBrush(Qt::NoBrush);
+  painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
+  const TimeScale scale = plot_scale(frame, view);
+  painter.fillRect(0, 0, frame.width, CanvasFrame::kRuler, colours::kPaper);
+  painter.setFont(canvas_font(true));
+  painter.setPen(colours::kInk);
+  const QString title = QString::fromStdString(scene.timeline().title + ", " + scene.timeline().source);
+  painter.drawText(QRect(6, 0, CanvasFrame::kGutter - 10, CanvasFrame::kRuler - 2), Qt::AlignVCenter,
+                   painter.fontMetrics().elidedText(title, Qt::ElideRight, CanvasFrame::kGutter - 12));
+  painter.setFont(canvas_font());
+  const Picoseconds step = tick_distance(scale, 100);
+  for (Picoseconds t = scale.begin / step * step; t <= scale.end; t += step) {
+    const double x = CanvasFrame::kGutter + scale.x_of(t);
+    if (x < CanvasFrame::kGutter) continue;
+    painter.setPen(colours::kFaintInk);
+    painter.drawLine(QPointF(x, CanvasFrame::kRuler - 6), QPointF(x, CanvasFrame::kRuler - 1));
+    const QString label = time_label(t, step);
+    if (x + 4 + painter.fontMetrics().horizontalAdvance(label) <= frame.width)
+      painter.drawText(QRectF(x + 4, 0, 120, CanvasFrame::kRuler - 4), Qt::AlignVCenter | Qt::AlignLeft, label);
+  }
+  painter.setPen(colours::kGrid);
+  painter.drawLine(0, CanvasFrame::kRuler - 1, frame.width, CanvasFrame::kRuler - 1);
+}
+
+void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
+  int y = frame.height - CanvasFrame::kLegend;
+  painter.fillRect(0, y, frame.width, CanvasFrame::kLegend, colours::kPaper);
+  painter.setPen(colours::kGrid);
+  painter.drawLine(0, y, frame.width, y);
+  y += 2;
+  int x = 8;
+  const auto entry = [&](const QColor& colour, const QString& text) {
+    const int width = painter.fontMetrics().horizontalAdvance(text);
+    if (x + 18 + width > frame.width) return;
+    painter.fillRect(x, y + 4, 12, 11, colour);
+    painter.setPen(colours::kInk);
+    painter.drawText(QRect(x + 16, y, width + 2, 19), Qt::AlignVCenter, text);
+    x += 30 + width;
+  };
+  if (view.other != nullptr) {
+    entry(colour_of_change(-0.5), "faster than in " + QString::fromStdString(view.other->timeline().title));
+    entry(colour_of_change(0), "the same");
+    entry(colour_of_change(0.5), "slower");
+    entry(QColor(0x6b, 0x4f, 0xa0), "not in the other");
+    return;
+  }
+  std::array<bool, kKinds> present{};
+  for (const Label& label : scene.timeline().labels) present[static_cast<std::size_t>(label.kind)] = true;
+  for (int k = 0; k < kKinds; ++k) {
+    const auto kind = static_cast<Kind>(k);
+    if (!present[static_cast<std::size_t>(k)]) continue;
+    const std::string name(name_of(kind));
+    entry(colour_of(kind),
+          QString::fromStdString(communicates(kind) && kind != Kind::communication ? name + " comm." : name));
+  }
+  const bool memory = std::any_of(view.layout.rows.begin(), view.layout.rows.end(),
+                                  [&](const Row& row) { return row.kind == RowKind::counter && row.text == "memory"; });
+  if (!memory) return;
+  x = 8;  // the second line
+  y += 18;
+  for (const Process& p : scene.timeline().processes) {
+    const Counter* counter = memory_of(p);
+    if (counter == nullptr) continue;
+    for (std::size_t s = 0; s < counter->series.size(); ++s)
+      entry(colour_of_series(s), QString::fromStdString(counter->series[s]));
+    return;
+  }
+}
+
+void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
+  const TimeScale scale = plot_scale(frame, view);
+  const std::vector<Arrow>& arrows = scene.timeline().arrows;
+  const auto first = std::lower_bound(arrows.begin(), arrows.end(), scale.begin - (scale.end - scale.begin) / 4,
+                                      [](const Arrow& a, Picoseconds t) { return a.from < t; });
+  const auto last =
+      std::lower_bound(first, arrows.end(), scale.end, [](const Arrow& a, Picoseconds t) { return a.from < t; });
+  if ((last - first) * kArrowDistance > frame.plot_width()) return;
+  const auto point = [&](std::uint32_t track, Picoseconds t) {
+    const int index = view.layout.row_of_track[track];
+    if (index < 0) return QPointF(-1, -1);
+    const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
+    return QPointF(CanvasFrame::kGutter + scale.x_of(t), top_of(view, row) + row.height / 2.0);
+  };
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setClipRect(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
+  QColor colour = colour_of(Kind::pipeline).darker(130);
+  colour.setAlpha(150);
+  painter.setPen(QPen(colour, 1));
+  painter.setBrush(colour);
+  for (auto a = first; a != last; ++a) {
+    const QPointF from = point(a->from_track, a->from), to = point(a->to_track, a->to);
+    if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2) continue;
+    painter.drawLine(from, to);
+    const double down = to.y() > from.y() ? -1 : 1;
+    const QPointF head[] = {to, to + QPointF(-3.5, 5 * down), to + QPointF(2, 5.5 * down)};
+    painter.drawPolygon(head, 3);
+  }
+  painter.setBrush(Qt::NoBrush);
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.setClipRect(0, CanvasFrame::kRuler, frame.width, frame.rows_height());
+}
+
+void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
+  const Timeline& t = scene.timeline();
+  const TimeScale scale = plot_scale(frame, view);
+  painter.setClipRect(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
+  const auto outline = [&](EventId e, const QColor& colour, int width) {
+    const int index = view.layout.row_of_track[track_of(t, e)];
+    if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) return;
+    const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
+    const double from = std::max(-4.0, scale.x_of(t.begins[e])), to = std::min(scale.width + 4, scale.x_of(t.ends[e]));
+    painter.setPen(QPen(colour, width, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
+    painter.drawRect(
+        QRectF(CanvasFrame::kGutter + from, top_of(view, row) + 1.5, std::max(1.0, to - from), row.height - 3));
+  };
+  if (!view.path.empty()) {
+    double drawn = -1e9;
+    int drawn_row = -1;
+    for (const EventId e : view.path) {  // bars at the foot of the events on the path, one per pixel and row
+      const int index = view.layout.row_of_track[track_of(t, e)];
+      if (index < 0 || t.ends[e] < scale.begin || t.begins[e] > scale.end) continue;
+      const double from = scale.x_of(t.begins[e]), to = scale.x_of(t.ends[e]);
+      if (index == drawn_row && to < drawn + 1) continue;
+      const Row& row = view.layout.rows[static_cast<std::size_t>(index)];
+      painter.fillRect(
+          QRectF(CanvasFrame::kGutter + from, top_of(view, row) + row.height - 5, std::max(1.0, to - from), 4),
+          colours::kCritical);
+      drawn = to;
+      drawn_row = index;
+    }
+  }
+  for (const EventId e : view.lit) outline(e, colours::kCritical, 2);
+  if (view.hovered != kNoEvent) outline(view.hovered, colours::kSelection, 1);
+  if (view.selected != kNoEvent) outline(view.selected, colours::kSelection, 2);
+  if (view.area_to > view.area_from) {
+    const double from = scale.x_of(view.area_from), to = scale.x_of(view.area_to);
+    painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler, to - from, frame.rows_height()),
+                     colours::kArea);
+    painter.setPen(QPen(QColor(60, 90, 220), 1));
+    painter.drawLine(QPointF(CanvasFrame::kGutter + from, 0), QPointF(CanvasFrame::kGutter + from, frame.height));
+    painter.drawLine(QPointF(CanvasFrame::kGutter + to, 0), QPointF(CanvasFrame::kGutter + to, frame.height));
+  }
+  if (view.marked >= 0) {
+    painter.setPen(QPen(colours::kInk, 1, Qt::DashLine));
+    const double x = CanvasFrame::kGutter + scale.x_of(view.marked);
+    painter.drawLine(QPointF(x, CanvasFrame::kRuler), QPointF(x, frame.height));
+  }
+  painter.setPen(colours::kGrid);
+  painter.setClipRect(0, CanvasFrame::kRuler, frame.width, frame.rows_height());
+  painter.drawLine(CanvasFrame::kGutter - 1, 0, CanvasFrame::kGutter - 1, frame.height);
+}
+
+}  // namespace orrery

@@ -1,0 +1,96 @@
+// orrery-view: reads the command line, opens a window, or paints one into a file.
+#include <CLI/CLI.hpp>
+#include <QApplication>
+#include <QLayout>
+#include <QStyleFactory>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "models/error.h"
+#include "models/version.h"
+#include "viz/window/main_window.h"
+
+namespace {
+
+using orrery::Error;
+
+struct Options {
+  std::vector<std::string> inputs;
+  std::string screenshot, size = "1600x900", view = "timeline";
+};
+
+QSize parse_size(const std::string& text) {
+  int width = 0, height = 0;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &end) != 2 || width < 320 || height < 200 ||
+      width > 16384 || height > 16384)
+    throw Error("--size: " + text + " is no size; give WIDTHxHEIGHT from 320x200 to 16384x16384");
+  return {width, height};
+}
+
+// The same pictures whatever desktop it runs on.
+void set_look() {
+  QApplication::setStyle(QStyleFactory::create("Fusion"));
+  QApplication::setFont(orrery::canvas_font());
+  QPalette palette(QColor(240, 241, 244));
+  palette.setColor(QPalette::Highlight, QColor(44, 111, 179));
+  palette.setColor(QPalette::Base, Qt::white);
+  QApplication::setPalette(palette);
+}
+
+int take_screenshot(const Options& o) {
+  const QSize size = parse_size(o.size);
+  orrery::MainWindow window;
+  window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
+  window.setMinimumSize(1, 1);
+  window.resize(size);
+  if (!o.inputs.empty()) window.open(o.inputs);
+  window.show();
+  QApplication::processEvents();
+  if (!o.inputs.empty()) window.show_view(o.view);
+  QApplication::processEvents();
+  const QString path = QString::fromStdString(o.screenshot);
+  if (!window.grab().toImage().save(path)) throw Error(o.screenshot + ": cannot write; its name must end in .png");
+  return 0;
+}
+
+int run(int argc, char** argv, const Options& o) {
+  if (!o.screenshot.empty()) setenv("QT_QPA_PLATFORM", "offscreen", 0);
+  QApplication application(argc, argv);
+  set_look();
+  if (!o.screenshot.empty()) return take_screenshot(o);
+  orrery::MainWindow window;
+  window.show();
+  if (!o.inputs.empty()) window.open_later(o.inputs);
+  return QApplication::exec();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("The timeline of training steps, predicted or measured");
+  Options o;
+  app.add_option("INPUT", o.inputs, "specs, traces (Chrome JSON, gzipped or not), reports, folders of traces");
+  app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
+  app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
+  app.add_option("--view", o.view,
+                 "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, compare, what-if")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.set_version_flag("--version", std::string("orrery-view ") + std::string(orrery::kVersion));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  try {
+    return run(argc, argv, o);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "orrery-view: %s\n", e.what());
+    return e.exit_code;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "orrery-view: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <QMainWindow>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "viz/window/timeline_widget.h"
+#include "viz/window/what_if_panel.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QProgressDialog;
+class QSplitter;
+class QTabWidget;
+class QTableWidget;
+class QTextBrowser;
+class QAction;
+
+namespace orrery {
+
+// The window: one timeline, or two above each other when they are compared, and a panel with what is known of what was
+// clicked or selected.
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+
+ public:
+  explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  void open(const std::vector<std::string>& paths);        // at once
+  void open_later(const std::vector<std::string>& paths);  // in a thread, with a progress bar that can cancel
+  void show_documents(std::vector<Document> documents);
+  std::size_t documents() const { return scenes_.size(); }
+  // Shows one of view_names(); throws Error naming them for another.
+  void show_view(const std::string& name);
+
+  TimelineWidget* first() const { return first_; }
+  TimelineWidget* second() const { return second_; }
+  void find(const QString& text);
+  void find_next(bool forward);
+  WhatIfPanel* what_if() const { return what_if_; }
+  void show_tab(QWidget* tab);
+  void show_critical_path(bool shown);
+  void compare(bool on);
+  void export_to(const QString& path);  // by its ending: png, svg, csv, json; throws Error
+
+ private:
+  void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
+  void show_step(std::shared_ptr<const Step> step);
+  void offer_spec(const std::vector<std::string>& paths);
+  void build_tool_bar();
+  void build_menu();
+  void show_details(const Scene& scene, EventId e);
+  void show_memory(const Scene& scene, Picoseconds time, int process);
+  void show_area(Picoseconds from, Picoseconds to);
+  void show_differences();
+  void group_by(int index);
+  std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
+  void say(const std::string& text);
+
+  std::vector<std::shared_ptr<const Scene>> scenes_;
+  Matching matching_, back_;
+  Search search_;
+  CriticalPath critical_;
+  TimelineWidget *first_, *second_;
+  QSplitter* timelines_;
+  QTabWidget* panel_;
+  QTextBrowser* details_;
+  QTableWidget *area_, *compare_;
+  WhatIfPanel* what_if_;
+  QLineEdit* search_text_ = nullptr;
+  QLabel* search_count_ = nullptr;
+  QComboBox *grouping_ = nullptr, *documents_ = nullptr;
+  QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr;
+  std::thread loader_;
+};
+
+std::vector<std::string> view_names();
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+#include "viz/window/palette.h"
+
+#include <algorithm>
+#include <array>
+
+namespace orrery {
+
+QColor colour_of(Kind kind) {
+  static constexpr std::array<QRgb, kKinds> colours = {
+      0xff2c6fb3,  // forward
+      0xff7cb9e8,  // backward
+      0xffb58bd6,  // recompute
+      0xff33308f,  // optimizer
+      0xffe69f00,  // tensor
+      0xfff0e442,  // context
+      0xffcc79a7,  // expert
+      0xff009e73,  // data
+      0xffd55e00,  // pipeline
+      0xff8c5a2b,  // communication
+      0xff6d7480,  // copy
+      0xffd4d7dc,  // wait
+      0xffc3b9a4,  // host
+      0xff4a8fc4,  // other
+  };
+  return QColor::fromRgba(colours[static_cast<std::size_t>(kind)]);
+}
+
+QColor colour_of_series(std::size_t series) {
+  static constexpr std::array<QRgb, 7> colours = {0xff4477aa, 0xffee6677, 0xff228833, 0xffccbb44,
+                                                  0xff66ccee, 0xffaa3377, 0xffbbbbbb};
+  return QColor::fromRgba(colours[series % colours.size()]);
+}
+
+QColor colour_of_change(double relative) {
+  const double part = std::clamp(std::abs(relative) * 2, 0.0, 1.0);
+  const QColor full = relative > 0 ? QColor(0xc8, 0x2d, 0x2d) : QColor(0x1b, 0x8a, 0x7a);
+  const QColor same(0xd9, 0xdc, 0xe1);
+  const auto mix = [&](int a, int b) { return static_cast<int>(a + (b - a) * part); };
+  return {mix(same.red(), full.red()), mix(same.green(), full.green()), mix(same.blue(), full.blue())};
+}
+
+QColor text_on(const QColor& background) {
+  const double light = 0.299 * background.red() + 0.587 * background.green() + 0.114 * background.blue();
+  return light > 140 ? colours::kInk : QColor(255, 255, 255);
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <QColor>
+#include <string_view>
+
+#include "viz/timeline.h"
+
+namespace orrery {
+
+// Colours that tell kinds apart, also without red or green: compute in blues of different lightness, each group of
+// communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting hatched grey.
+QColor colour_of(Kind kind);
+// Of the categories of memory (models/plan.h) and other series: Paul Tol's bright scheme (personal.sron.nl/~pault).
+QColor colour_of_series(std::size_t series);
+// Red for slower, blue-green for faster, grey for the same; full at a change by half.
+QColor colour_of_change(double relative);
+QColor text_on(const QColor& background);
+
+namespace colours {
+inline const QColor kPaper(255, 255, 255), kRow(246, 247, 249), kHeader(232, 235, 240), kInk(32, 36, 44),
+    kFaintInk(110, 116, 128), kGrid(222, 226, 232), kSelection(30, 30, 30), kArea(90, 130, 255, 46),
+    kCritical(196, 0, 84), kLimit(200, 30, 30);
+}
+
+}  // namespace orrery

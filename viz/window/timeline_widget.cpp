@@ -1,0 +1,300 @@
+#include "viz/window/timeline_widget.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollBar>
+#include <QToolTip>
+#include <QWheelEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "sim/text.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;  // of the view, per key press
+constexpr double kWheelZoom = 1.2;                // per notch
+constexpr int kWheelScroll = 54;                  // pixels per notch
+constexpr double kNotch = 120;                    // eighths of a degree (QWheelEvent)
+constexpr int kDragStart = 3;                     // pixels that tell a drag from a click
+
+}  // namespace
+
+TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScrollBar(Qt::Vertical, this)) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setMinimumSize(CanvasFrame::kGutter + 100, 120);
+  connect(bar_, &QScrollBar::valueChanged, this, [this](int value) {
+    view_.scroll = value;
+    update();
+  });
+}
+
+int TimelineWidget::bar_width() const { return bar_->isVisibleTo(this) ? bar_->sizeHint().width() : 0; }
+
+void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds total) {
+  scene_ = std::move(scene);
+  other_ = nullptr;
+  view_ = {};
+  total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
+  if (scene_) options_ = default_options(scene_->timeline());
+  view_.scale = {0, total_, 1};
+  relayout();
+  fit();
+}
+
+void TimelineWidget::relayout() {
+  if (!scene_) return;
+  view_.layout = lay_out(scene_->timeline(), options_);
+  const int over = view_.layout.height - frame().rows_height();
+  bar_->setVisible(over > 0);
+  bar_->setRange(0, std::max(0, over));
+  bar_->setPageStep(frame().rows_height());
+  bar_->setGeometry(width() - bar_->sizeHint().width(), 0, bar_->sizeHint().width(), height());
+  scroll_to(view_.scroll);
+  view_.scale.width = frame().plot_width();
+  update();
+}
+
+void TimelineWidget::scroll_to(int y) {
+  bar_->setValue(y);
+  view_.scroll = bar_->value();
+  update();
+}
+
+void TimelineWidget::apply(TimeScale scale) {
+  scale.width = frame().plot_width();
+  view_.scale = clamped(scale, total_);
+  update();
+  Q_EMIT scale_changed(view_.scale.begin, view_.scale.end);
+}
+
+void TimelineWidget::set_scale(Picoseconds begin, Picoseconds end) {
+  if (view_.scale.begin == begin && view_.scale.end == end) return;
+  apply({begin, end, view_.scale.width});
+}
+
+void TimelineWidget::set_options(const LayoutOptions& options) {
+  options_ = options;
+  relayout();
+}
+
+void TimelineWidget::set_area(Picoseconds from, Picoseconds to) {
+  view_.area_from = from;
+  view_.area_to = to;
+  update();
+  Q_EMIT area_changed(from, to);
+}
+
+void TimelineWidget::set_found(std::vector<bool> labels) {
+  view_.found = std::move(labels);
+  update();
+}
+
+void TimelineWidget::set_path(std::vector<EventId> path) {
+  view_.path = std::move(path);
+  update();
+}
+
+void TimelineWidget::set_arrows(bool shown) {
+  view_.arrows = shown;
+  update();
+}
+
+void TimelineWidget::compare_with(std::shared_ptr<const Scene> other, const Matching* matching) {
+  other_ = std::move(other);
+  view_.other = other_.get();
+  view_.matching = matching;
+  update();
+}
+
+void TimelineWidget::mark(Picoseconds time) {
+  view_.marked = time;
+  update();
+}
+
+void TimelineWidget::fit() { apply({0, total_, view_.scale.width}); }
+
+void TimelineWidget::focus_on_selection() {
+  if (!scene_) return;
+  const Timeline& t = scene_->timeline();
+  if (view_.area_to > view_.area_from) {
+    apply(focused(view_.scale, view_.area_from, view_.area_to, total_));
+  } else if (view_.selected != kNoEvent) {
+    apply(focused(view_.scale, t.begins[view_.selected], t.ends[view_.selected], total_));
+  } else {
+    fit();
+  }
+}
+
+void TimelineWidget::select(EventId e) {
+  view_.selected = e;
+  view_.lit = e == kNoEvent || !scene_ ? std::vector<EventId>{} : members_of(scene_->timeline(), e);
+  if (e != kNoEvent && scene_) {
+    const Timeline& t = scene_->timeline();
+    const int index = view_.layout.row_of_track[track_of(t, e)];
+    if (index >= 0) {
+      const Row& row = view_.layout.rows[static_cast<std::size_t>(index)];
+      const int inside = row.y - view_.scroll;
+      if (!row.pinned && (inside < view_.layout.pinned_height || inside + row.height > frame().rows_height()))
+        scroll_to(row.y - frame().rows_height() / 2);
+    }
+    if (t.ends[e] < view_.scale.begin || t.begins[e] > view_.scale.end) {
+      const Picoseconds half = (view_.scale.end - view_.scale.begin) / 2;
+      apply({t.begins[e] - half, t.begins[e] + half, view_.scale.width});
+    }
+  }
+  update();
+  Q_EMIT selected(e);
+}
+
+void TimelineWidget::zoom(double x, double factor) { apply(zoomed(view_.scale, x, factor, total_)); }
+
+void TimelineWidget::hover(EventId e) {
+  if (e == view_.hovered) return;
+  view_.hovered = e;
+  if (view_.selected == kNoEvent || e != kNoEvent)
+    view_.lit = e == kNoEvent ? std::vector<EventId>{} : members_of(scene_->timeline(), e);
+  update();
+}
+
+bool TimelineWidget::toggle_row(int index) {
+  if (index < 0) return false;
+  const Row row = view_.layout.rows[static_cast<std::size_t>(index)];
+  if (row.kind == RowKind::process) {
+    if (!options_.closed.erase(row.process)) options_.closed.insert(row.process);
+  } else if (row.kind == RowKind::group) {
+    const std::int64_t group =
+        scene_->timeline().processes[row.process].coordinates[static_cast<std::size_t>(options_.group_by)];
+    if (!options_.closed_groups.erase(group)) options_.closed_groups.insert(group);
+  } else if (row.kind == RowKind::track) {
+    if (!options_.pinned.erase(row.track)) options_.pinned.insert(row.track);
+  } else {
+    return false;
+  }
+  relayout();
+  return true;
+}
+
+void TimelineWidget::click(const QPoint& at, bool) {
+  const int row = row_at_pixel(view_, frame(), at.y());
+  if (at.x() < CanvasFrame::kGutter) {
+    toggle_row(row);
+    return;
+  }
+  const Picoseconds time = view_.scale.time_of(at.x() - CanvasFrame::kGutter);
+  view_.area_from = view_.area_to = 0;
+  view_.marked = time;
+  select(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
+  const int process = row < 0 ? -1 : static_cast<int>(view_.layout.rows[static_cast<std::size_t>(row)].process);
+  Q_EMIT time_clicked(time, process);
+}
+
+void TimelineWidget::paint_to(QImage& image) {
+  if (scene_) {
+    canvas_.paint(image, *scene_, view_);
+  } else {
+    image.fill(Qt::white);
+  }
+}
+
+void TimelineWidget::paintEvent(QPaintEvent*) {
+  const CanvasFrame f = frame();
+  const double ratio = devicePixelRatioF();
+  if (image_.size() != QSize(f.width, f.height)) image_ = QImage(f.width, f.height, QImage::Format_RGB32);
+  paint_to(image_);
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::SmoothPixmapTransform, ratio != 1);
+  painter.drawImage(0, 0, image_);
+}
+
+void TimelineWidget::resizeEvent(QResizeEvent*) {
+  relayout();
+  apply(view_.scale);
+}
+
+void TimelineWidget::keyPressEvent(QKeyEvent* event) {
+  if (!scene_) return QWidget::keyPressEvent(event);
+  const double middle = view_.scale.width / 2;
+  switch (event->key()) {
+    case Qt::Key_W:
+      return zoom(middle, 1 / kKeyZoom);
+    case Qt::Key_S:
+      return zoom(middle, kKeyZoom);
+    case Qt::Key_A:
+    case Qt::Key_Left:
+      return apply(panned(view_.scale, -kKeyPan * view_.scale.width, total_));
+    case Qt::Key_D:
+    case Qt::Key_Right:
+      return apply(panned(view_.scale, kKeyPan * view_.scale.width, total_));
+    case Qt::Key_Up:
+      return scroll_to(view_.scroll - kWheelScroll);
+    case Qt::Key_Down:
+      return scroll_to(view_.scroll + kWheelScroll);
+    case Qt::Key_F:
+      return focus_on_selection();
+    case Qt::Key_0:
+      return fit();
+    case Qt::Key_Escape:
+      set_area(0, 0);
+      view_.marked = -1;
+      return select(kNoEvent);
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void TimelineWidget::wheelEvent(QWheelEvent* event) {
+  if (!scene_) return;
+  const double notches = (event->angleDelta().y() != 0 ? event->angleDelta().y() : event->angleDelta().x()) / kNotch;
+  if (event->modifiers() & Qt::ControlModifier) {
+    zoom(std::clamp(event->position().x() - CanvasFrame::kGutter, 0.0, view_.scale.width),
+         std::pow(kWheelZoom, -notches));
+  } else if ((event->modifiers() & Qt::ShiftModifier) || event->angleDelta().y() == 0) {
+    apply(panned(view_.scale, -notches * kKeyPan * view_.scale.width, total_));
+  } else {
+    scroll_to(view_.scroll - static_cast<int>(notches * kWheelScroll));
+  }
+  event->accept();
+}
+
+void TimelineWidget::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !scene_) return;
+  pressed_ = last_ = event->pos();
+  drag_ = Drag::none;
+}
+
+void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
+  if (!scene_) return;
+  const QPoint at = event->pos();
+  if (!(event->buttons() & Qt::LeftButton)) {
+    hover(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
+    return;
+  }
+  if (drag_ == Drag::none && (at - pressed_).manhattanLength() > kDragStart && pressed_.x() >= CanvasFrame::kGutter)
+    drag_ = event->modifiers() & Qt::ShiftModifier ? Drag::pan : Drag::area;
+  if (drag_ == Drag::pan) {
+    apply(panned(view_.scale, last_.x() - at.x(), total_));
+    scroll_to(view_.scroll + last_.y() - at.y());
+  } else if (drag_ == Drag::area) {
+    const auto time = [&](int x) {
+      return view_.scale.time_of(std::clamp<double>(x - CanvasFrame::kGutter, 0, view_.scale.width));
+    };
+    set_area(time(std::min(pressed_.x(), at.x())), time(std::max(pressed_.x(), at.x())));
+  }
+  last_ = at;
+}
+
+void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !scene_) return;
+  if (drag_ == Drag::none) click(event->pos(), false);
+  drag_ = Drag::none;
+}
+
+void TimelineWidget::leaveEvent(QEvent*) {
+  if (scene_) hover(kNoEvent);
+}
+
+}  // namespace orrery

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <QWidget>
+#include <memory>
+#include <optional>
+
+#include "viz/search.h"
+#include "viz/window/canvas.h"
+
+class QScrollBar;
+
+namespace orrery {
+
+// Shows one scene and lets the user move in it: W/A/S/D and arrows, wheel to scroll, Ctrl+wheel to zoom about the
+// cursor, Shift+drag or Shift+wheel to pan, drag to select an area, F to focus, 0 to fit. It changes its view, never
+// the scene.
+class TimelineWidget : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit TimelineWidget(QWidget* parent = nullptr);
+
+  void show_scene(std::shared_ptr<const Scene> scene,
+                  Picoseconds total = 0);  // total: of the time axis; 0: the scene's
+  const Scene* scene() const { return scene_.get(); }
+  const View& view() const { return view_; }
+  const LayoutOptions& options() const { return options_; }
+
+  void set_options(const LayoutOptions& options);
+  void set_scale(Picoseconds begin, Picoseconds end);
+  void set_area(Picoseconds from, Picoseconds to);
+  void set_found(std::vector<bool> labels);
+  void set_path(std::vector<EventId> path);
+  void set_arrows(bool shown);
+  void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
+  void select(EventId e);  // and brings it into view
+  void mark(Picoseconds time);
+  void fit();
+  void focus_on_selection();
+  void paint_to(QImage& image);  // what the widget would show at the image's size
+
+  QSize sizeHint() const override { return {1200, 600}; }
+
+ Q_SIGNALS:
+  void selected(EventId e);
+  void time_clicked(Picoseconds time, int process);
+  void area_changed(Picoseconds from, Picoseconds to);
+  void scale_changed(Picoseconds begin, Picoseconds end);
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+  void resizeEvent(QResizeEvent*) override;
+  void keyPressEvent(QKeyEvent*) override;
+  void wheelEvent(QWheelEvent*) override;
+  void mousePressEvent(QMouseEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
+  void mouseReleaseEvent(QMouseEvent*) override;
+  void leaveEvent(QEvent*) override;
+
+ private:
+  enum class Drag : std::uint8_t { none, pan, area };
+
+  CanvasFrame frame() const { return {width() - bar_width(), height()}; }
+  int bar_width() const;
+  void relayout();
+  void scroll_to(int y);
+  void apply(TimeScale scale);
+  void zoom(double x, double factor);
+  void hover(EventId e);
+  void click(const QPoint& at, bool pin);
+  bool toggle_row(int index);
+
+  std::shared_ptr<const Scene> scene_, other_;
+  View view_;
+  LayoutOptions options_;
+  Canvas canvas_;
+  QImage image_;
+  QScrollBar* bar_;
+  Picoseconds total_ = 1;
+  Drag drag_ = Drag::none;
+  QPoint pressed_, last_;
+};
+
+}  // namespace orrery

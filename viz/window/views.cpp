@@ -1,0 +1,91 @@
+// The states of the window that --view names.
+#include <QTabWidget>
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/error.h"
+#include "viz/window/main_window.h"
+
+namespace orrery {
+namespace {
+
+// Opens the first processes so far that they fill about the widget, the others stay closed.
+void open_processes(TimelineWidget& w, std::size_t count, bool counters) {
+  LayoutOptions o = w.options();
+  const std::size_t all = w.scene()->timeline().processes.size();
+  for (std::uint32_t p = 0; p < all; ++p) {
+    if (p < count) {
+      o.closed.erase(p);
+    } else {
+      o.closed.insert(p);
+    }
+  }
+  o.counters = counters;
+  w.set_options(o);
+}
+
+// The longest event of communication in the middle half of the timeline that waited for nobody.
+EventId telling_event(const Timeline& t) {
+  EventId best = kNoEvent;
+  for (EventId e = 0; e < t.events(); ++e) {
+    if (!communicates(t.kind(e)) || t.begins[e] < t.end / 4 || t.ends[e] > t.end / 4 * 3) continue;
+    if (best == kNoEvent || t.ends[e] - t.begins[e] > t.ends[best] - t.begins[best]) best = e;
+  }
+  return best;
+}
+
+void show_timeline(MainWindow&) {}
+void show_lanes(MainWindow& w) { open_processes(*w.first(), 64, true); }
+void show_pipeline(MainWindow& w) { open_processes(*w.first(), 0, false); }
+void show_critical(MainWindow& w) {
+  open_processes(*w.first(), 0, false);
+  w.show_critical_path(true);
+}
+void show_area(MainWindow& w) {
+  const Picoseconds end = w.first()->scene()->timeline().end;
+  w.first()->set_area(end / 4, end / 2);
+}
+void show_details(MainWindow& w) {
+  const EventId e = telling_event(w.first()->scene()->timeline());
+  open_processes(*w.first(), 64, false);
+  w.first()->select(e);
+  w.first()->focus_on_selection();
+}
+void show_compare(MainWindow& w) {
+  if (w.documents() < 2) throw Error("--view compare: needs two inputs");
+  w.compare(true);
+}
+
+constexpr std::size_t kShownStrategies = 40;
+void show_what_if(MainWindow& w) {
+  w.what_if()->try_all_now(kShownStrategies);
+  w.show_tab(w.what_if());
+}
+
+struct NamedView {
+  std::string_view name;
+  void (*show)(MainWindow&);
+};
+constexpr NamedView kViews[] = {{"timeline", show_timeline}, {"lanes", show_lanes},    {"pipeline", show_pipeline},
+                                {"critical", show_critical}, {"area", show_area},      {"details", show_details},
+                                {"compare", show_compare},   {"what-if", show_what_if}};
+
+}  // namespace
+
+std::vector<std::string> view_names() {
+  std::vector<std::string> names;
+  for (const NamedView& v : kViews) names.emplace_back(v.name);
+  return names;
+}
+
+void MainWindow::show_view(const std::string& name) {
+  for (const NamedView& v : kViews) {
+    if (v.name == name) return v.show(*this);
+  }
+  throw Error(fmt::format("--view: unknown view {}; known: {}", name, fmt::join(view_names(), ", ")));
+}
+
+}  // namespace orrery

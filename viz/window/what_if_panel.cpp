@@ -1,0 +1,252 @@
+#include "viz/window/what_if_panel.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPushButton>
+#include <QStandardItemModel>
+#include <QTableWidget>
+#include <QTimer>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+#include "sim/text.h"
+#include "viz/window/canvas.h"
+#include "viz/window/palette.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kNear = 12;  // pixels from a point that are meant for it
+constexpr int kMargin = 46;
+
+QTableWidgetItem* cell_of(const std::string& text) {
+  auto* item = new QTableWidgetItem(QString::fromStdString(text));
+  item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+  return item;
+}
+
+double most(const std::vector<Tried>& points, double (*value)(const Tried&)) {
+  double largest = 0;
+  for (const Tried& t : points) largest = std::max(largest, value(t));
+  return largest > 0 ? largest * 1.08 : 1;
+}
+double step_of(const Tried& t) { return t.step_s; }
+double memory_value(const Tried& t) {
+  return static_cast<double>(std::max(t.memory, t.error.empty() ? t.capacity : 0));
+}
+double hours_of(const Tried& t) { return t.gpu_hours; }
+
+}  // namespace
+
+Scatter::Scatter(QWidget* parent) : QWidget(parent) { setMinimumHeight(180); }
+
+void Scatter::show_points(const std::vector<Tried>* points) {
+  points_ = points;
+  update();
+}
+
+QPointF Scatter::place_of(const Tried& t) const {
+  const double x = t.step_s / most(*points_, step_of), y = static_cast<double>(t.memory) / most(*points_, memory_value);
+  return {kMargin + x * (width() - kMargin - 8), (height() - 22) - y * (height() - 30)};
+}
+
+int Scatter::nearest(const QPoint& at) const {
+  int best = -1;
+  double distance = kNear;
+  for (std::size_t i = 0; points_ != nullptr && i < points_->size(); ++i) {
+    const QPointF d = place_of((*points_)[i]) - at;
+    if (!(*points_)[i].error.empty() || std::hypot(d.x(), d.y()) > distance) continue;
+    distance = std::hypot(d.x(), d.y());
+    best = static_cast<int>(i);
+  }
+  return best;
+}
+
+void Scatter::mousePressEvent(QMouseEvent* event) {
+  const int point = nearest(event->pos());
+  if (point >= 0) Q_EMIT clicked(point);
+}
+
+void Scatter::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setFont(canvas_font());
+  painter.fillRect(rect(), colours::kPaper);
+  painter.setPen(colours::kGrid);
+  painter.drawRect(QRect(kMargin, 8, width() - kMargin - 8, height() - 30));
+  if (points_ == nullptr || points_->empty()) return;
+  painter.setPen(colours::kFaintInk);
+  painter.drawText(QRect(kMargin, height() - 20, width() - kMargin - 8, 18), Qt::AlignRight,
+                   QString::fromStdString("step time, up to " + time_text(most(*points_, step_of))));
+  painter.drawText(QRect(0, 4, kMargin - 4, 34), Qt::AlignRight | Qt::TextWordWrap,
+                   QString::fromStdString(memory_text(most(*points_, memory_value))));
+  painter.setRenderHint(QPainter::Antialiasing);
+  const double hours = most(*points_, hours_of);
+  for (const Tried& t : *points_) {
+    if (!t.error.empty()) continue;
+    const double radius = 3 + 5 * std::sqrt(t.gpu_hours / hours);
+    painter.setPen(QPen(t.fits ? colour_of(Kind::forward) : colours::kLimit, 1.5));
+    painter.setBrush(t.fits ? QBrush(colour_of(Kind::backward)) : QBrush(Qt::NoBrush));
+    painter.drawEllipse(place_of(t), radius, radius);
+  }
+  const auto capacity = static_cast<double>(points_->front().capacity);
+  const double y = (height() - 22) - capacity / most(*points_, memory_value) * (height() - 30);
+  painter.setPen(QPen(colours::kLimit, 1, Qt::DashLine));
+  painter.drawLine(QPointF(kMargin, y), QPointF(width() - 8, y));
+}
+
+WhatIfPanel::WhatIfPanel(QWidget* parent)
+    : QWidget(parent),
+      result_(new QLabel),
+      table_(new QTableWidget(0, 5)),
+      scatter_(new Scatter),
+      timer_(new QTimer(this)) {
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(result_);
+  auto* button = new QPushButton("Compare strategies");
+  layout->addWidget(button);
+  layout->addWidget(table_, 1);
+  layout->addWidget(scatter_);
+  result_->setWordWrap(true);
+  result_->setText("Open a spec to change its strategy here.");
+  table_->setHorizontalHeaderLabels({"strategy", "step", "memory", "GPU h", "MFU"});
+  table_->verticalHeader()->setVisible(false);
+  table_->verticalHeader()->setDefaultSectionSize(20);
+  table_->setFont(canvas_font());
+  connect(button, &QPushButton::clicked, this, [this] { try_strategies(200); });
+  connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) { open_row(row); });
+  connect(scatter_, &Scatter::clicked, this, [this](int point) {
+    table_->selectRow(point);
+    open_row(point);
+  });
+  connect(timer_, &QTimer::timeout, this, &WhatIfPanel::try_next);
+}
+
+QComboBox* WhatIfPanel::box(const std::string& key) const {
+  for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
+    if (what_if_->knobs()[i].key == key) return boxes_[i];
+  }
+  return nullptr;
+}
+
+void WhatIfPanel::show_spec(const std::string& path) {
+  path_ = path;
+  what_if_.reset();
+  boxes_.clear();
+  waiting_.clear();
+  tried_.clear();
+  table_->setRowCount(0);
+  scatter_->show_points(nullptr);
+  delete std::exchange(form_, nullptr);
+  if (path.empty()) return result_->setText("Open a spec to change its strategy here.");
+  what_if_ = std::make_unique<WhatIf>(path);
+  form_ = new QWidget;
+  auto* form = new QFormLayout(form_);
+  form->setVerticalSpacing(3);
+  for (std::size_t i = 0; i < what_if_->knobs().size(); ++i) {
+    const Knob& knob = what_if_->knobs()[i];
+    auto* box = new QComboBox;
+    for (const std::string& value : knob.values) box->addItem(QString::fromStdString(value));
+    box->setCurrentText(QString::fromStdString(knob.value));
+    form->addRow(QString::fromStdString(knob.title), box);
+    boxes_.push_back(box);
+    connect(box, &QComboBox::currentIndexChanged, this, [this, i](int choice) { change(i, choice); });
+  }
+  static_cast<QVBoxLayout*>(layout())->insertWidget(0, form_);
+  result_->setText("Change anything: the step is simulated again at once.");
+  grey_out();
+}
+
+void WhatIfPanel::change(std::size_t knob, int choice) {
+  try {
+    what_if_->set(knob, boxes_[knob]->itemText(choice).toStdString());
+    simulate();
+    QTimer::singleShot(0, this, &WhatIfPanel::grey_out);  // after the picture
+  } catch (const Error& e) {
+    result_->setText(QString::fromStdString(e.what()));
+    const QSignalBlocker blocker(boxes_[knob]);
+    boxes_[knob]->setCurrentText(QString::fromStdString(what_if_->knobs()[knob].value));
+  }
+}
+
+void WhatIfPanel::simulate() {
+  const auto start = std::chrono::steady_clock::now();
+  const auto step = predict_step(what_if_->spec());
+  Q_EMIT simulated(step);
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const Report& r = step->prediction.report;
+  result_->setText(QString::fromStdString(
+      fmt::format("step {}, memory {}{}, MFU {}\nsimulated and laid out in {:.0f} ms", time_text(r.step_time_s),
+                  memory_text(static_cast<double>(r.memory.peak_device)), r.memory.fits ? "" : " (does not fit)",
+                  percent_text(r.mfu), ms)));
+}
+
+// What the rules forbid as things stand cannot be chosen, and says why.
+void WhatIfPanel::grey_out() {
+  for (std::size_t i = 0; what_if_ && i < boxes_.size(); ++i) {
+    auto* items = qobject_cast<QStandardItemModel*>(boxes_[i]->model());
+    const std::vector<Choice> choices = what_if_->choices(i);
+    for (std::size_t c = 0; items != nullptr && c < choices.size(); ++c) {
+      QStandardItem* item = items->item(static_cast<int>(c));
+      item->setEnabled(choices[c].reason.empty());
+      item->setToolTip(QString::fromStdString(choices[c].reason));
+    }
+  }
+}
+
+void WhatIfPanel::try_strategies(std::size_t most_of_them) {
+  if (path_.empty()) return;
+  waiting_ = candidates(path_);
+  waiting_.resize(std::min(waiting_.size(), most_of_them));
+  std::reverse(waiting_.begin(), waiting_.end());
+  tried_.clear();
+  table_->setRowCount(0);
+  timer_->start(0);
+}
+
+void WhatIfPanel::try_all_now(std::size_t most_of_them) {
+  try_strategies(most_of_them);
+  while (!waiting_.empty()) try_next();
+}
+
+void WhatIfPanel::try_next() {
+  if (waiting_.empty()) return timer_->stop();
+  tried_.push_back(try_candidate(path_, waiting_.back()));
+  waiting_.pop_back();
+  add_row(tried_.back());
+  scatter_->show_points(&tried_);
+}
+
+void WhatIfPanel::add_row(const Tried& t) {
+  const int row = table_->rowCount();
+  table_->insertRow(row);
+  table_->setItem(row, 0, cell_of(t.candidate.name));
+  const std::string cells[] = {time_text(t.step_s), memory_text(static_cast<double>(t.memory)) + (t.fits ? "" : " !"),
+                               fmt::format("{:.3g}", t.gpu_hours), percent_text(t.mfu)};
+  for (int c = 0; c < 4; ++c) {
+    table_->setItem(row, c + 1, cell_of(t.error.empty() ? cells[c] : "-"));
+    if (!t.fits) table_->item(row, c + 1)->setForeground(colours::kLimit);
+  }
+  table_->item(row, 0)->setToolTip(QString::fromStdString(t.error));
+  table_->resizeColumnsToContents();
+}
+
+void WhatIfPanel::open_row(int row) {
+  if (row < 0 || row >= static_cast<int>(tried_.size())) return;
+  const Tried& t = tried_[static_cast<std::size_t>(row)];
+  try {
+    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides)));
+  } catch (const Error& e) {
+    result_->setText(QString::fromStdString(e.what()));
+  }
+}
+
+}  // namespace orrery

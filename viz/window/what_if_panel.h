@@ -1,0 +1,76 @@
+#pragma once
+
+#include <QWidget>
+#include <memory>
+
+#include "viz/step.h"
+#include "viz/what_if.h"
+
+class QComboBox;
+class QLabel;
+class QTableWidget;
+class QTimer;
+
+namespace orrery {
+
+// Points of (step time, memory), one per strategy; what does not fit is hollow. The area of a point grows with the GPU
+// hours of a step.
+class Scatter : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Scatter(QWidget* parent = nullptr);
+  void show_points(const std::vector<Tried>* points);
+  int nearest(const QPoint& at) const;  // -1 if none is near
+  QSize sizeHint() const override { return {360, 240}; }
+
+ Q_SIGNALS:
+  void clicked(int point);
+
+ protected:
+  void paintEvent(QPaintEvent*) override;
+  void mousePressEvent(QMouseEvent*) override;
+
+ private:
+  QPointF place_of(const Tried& t) const;
+  const std::vector<Tried>* points_ = nullptr;
+};
+
+// A spec's strategy and link speeds to be changed, each change simulated at once; and strategies side by side. It draws
+// no timeline: it says that there is a new one.
+class WhatIfPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit WhatIfPanel(QWidget* parent = nullptr);
+  void show_spec(const std::string& path);  // "": of no spec, nothing to change
+  QComboBox* box(const std::string& key) const;
+  void try_strategies(std::size_t most);  // simulates one after the other, between events
+  void try_all_now(std::size_t most);
+  QTableWidget* table() const { return table_; }
+  const std::vector<Tried>& tried() const { return tried_; }
+
+ Q_SIGNALS:
+  void simulated(std::shared_ptr<const Step> step);
+
+ private:
+  void change(std::size_t knob, int choice);
+  void simulate();
+  void grey_out();
+  void try_next();
+  void add_row(const Tried& t);
+  void open_row(int row);
+
+  std::unique_ptr<WhatIf> what_if_;
+  std::string path_;
+  std::vector<QComboBox*> boxes_;
+  QWidget* form_ = nullptr;
+  QLabel* result_;
+  QTableWidget* table_;
+  Scatter* scatter_;
+  QTimer* timer_;
+  std::vector<Candidate> waiting_;
+  std::vector<Tried> tried_;
+};
+
+}  // namespace orrery
