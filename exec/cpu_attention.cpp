@@ -170,7 +170,10 @@ void add_heads(const FloatHeads& from, std::int64_t first, const FloatHeads& to,
 
 }  // namespace
 
-void run_attention(const CpuCall& c, const FlashAttention& a) { AttentionCall(c, a).run(); }
+void run_attention(const CpuCall& c, const FlashAttention& a) {
+  if (c.rank.spec.model.mla) return run_latent_attention(c, a);
+  AttentionCall(c, a).run();
+}
 
 void run_move_heads(const CpuCall& c, const MoveHeads& m) {
   const bool back = m.direction == Direction::backward;

@@ -50,6 +50,8 @@ void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
+// Latent attention, in cpu_latent.cpp.
+void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);
 
 }  // namespace orrery

@@ -11,11 +11,11 @@
 namespace orrery {
 namespace {
 
-struct Layout {
+struct ExpertLayout {
   std::int64_t tensor, data, expert, cut;
   const char* capacity;  // keys of moe
 };
-constexpr Layout kLayouts[] = {
+constexpr ExpertLayout kExpertLayouts[] = {
     {1, 2, 2, 1, ""},
     {1, 8, 4, 1, ""},
     {2, 4, 4, 1, ""},
@@ -26,18 +26,18 @@ constexpr Layout kLayouts[] = {
     {1, 8, 2, 1, ", imbalance: 1.5"},
     {4, 2, 8, 1, ", score: sigmoid, correction_bias: true, shared_feed_forward: 64"},
 };
-constexpr std::int64_t kSequence = 64, kHidden = 64, kTopK = 2, kExperts = 8, kWidth = 32;
+constexpr std::int64_t kExpertSequence = 64, kExpertHidden = 64, kTopK = 2, kExperts = 8, kWidth = 32;
 
-Spec spec_for(const Layout& l, const std::string& more = "") {
+Spec spec_for(const ExpertLayout& l, const std::string& more = "") {
   return test::spec_of(
       fmt::format(
           "name: moe, layers: 3, hidden: {}, heads: 8, vocab: 256, feed_forward: 64, moe: {{experts: {}, top_k: "
           "{}, feed_forward: {}, first_layer: 1{}}}",
-          kHidden, kExperts, kTopK, kWidth, l.capacity),
+          kExpertHidden, kExperts, kTopK, kWidth, l.capacity),
       fmt::format(
           "tensor: {}, data: {}, expert: {}, expert_tensor: {}, precision: bf16, global_batch: {}, micro_batch: 1{}",
           l.tensor, l.data, l.expert, l.cut, 2 * l.data, more),
-      kSequence);
+      kExpertSequence);
 }
 
 // By the first, busiest class of ranks.
@@ -53,11 +53,11 @@ Bytes moved(const Plan& plan, Dimension group, CollectiveKind kind, const std::s
 // Two expert layers, two micro-batches, forward and backward, dispatch and combine: each moves rows * hidden elements,
 // of which (e - 1) / e leave the rank; rows are k a token, or experts * capacity.
 TEST(Experts, AllToAllsMoveTheChosenRows) {
-  for (const Layout& l : kLayouts) {
+  for (const ExpertLayout& l : kExpertLayouts) {
     SCOPED_TRACE(fmt::format("tensor {} data {} expert {} cut {}{}", l.tensor, l.data, l.expert, l.cut, l.capacity));
     const Spec spec = spec_for(l);
     const Plan plan = make_plan(spec);
-    const std::int64_t tokens = kSequence / l.tensor;
+    const std::int64_t tokens = kExpertSequence / l.tensor;
     const ExpertSizes s = expert_sizes(spec, 1, tokens);
     if (std::string(l.capacity).find("capacity") == std::string::npos) {
       EXPECT_EQ(s.sent, tokens * kTopK);
@@ -69,11 +69,11 @@ TEST(Experts, AllToAllsMoveTheChosenRows) {
     const auto all_to_all = [&](const char* name) {
       return moved(plan, Dimension::expert, CollectiveKind::all_to_all, name);
     };
-    EXPECT_EQ(all_to_all("dispatch") - all_to_all("dispatch weights"), 2 * rows * kHidden * 2);
-    EXPECT_EQ(all_to_all("combine"), 2 * rows * kHidden * 2);
+    EXPECT_EQ(all_to_all("dispatch") - all_to_all("dispatch weights"), 2 * rows * kExpertHidden * 2);
+    EXPECT_EQ(all_to_all("combine"), 2 * rows * kExpertHidden * 2);
     EXPECT_EQ(all_to_all("dispatch weights"), 2 * rows * 4);
     EXPECT_EQ(all_to_all("exchange counts"), s.padded ? 0 : 4 * kExperts * 4);
-    const Bytes gathered = l.cut > 1 ? 2 * 2 * 2 * s.gathered() * kHidden * 2 : 0;
+    const Bytes gathered = l.cut > 1 ? 2 * 2 * 2 * s.gathered() * kExpertHidden * 2 : 0;
     EXPECT_EQ(moved(plan, Dimension::expert_tensor, CollectiveKind::reduce_scatter, "gather tokens") +
                   moved(plan, Dimension::expert_tensor, CollectiveKind::all_gather, "gather tokens"),
               gathered);
@@ -82,22 +82,22 @@ TEST(Experts, AllToAllsMoveTheChosenRows) {
 
 // Products of experts: 2 * rows * weights forward, twice that backward.
 TEST(Experts, ProductsFollowTheBusiestRanksRows) {
-  for (const Layout& l : kLayouts) {
+  for (const ExpertLayout& l : kExpertLayouts) {
     const Spec spec = spec_for(l);
     const Plan plan = make_plan(spec);
-    const ExpertSizes s = expert_sizes(spec, 1, kSequence / l.tensor);
+    const ExpertSizes s = expert_sizes(spec, 1, kExpertSequence / l.tensor);
     double flops = 0;
     for (TaskId t = 0; t < plan.slots[0].end; ++t) {
       if (const auto* g = std::get_if<GroupedGemm>(&plan.op_of(t).work)) flops += cost_of(*g, 2).flops;
     }
-    const double weights = 3.0 * kHidden * kWidth / static_cast<double>(l.cut);
+    const double weights = 3.0 * kExpertHidden * kWidth / static_cast<double>(l.cut);
     EXPECT_DOUBLE_EQ(flops, 4 * 3 * 2 * static_cast<double>(s.gathered()) * weights);
   }
 }
 
 // States: experts are cut over the ranks that hold them, the rest over all data ranks.
 TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
-  for (const Layout& l : kLayouts) {
+  for (const ExpertLayout& l : kExpertLayouts) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
       SCOPED_TRACE(sharding);
       const Plan plan = make_plan(spec_for(l, fmt::format(", sharding: {}, bucket_MiB: 0", sharding)));
@@ -113,7 +113,7 @@ TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
         all += p.local.out * p.local.in;
         experts += p.local.experts > 0 ? p.local.out * p.local.in : 0;
       }
-      EXPECT_EQ(experts, 2 * kExperts / l.expert * 3 * kHidden * kWidth / l.cut);
+      EXPECT_EQ(experts, 2 * kExperts / l.expert * 3 * kExpertHidden * kWidth / l.cut);
       std::int64_t own = 0;
       for (const Piece& piece : pieces_of(plan, states_of(plan, 0)[0], 0)) own += piece.owned;
       const bool cut = std::string(sharding) != "none";
@@ -124,12 +124,12 @@ TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
 }
 
 TEST(Experts, EveryRankOfAGroupMeets) {
-  for (const Layout& l : kLayouts) EXPECT_NO_THROW(check_plan(unfold(make_plan(spec_for(l)))));
+  for (const ExpertLayout& l : kExpertLayouts) EXPECT_NO_THROW(check_plan(unfold(make_plan(spec_for(l)))));
 }
 
 // Uneven load: the busiest rank of a stage is a class of its own, and takes what the others do not get.
 TEST(Experts, BusyRanksStandApart) {
-  const Layout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
+  const ExpertLayout uneven = {2, 4, 4, 1, ", imbalance: 1.5"};
   const Plan plan = make_plan(spec_for(uneven));
   ASSERT_EQ(plan.slots.size(), 2U);
   EXPECT_EQ(plan.slots[0].multiplicity, 2);
@@ -142,7 +142,7 @@ TEST(Experts, BusyRanksStandApart) {
     }
     return sum;
   };
-  const std::int64_t sent = kSequence / 2 * kTopK * 2 * 2 * 2;  // both products, two layers, two micro-batches
+  const std::int64_t sent = kExpertSequence / 2 * kTopK * 2 * 2 * 2;  // both products, two layers, two micro-batches
   EXPECT_EQ(rows(0), sent * 3 / 2);
   EXPECT_NEAR(static_cast<double>(rows(0) + 3 * rows(1)), static_cast<double>(4 * sent), 8.0);  // rounded 8 times
   EXPECT_NO_THROW(check_plan(unfold(plan)));
@@ -150,7 +150,7 @@ TEST(Experts, BusyRanksStandApart) {
 
 // Its module has a layer's ops, its rows join the output's.
 TEST(Experts, PredictionModulesStandBeforeTheOutput) {
-  Spec spec = spec_for(kLayouts[0]);
+  Spec spec = spec_for(kExpertLayouts[0]);
   spec.model.mtp_layers = 1;
   const Plan plan = make_plan(spec);
   double logits = 0, attention = 0;
@@ -159,12 +159,12 @@ TEST(Experts, PredictionModulesStandBeforeTheOutput) {
     if (op.name == "logits") logits += cost_of(op.work, 2).flops;
     if (op.name == "attention") ++attention;
   }
-  EXPECT_DOUBLE_EQ(logits, 2 * 2.0 * 2 * kSequence * kHidden * 256);
+  EXPECT_DOUBLE_EQ(logits, 2 * 2.0 * 2 * kExpertSequence * kExpertHidden * 256);
   EXPECT_EQ(attention, 2 * (3 + 1));
 }
 
 TEST(Experts, SharedExpertsRunWhileTokensAreOnTheirWay) {
-  const Plan plan = make_plan(spec_for(kLayouts[8], ", overlap: {expert: true}"));
+  const Plan plan = make_plan(spec_for(kExpertLayouts[8], ", overlap: {expert: true}"));
   const Block& layer =
       *std::find_if(plan.blocks.begin(), plan.blocks.end(), [](const Block& b) { return !b.runtime_sizes.empty(); });
   const auto at = [&](const char* name) {
