@@ -1,6 +1,7 @@
 #include "viz/chrome_event.h"
 
 #include <array>
+#include <string>
 
 namespace orrery {
 namespace {
@@ -98,6 +99,9 @@ void read_process_name(Process& process) {
     if (times != std::string::npos)
       process.ranks = number_in<std::int64_t>(std::string_view(name).substr(times + 2), 1);
   }
+  if (process.ranks > 1 && at != std::string::npos)
+    process.name = process.name.substr(0, at) + "(rank " + std::to_string(process.rank) + ", x" +
+                   std::to_string(process.ranks) + ")";
   static constexpr std::array<std::string_view, 5> keys = {"DP", "TP", "PP", "CP", "EP"};
   for (std::size_t k = 0; k < keys.size(); ++k) {
     const std::size_t found = name.find(keys[k]);

@@ -118,7 +118,7 @@ double relative_change(const Timeline& a, const Timeline& b, const Matching& m, 
   if (other == kNoEvent) return 0;
   const auto own = static_cast<double>(a.ends[e] - a.begins[e]);
   const auto theirs = static_cast<double>(b.ends[other] - b.begins[other]);
-  return own <= 0 ? (theirs > 0 ? 1 : 0) : theirs / own - 1;
+  return theirs <= 0 ? (own > 0 ? 1 : 0) : own / theirs - 1;
 }
 
 PredictionError prediction_error(const Timeline& a, const Timeline& b) {

@@ -26,7 +26,7 @@ struct Difference {
 };
 std::vector<Difference> differences(const Timeline& a, const Timeline& b);
 
-// Duration there over duration here, minus one; 0 where there is no match.
+// How much longer an event of a takes than b's: its duration over that there, minus one; 0 where there is no match.
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
 
 // Of two traces of the same plan, a predicted and b measured: what of the difference of their ends is due to durations

@@ -14,11 +14,11 @@ std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
     if (kind == Kind::recompute) kind = Kind::backward;
     Run* last = runs.empty() ? nullptr : &runs.back();
     const bool goes_on = last != nullptr && last->micro_batch == micro_batch && last->kind == kind &&
-                         timeline.begins[e] - last->end <= (last->end - last->begin) / 10 + 1'000'000;
+                         last->chunk == timeline.places[e].chunk;
     if (goes_on) {
       last->end = timeline.ends[e];
     } else {
-      runs.push_back({timeline.begins[e], timeline.ends[e], micro_batch, kind});
+      runs.push_back({timeline.begins[e], timeline.ends[e], micro_batch, timeline.places[e].chunk, kind});
     }
   }
   return runs;

@@ -11,10 +11,11 @@ namespace orrery {
 struct Run {
   Picoseconds begin = 0, end = 0;
   std::int32_t micro_batch = -1;
+  std::int16_t chunk = 0;
   Kind kind = Kind::forward;
 };
 
-// In order of time. Pauses within a micro-batch shorter than a tenth of what was computed so far do not end its run.
+// In order of time. A pause does not end a run; another micro-batch, chunk or direction does.
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track);
 
 }  // namespace orrery

@@ -212,7 +212,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) builder.add_process(process_of(*step, s, places));
   std::vector<std::uint32_t> labels;
   for (const Op& op : plan.ops) labels.push_back(builder.label(op.name, kind_of(op)));
-  const std::uint32_t waiting = builder.label("wait", Kind::wait);
+  std::vector<std::uint32_t> waiting;
+  for (const RankSlot& slot : plan.slots) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.slots.size());
   builder.reserve(plan.task_count() + plan.match_members.size());
   for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -223,7 +224,10 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
                       static_cast<std::int16_t>(frame.chunk)};
     const std::uint32_t thread = threads.of(task.lane);
     const std::uint64_t key = source | std::uint64_t{t} << 1;
-    if (span.matched > span.entered) builder.add({span.entered, span.matched, thread, waiting, key | 1}, place);
+    if (span.matched > span.entered) {
+      const std::uint32_t label = waiting[plan.slot_of(last_to_enter(plan, trace, task.match))];
+      builder.add({span.entered, span.matched, thread, label, key | 1}, place);
+    }
     builder.add({span.matched, span.ended, thread, labels[task.op], key}, place);
   }
   add_arrows(plan, trace, threads, builder);

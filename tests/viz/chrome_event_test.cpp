@@ -40,6 +40,7 @@ TEST(ChromeEvent, ProcessNamesTellRanksAndCoordinates) {
   read_process_name(p);
   EXPECT_EQ(p.rank, 32);
   EXPECT_EQ(p.ranks, 16);
+  EXPECT_EQ(p.name, "stage 2 (rank 32, x16)");
   EXPECT_EQ(p.coordinates[2], 2);
   p.name = "rank 5 [TP01-DP03-PP00-EP02]";
   read_process_name(p);

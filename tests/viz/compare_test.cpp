@@ -47,6 +47,9 @@ TEST(Compare, RanksDifferencesAndSplitsTheError) {
   const auto rows = differences(a, b);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].more(), 20'000'000);
+  const Matching m = match(a, b);
+  EXPECT_NEAR(relative_change(a, b, m, 0), -0.5, 1e-12);
+  EXPECT_NEAR(relative_change(b, a, match(b, a), 0), 1, 1e-12);
   const PredictionError e = prediction_error(a, b);
   EXPECT_NEAR(e.step, -0.5, 1e-12);
   EXPECT_NEAR(e.cost, 0.5, 1e-12);

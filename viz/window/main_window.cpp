@@ -62,6 +62,7 @@ MainWindow::MainWindow(QWidget* parent)
       compare_(table_with({"op", "first", "second", "more", "%"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
+  compare_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());
   timelines_->addWidget(first_);
   timelines_->addWidget(second_);
