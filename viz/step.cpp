@@ -24,14 +24,17 @@ Kind kind_of(Dimension d) {
     case Dimension::kv:
       return Kind::tensor;
     case Dimension::context:
+    case Dimension::ulysses:
       return Kind::context;
     case Dimension::expert:
+    case Dimension::expert_tensor:
       return Kind::expert;
     case Dimension::pipeline:
     case Dimension::embedding:
       return Kind::pipeline;
     case Dimension::data:
     case Dimension::replicate:
+    case Dimension::expert_data:
     case Dimension::model:
     case Dimension::world:
       return Kind::data;
