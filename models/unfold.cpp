@@ -73,7 +73,7 @@ class Unfolder {
     }
   }
 
-  // Classes of a stage run the same tasks in the same order: the one of its first class.
+  // Classes of a stage that keep to themselves run the same tasks in the same order: the one of its first class.
   TaskId of_first_class(TaskId folded) const {
     const RankSlot& slot = from_.slots[from_.slot_of(folded)];
     for (const RankSlot& first : from_.slots) {
@@ -89,7 +89,8 @@ class Unfolder {
     if (c == nullptr && !std::holds_alternative<Transfer>(op.work)) return;
     const Dimension d = c != nullptr ? c->group : Dimension::pipeline;
     const std::uint32_t match = from_.tasks[folded].match;
-    const TaskId key = match == kNone ? of_first_class(folded) : of_first_class(from_.members_of(match).front());
+    const TaskId first = match == kNone ? folded : from_.members_of(match).front();
+    const TaskId key = from_.meet(d) ? first : of_first_class(first);
     const std::int32_t group = from_.dimensions[static_cast<std::size_t>(d)].member_of[rank];
     ends_.push_back({key, group, task});
   }

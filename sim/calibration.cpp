@@ -100,7 +100,7 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;                      // by task
+  const std::vector<Bytes>& cleared;                  // by task
   std::vector<std::vector<Busy>> compute, transfers;  // by slot
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-Spec spec_of(const std::string& software, const std::string& node, int nodes) {
+Spec clustered(const std::string& software, const std::string& node, int nodes) {
   return parse_spec(
       "model: {layers: 2, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
       "cluster: {node: " +
@@ -67,7 +67,7 @@ TEST(Interval, BuiltInClassesAreSane) {
 
 TEST(Interval, ReportsCarryIt) {
   for (const char* software : {"nanotron", "orrery"}) {
-    const Spec spec = spec_of(software, "dgx-h100", 1);
+    const Spec spec = clustered(software, "dgx-h100", 1);
     const Report r = predict(spec).report;
     const Interval i = interval_of(spec);
     EXPECT_LT(i.low, i.high) << software;
