@@ -102,7 +102,7 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
   const bool ends_backward = action.phase == Phase::backward || action.phase == Phase::weight_gradient;
   const std::size_t split = plan_.blocks[block].input_gradients;
   const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
-  const std::size_t begin = action.phase == Phase::weight_gradient ? split : 0;
+  const std::size_t begin = action.phase == Phase::weight_gradient ? split : forward ? 0 : plan_.blocks[block].fetches;
   const std::size_t end = action.phase == Phase::input_gradient ? split : count;
   for (std::size_t i = begin; i < end; ++i) {
     const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
@@ -112,8 +112,7 @@ void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) 
     barrier_.clear();
     if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
   }
-  const bool last = action.micro_batch == plan_.micro_batches - 1;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, action.micro_batch);
 }
 
 // Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
@@ -131,6 +130,22 @@ void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   emit(op_id(cast), entry.unit);
 }
 
+// Activations come back from the host while the block before is run back.
+void PlanBuilder::fetch_activations(const Chunk& chunk, std::size_t e, const Action& action) {
+  const Block& block = plan_.blocks[chunk.entries[e].block];
+  const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  if (block.fetches == 0 || !fetched_.insert(frame).second) return;
+  for (std::uint32_t i = 0; i < block.fetches; ++i) emit(block.backward[i], frame);
+}
+
+// The device's copy of what leaves for the host is given up when the block after it has been issued, or before anything
+// runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
+void PlanBuilder::release_activations() {
+  if (leaving_ == kNone) return;
+  for (const std::uint32_t op : plan_.blocks[plan_.frames[leaving_].block].release) emit(op, leaving_);
+  leaving_ = kNone;
+}
+
 void PlanBuilder::emit_action(const Action& action) {
   Chunk& chunk = chunks_[action.chunk];
   if (spec_.strategy.overlap.pipeline) sends_.clear();
@@ -138,10 +153,21 @@ void PlanBuilder::emit_action(const Action& action) {
   for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
     if (!chunk.entries[e].transfer) order.push_back(e);
   }
-  if (action.phase != Phase::forward) std::reverse(order.begin(), order.end());
+  if (action.phase != Phase::forward) {
+    std::reverse(order.begin(), order.end());
+    release_activations();
+  }
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (row_.shards_parameters && action.phase != Phase::weight_gradient) gather_for(action, i, order);
+    if (action.phase == Phase::backward || action.phase == Phase::input_gradient) {
+      fetch_activations(chunk, order[i], action);
+      if (i + 1 < order.size()) fetch_activations(chunk, order[i + 1], action);
+    }
     emit_entry(chunk, order[i], action);
+    if (action.phase != Phase::forward) continue;
+    release_activations();
+    const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + order[i]];
+    if (!plan_.blocks[chunk.entries[order[i]].block].release.empty()) leaving_ = frame;
   }
 }
 
@@ -158,6 +184,9 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   barrier_.clear();
   gathered_.clear();
   released_.clear();
+  staged_.clear();
+  fetched_.clear();
+  leaving_ = kNone;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
   const auto& order = schedule_.order[stage];
