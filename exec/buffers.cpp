@@ -45,8 +45,8 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
       if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
       const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));
-      if (block.slots[s].place == Place::device) clear(bytes);
-      if (block.slots[s].place == Place::host) clear_on_host(bytes);
+      if (block.slots[s].home == Home::device) clear(bytes);
+      if (block.slots[s].home == Home::host) clear_on_host(bytes);
     }
   }
   count_peak(kNone);
@@ -96,7 +96,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   count(what.category, size);
   if (task == kNone) return;
   wait_for_users(held.data, size, task, launch);
-  const bool copied = std::holds_alternative<Copy>(rank_.plan.op_of(task).work);
+  const bool copied = std::holds_alternative<PlaceCopy>(rank_.plan.op_of(task).work);
   const bool sums =
       operand.scope == Scope::unit && (operand.slot == kUnitGradient || (operand.slot == kReduced && !copied));
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
@@ -104,8 +104,8 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
 
 // What lies beyond the device: on the host, room in its memory; on disk, room in a file, never given back.
 bool Buffers::take_beyond(const Slot& what, Held& held) {
-  if (what.place == Place::device) return false;
-  if (what.place == Place::host)
+  if (what.home == Home::device) return false;
+  if (what.home == Home::host)
     held = {host_.allocate(what.bytes, 0), kHostPool};
   else
     held.at = disk_.take(what.bytes);
@@ -156,7 +156,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
   // May end long after what follows it.
-  const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<Copy>(op.work);
+  const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});
     memory_.free(held.data);

@@ -20,7 +20,7 @@ void move(const Argument& from, std::int64_t from_first, const Argument& to, std
 }
 
 // A tile's elements are some of the rank's shards, which lie apart in a buffer of the whole chunk.
-void move_tile(const CpuCall& c, const Copy& work) {
+void move_tile(const CpuCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
     const bool tile = a.operand.scope == Scope::own;
@@ -31,7 +31,7 @@ void move_tile(const CpuCall& c, const Copy& work) {
 }
 
 // What this rank owns of a run of the chunk.
-void move_owned(const CpuCall& c, const Copy& work) {
+void move_owned(const CpuCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   for (const Piece& piece : pieces_of(c)) {
     const std::int64_t begin = std::max(piece.owned_first, work.first);
@@ -45,7 +45,7 @@ void move_owned(const CpuCall& c, const Copy& work) {
 
 }  // namespace
 
-void run_copy(const CpuCall& c, const Copy& work) {
+void run_copy(const CpuCall& c, const PlaceCopy& work) {
   const BlockRole role = c.rank.plan.blocks[c.frame.block].role;
   if (role == BlockRole::tile) return move_tile(c, work);
   if (role == BlockRole::state) return move_owned(c, work);

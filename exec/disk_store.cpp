@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr Bytes kAlignment = 4096;  // of a disk's blocks
+constexpr Bytes kDiskBlock = 4096;
 
 std::string folder() {
   const char* set = std::getenv("TMPDIR");
@@ -59,7 +59,7 @@ DiskStore::~DiskStore() {
 std::int64_t DiskStore::take(Bytes bytes) {
   if (file_ < 0) file_ = open_nameless();
   const std::int64_t at = end_;
-  end_ += ceil_div(bytes, kAlignment) * kAlignment;
+  end_ += ceil_div(bytes, kDiskBlock) * kDiskBlock;
   if (::ftruncate(file_, end_) != 0) fail("no room");
   return at;
 }

@@ -25,7 +25,7 @@ const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : Dimension::tensor);
 }
 
-// Place in the uncut weight, row-major, of an element of this rank's.
+// Home in the uncut weight, row-major, of an element of this rank's.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
@@ -115,7 +115,7 @@ void initial_on_host(const InitialRun& run) {
 }
 
 static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
-  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].place != Place::device;
+  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].home != Home::device;
 }
 
 // Shards on the host or on disk are written by the host.

@@ -42,7 +42,7 @@ void BlockBuilder::cut_input() {
   const Bytes bytes = block_.slots[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
   insert_after_use(kInput, {.name = "cut input",
-                            .work = Copy{bytes / input_parts, Place::device, Place::device},
+                            .work = PlaceCopy{bytes / input_parts, Home::device, Home::device},
                             .operands = {operand(kInput, Access::read), operand(part, Access::write)}});
   insert_before_backward(
       0,
@@ -64,13 +64,13 @@ void BlockBuilder::offload_stored() {
     const Bytes bytes = block_.slots[s].bytes;
     if (bytes == 0 || block_.slots[s].runtime_size >= 0 || !is_stored(s)) continue;
     const Id host = slot(block_.slots[s].name + " on the host", bytes);
-    block_.slots[host].place = Place::host;
+    block_.slots[host].home = Home::host;
     insert_after_use(s, {.name = "activations down",
-                         .work = Copy{bytes, Place::device, Place::host},
+                         .work = PlaceCopy{bytes, Home::device, Home::host},
                          .lane = LaneKind::down,
                          .operands = {operand(s, Access::read), operand(host, Access::write)}});
     insert_before_backward(block_.fetches++, {.name = "activations up",
-                                              .work = Copy{bytes, Place::host, Place::device},
+                                              .work = PlaceCopy{bytes, Home::host, Home::device},
                                               .lane = LaneKind::up,
                                               .operands = {operand(host, Access::read), operand(s, Access::write)}});
     release.operands.push_back(operand(host, Access::read));

@@ -52,7 +52,7 @@ inline constexpr std::string_view kWordTable = "embedding.word.weight";
 // of a delayed update, kNextNorm is the next one's.
 enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm };
 
-Place place_of(Device d);
+Home home_of(Device d);
 
 // Elements that products of a block read in fp8 where the stack computes those in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);

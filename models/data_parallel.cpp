@@ -20,7 +20,7 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
     size = u->elements;
     first = u->first;
   }
-  if (const auto* c = std::get_if<Copy>(&op.work)) {
+  if (const auto* c = std::get_if<PlaceCopy>(&op.work)) {
     size = c->bytes;
     first = c->first;
   }

@@ -105,7 +105,7 @@ struct Shapes {
   Shape operator()(const Load& l) const { return {"load", {real(l.rows)}}; }
   Shape operator()(const Fill& f) const { return {"fill", {real(f.bytes)}}; }
   Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {real(m.elements)}}; }
-  Shape operator()(const Copy& c) const {
+  Shape operator()(const PlaceCopy& c) const {
     return {fmt::format("copy/{}-{}", static_cast<int>(c.from), static_cast<int>(c.to)), {real(c.bytes)}};
   }
   Shape operator()(const Wait&) const { return {"wait", {1}}; }

@@ -10,13 +10,13 @@
 namespace orrery {
 namespace {
 
-LaneKind lane_of(Place from, Place to) {
-  if (from == Place::nvme) return LaneKind::fetch;
-  if (to == Place::nvme) return LaneKind::store;
-  return from == Place::device ? LaneKind::down : LaneKind::up;
+LaneKind lane_of(Home from, Home to) {
+  if (from == Home::nvme) return LaneKind::fetch;
+  if (to == Home::nvme) return LaneKind::store;
+  return from == Home::device ? LaneKind::down : LaneKind::up;
 }
 
-Op copy_op(const char* name, Phase phase, const Copy& work, const Operand& from, const Operand& to) {
+Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {
   return {.name = name, .work = work, .phase = phase, .lane = lane_of(work.from, work.to), .operands = {from, to}};
 }
 
@@ -37,7 +37,7 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 
 }  // namespace
 
-Place place_of(Device d) { return d == Device::none ? Place::device : d == Device::cpu ? Place::host : Place::nvme; }
+Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
 
 // Gradients arrive where a delayed update of the step before does not read.
 std::uint16_t PlanBuilder::arriving_gradients() const { return delayed() ? kNextGradients : due_gradients(); }
@@ -48,25 +48,25 @@ void PlanBuilder::add_staging(Block& block, std::int64_t shard) const {
   const Bytes gradients = shard * gradient_width_;
   block.slots.push_back({"reduced gradients", host_gradients() ? gradients : 0, Category::gradients});
   block.slots.push_back({"shard from disk", o.parameters == Device::nvme ? shard * context_.width : 0,
-                         Category::buffers, false, -1, Place::host});
+                         Category::buffers, false, -1, Home::host});
   block.slots.push_back(
-      {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Place::host});
+      {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Home::host});
 }
 
 void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
   const Offload& o = spec_.strategy.offload;
-  block.slots[kParameterShard].place = place_of(o.parameters);
-  block.slots[kGradientShard].place = place_of(o.gradients);
+  block.slots[kParameterShard].home = home_of(o.parameters);
+  block.slots[kGradientShard].home = home_of(o.gradients);
   for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
-    block.slots[slot].place = place_of(o.optimizer);
+    block.slots[slot].home = home_of(o.optimizer);
     if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // room on disks, zeros until written
   }
   const Bytes gradients = own * gradient_width_;
   block.slots[kHostGradients] = {
       "host gradients", host_update() && !host_gradients() ? gradients : 0, Category::gradients, false, -1,
-      Place::host};
+      Home::host};
   block.slots[kNextGradients] = {"next gradients", delayed() ? gradients : 0, Category::gradients, false, -1,
-                                 Place::host};
+                                 Home::host};
 }
 
 // Two pieces of new weights are on their way at a time (DeepSpeed's CPU Adam: _doubled_buffer); of an optimizer on
@@ -80,7 +80,7 @@ void PlanBuilder::add_tiles(Chunk& chunk) {
   const std::int64_t tiles = ceil_div(chunk.own, tile);
   const std::int64_t sets = delayed() ? tiles : std::min<std::int64_t>(tiles, disks ? 3 : 2);
   const auto buffer = [&](const char* name, bool has, Bytes width) {
-    return Slot{name, has ? tile * width : 0, Category::buffers, false, -1, Place::host};
+    return Slot{name, has ? tile * width : 0, Category::buffers, false, -1, Home::host};
   };
   const bool moments = disks && s.optimizer.kind != OptimizerKind::sgd;
   plan_.blocks.push_back(
@@ -109,7 +109,7 @@ void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   Op op = copy_op("shard from disk", phase,
-                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Place::nvme, .to = Place::host},
+                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::nvme, .to = Home::host},
                   state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
   op.allocates = {unit(kStagedShard, Access::write)};
   emit(op_id(op), unit_frame);
@@ -123,7 +123,7 @@ void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   staged_.erase(unit_frame);
   const Operand to = unit(copied_alone(unit_frame) ? kGathered : kCastShard, Access::write);
   Op op = copy_op("shard up", phase,
-                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Place::host, .to = Place::device},
+                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::host, .to = Home::device},
                   disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
   op.host_waits = true;
   op.allocates = {to};
@@ -146,12 +146,12 @@ void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
   const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
   const bool disk = spec_.strategy.offload.gradients == Device::nvme;
   if (disk) {
-    Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Place::nvme, .to = Place::host},
+    Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
                        state(arriving_gradients(), Access::read), unit(kStagedGradient, Access::write));
     fetch.allocates = {unit(kStagedGradient, Access::write)};
     emit(op_id(fetch), unit_frame);
   }
-  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Place::host, .to = Place::device},
+  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::device},
                   disk ? unit(kStagedGradient, Access::read) : state(arriving_gradients(), Access::read),
                   unit(kReduced, Access::write));
   up.allocates = {unit(kReduced, Access::write)};
@@ -180,21 +180,21 @@ void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
   const Operand from = host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
   const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(), Access::write);
   Op down =
-      copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Place::device, .to = Place::host}, from, to);
+      copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
   if (host_gradients()) down.frees = {from};
   if (disk) down.allocates = {to};
   emit(op_id(down), unit_frame, {after});
   if (!disk) return;
-  Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Place::host, .to = Place::nvme},
+  Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::nvme},
                      unit(kStagedGradient, Access::read), state(arriving_gradients(), Access::write));
   store.frees = {unit(kStagedGradient, Access::read)};
   emit(op_id(store), unit_frame);
 }
 
 void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
-  const Copy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
-                     .from = Place::device,
-                     .to = Place::host,
+  const PlaceCopy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
+                     .from = Home::device,
+                     .to = Home::host,
                      .first = bucket.first,
                      .elements = bucket.elements,
                      .width = gradient_width_};
@@ -262,7 +262,7 @@ void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64
                              const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const Copy work = {n * width, Place::nvme, Place::host, first, n, width};
+    const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
     emit(op_id(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write))), frame, after);
   };
   if (s.offload.gradients == Device::nvme) fetch("fetch gradients", due_gradients(), kTileGradient, gradient_width_);
@@ -307,7 +307,7 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
 void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   const Strategy& s = spec_.strategy;
   const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
-    const Copy work = {n * width, Place::host, Place::nvme, first, n, width};
+    const PlaceCopy work = {n * width, Home::host, Home::nvme, first, n, width};
     emit(op_id(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write))), frame);
   };
   if (s.offload.optimizer == Device::nvme) {
@@ -319,7 +319,7 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
 // New weights to a device that keeps its own.
 void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (host_parameters()) return;
-  const Copy work = {n * context_.width, Place::host, Place::device, first, n, context_.width};
+  const PlaceCopy work = {n * context_.width, Home::host, Home::device, first, n, context_.width};
   emit(op_id(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
                      state(row_.shards_parameters ? kParameterShard : kParameters, Access::write))),
        frame, {last_of(LaneKind::compute)});

@@ -134,7 +134,7 @@ struct Costs {
   Cost operator()(const Load& l) const { return {0, 8 * d(l.rows)}; }
   Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
   Cost operator()(const Multiply& s) const { return {d(s.elements), 2 * d(s.elements) * d(s.width)}; }
-  Cost operator()(const Copy& c) const { return {0, 2 * d(c.bytes)}; }
+  Cost operator()(const PlaceCopy& c) const { return {0, 2 * d(c.bytes)}; }
   Cost operator()(const Wait&) const { return {}; }
   Cost operator()(const Exchange&) const { return {}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
@@ -178,7 +178,7 @@ struct Kernels {
   int operator()(const Load&) const { return 1; }
   int operator()(const Fill&) const { return 1; }
   int operator()(const Multiply&) const { return 1; }
-  int operator()(const Copy&) const { return 1; }
+  int operator()(const PlaceCopy&) const { return 1; }
   int operator()(const Wait&) const { return 0; }
   int operator()(const Exchange&) const { return 0; }
   int operator()(const SquaredNorm&) const { return 2; }

@@ -257,14 +257,14 @@ struct Multiply {
 };
 
 // Where a buffer lies: in the device's memory, in its host's, or on the node's disks.
-enum class Place : std::uint8_t { device, host, nvme };
+enum class Home : std::uint8_t { device, host, nvme };
 
 // A copy of `bytes` between two places, or inside one. Between a tile (plan.h) and a chunk's states it holds the rank's
 // `elements` from `first` on of its shards; between two buffers of the states, those of as many of the chunk that it
 // owns. From a longer buffer to a shorter one on the device: this rank's of the tensor group's equal parts.
-struct Copy {
+struct PlaceCopy {
   Bytes bytes = 0;
-  Place from = Place::device, to = Place::host;
+  Home from = Home::device, to = Home::host;
   std::int64_t first = 0, elements = 0;
   Bytes width = 2;  // of an element
 };
@@ -335,7 +335,7 @@ struct Transfer {
 
 using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, MoveHeads, Softmax,
                           Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding,
-                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, Copy, Wait, Exchange,
+                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
                           SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.

@@ -46,7 +46,7 @@ std::string_view name_of(Category c) {
   return names[static_cast<std::size_t>(c)];
 }
 
-std::string_view name_of(Place p) { return p == Place::device ? "device" : p == Place::host ? "host" : "nvme"; }
+std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Home::host ? "host" : "nvme"; }
 
 // A rank stands in the stage whose representative sits at the same place of its pipeline group; where the blocks of a
 // context ring differ, of its context group too.

@@ -85,7 +85,7 @@ struct HashedShapes {
   void operator()(const Multiply& s) const {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
   }
-  void operator()(const Copy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
+  void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
   void operator()(const Wait&) const {}
   void operator()(const Exchange&) const {}
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
@@ -122,7 +122,7 @@ void add_op(Hash& h, const Op& op) {
 
 void add_block(Hash& h, const Block& block) {
   h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
-  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.place);
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home);
   h.add(block.fetches);
   for (const std::uint32_t op : block.release) h.add(op);
   for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);

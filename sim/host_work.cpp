@@ -37,14 +37,14 @@ class Machine {
 }  // namespace
 
 bool is_host_work(const Op& op) {
-  const auto* c = std::get_if<Copy>(&op.work);
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
   return op.lane == LaneKind::cpu || (c != nullptr && c->from != c->to);
 }
 
 HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start) {
   const Machine machine(cluster);
   HostWork w;
-  const auto* c = std::get_if<Copy>(&op.work);
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
   if (c == nullptr) {
     const double rate = machine.memory() * kAdamFraction;
     w.seconds = cost_of(op.work, plan.element_bytes).bytes / rate;
@@ -53,11 +53,11 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
     at(w, Port::host_memory) = kAdamFraction;
     return w;
   }
-  const bool fetch = c->from == Place::nvme, store = c->to == Place::nvme;
+  const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
   const double rate = fetch || store ? machine.disk(fetch) : machine.link();
   const Port port = fetch                      ? Port::disk_read
                     : store                    ? Port::disk_write
-                    : c->from == Place::device ? Port::down
+                    : c->from == Home::device ? Port::down
                                                : Port::up;
   w.seconds = start + static_cast<double>(c->bytes) / rate;
   const double moving = static_cast<double>(c->bytes) / w.seconds;

@@ -79,7 +79,7 @@ class Replay {
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
     for (const Operand& o : op.frees) {
-      const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<Copy>(op.work);
+      const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
       give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, sent, offset + trace_.spans[t].ended);
     }
   }
@@ -88,9 +88,9 @@ class Replay {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
-    if (what.place != Place::device) {
+    if (what.home != Home::device) {
       held.stream = kBeyond;
-      count_beyond(what.place, what.bytes);
+      count_beyond(what.home, what.bytes);
       return;
     }
     held = {allocate(what.bytes, stream, now), stream};
@@ -113,7 +113,7 @@ class Replay {
     if (held.stream == kNotHeld) return;
     if (held.stream == kBeyond) {
       held.stream = kNotHeld;
-      count_beyond(what.place, -what.bytes);
+      count_beyond(what.home, -what.bytes);
       return;
     }
     count(what.category, -allocator_.size(held.block));
@@ -129,8 +129,8 @@ class Replay {
     allocated_ += bytes;
   }
 
-  void count_beyond(Place place, Bytes bytes) {
-    (place == Place::host ? host_ : nvme_) += bytes;
+  void count_beyond(Home home, Bytes bytes) {
+    (home == Home::host ? host_ : nvme_) += bytes;
     result_.host_peak = std::max(result_.host_peak, host_);
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
@@ -164,7 +164,7 @@ void Replay::name_largest() {
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
     char& is = named_[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || what.place != Place::device || (is != 0) == on) return;
+    if (what.bytes == 0 || what.home != Home::device || (is != 0) == on) return;
     is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;

@@ -11,21 +11,21 @@ namespace {
 using namespace test;
 
 // Bytes that a slot's tasks copy from one place to another in a step.
-Bytes copied(const Plan& plan, Place from, Place to) {
+Bytes copied(const Plan& plan, Home from, Home to) {
   Bytes sum = 0;
   for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
-    const auto* c = std::get_if<Copy>(&plan.op_of(t).work);
+    const auto* c = std::get_if<PlaceCopy>(&plan.op_of(t).work);
     if (c != nullptr && c->from == from && c->to == to) sum += c->bytes;
   }
   return sum;
 }
 
 // Bytes of the states in one place, by category; buffers that they pass through are left out.
-Bytes states_at(const Plan& plan, Place place, Category category) {
+Bytes states_at(const Plan& plan, Home place, Category category) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
     if (f.slot != 0 || plan.blocks[f.block].role != BlockRole::state) continue;
-    for (const Slot& s : plan.blocks[f.block].slots) sum += s.place == place && s.category == category ? s.bytes : 0;
+    for (const Slot& s : plan.blocks[f.block].slots) sum += s.home == place && s.category == category ? s.bytes : 0;
   }
   return sum;
 }
@@ -45,10 +45,10 @@ TEST(Offload, KeepsTwoBytesAParameterOnTheDevice) {
         fmt::format("precision: bf16, gradient_precision: {}, offload: {{optimizer: cpu, gradients: cpu}}", gradients));
     const Plan plan = make_plan(spec);
     const std::int64_t n = weights(spec);
-    EXPECT_EQ(states_at(plan, Place::device, Category::parameters), 2 * n);
-    EXPECT_EQ(states_at(plan, Place::device, Category::gradients), 0);
-    EXPECT_EQ(states_at(plan, Place::device, Category::optimizer), 0);
-    EXPECT_EQ(states_at(plan, Place::host, Category::optimizer) + states_at(plan, Place::host, Category::gradients),
+    EXPECT_EQ(states_at(plan, Home::device, Category::parameters), 2 * n);
+    EXPECT_EQ(states_at(plan, Home::device, Category::gradients), 0);
+    EXPECT_EQ(states_at(plan, Home::device, Category::optimizer), 0);
+    EXPECT_EQ(states_at(plan, Home::host, Category::optimizer) + states_at(plan, Home::host, Category::gradients),
               on_host * n);
   }
 }
@@ -63,8 +63,8 @@ TEST(Offload, MovesEachRanksShards) {
                               kHalf, ranks, ranks * m));
       const Plan plan = make_plan(spec);
       const std::int64_t shard = weights(spec) / ranks;
-      EXPECT_EQ(copied(plan, Place::device, Place::host), m * shard * 2) << ranks << " ranks, " << m;
-      EXPECT_EQ(copied(plan, Place::host, Place::device), (m - 1) * shard * 2 + shard * 2) << ranks << " ranks, " << m;
+      EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2) << ranks << " ranks, " << m;
+      EXPECT_EQ(copied(plan, Home::host, Home::device), (m - 1) * shard * 2 + shard * 2) << ranks << " ranks, " << m;
     }
   }
 }
@@ -75,8 +75,8 @@ TEST(Offload, SumsOnTheDeviceWhereGradientsStay) {
     const Spec spec = spec_of(
         kSmall, fmt::format("{}data: 2, sharding: {}, global_batch: 8, offload: {{optimizer: cpu}}", kHalf, sharding));
     const Plan plan = make_plan(spec);
-    EXPECT_EQ(copied(plan, Place::device, Place::host), weights(spec) / 2 * 2) << sharding;
-    EXPECT_EQ(copied(plan, Place::host, Place::device), weights(spec) / 2 * 2) << sharding;
+    EXPECT_EQ(copied(plan, Home::device, Home::host), weights(spec) / 2 * 2) << sharding;
+    EXPECT_EQ(copied(plan, Home::host, Home::device), weights(spec) / 2 * 2) << sharding;
   }
 }
 
@@ -91,15 +91,15 @@ TEST(Offload, LoadsEachRanksPartOfTheParameters) {
   const Plan plan = make_plan(spec);
   const std::int64_t shard = weights(spec) / ranks;
   const Bytes loaded = 2 * m * shard * 2;  // forward and backward
-  EXPECT_EQ(copied(plan, Place::host, Place::device), loaded + (m - 1) * shard * 2);
-  EXPECT_EQ(copied(plan, Place::device, Place::host), m * shard * 2);
-  EXPECT_EQ(copied(plan, Place::nvme, Place::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
-  EXPECT_EQ(copied(plan, Place::host, Place::nvme), m * shard * 2 + (12 + 2) * shard);
+  EXPECT_EQ(copied(plan, Home::host, Home::device), loaded + (m - 1) * shard * 2);
+  EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2);
+  EXPECT_EQ(copied(plan, Home::nvme, Home::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
+  EXPECT_EQ(copied(plan, Home::host, Home::nvme), m * shard * 2 + (12 + 2) * shard);
   for (const Category c : {Category::parameters, Category::gradients, Category::optimizer}) {
-    EXPECT_EQ(states_at(plan, Place::device, c), 0);
-    EXPECT_EQ(states_at(plan, Place::host, c), 0);
+    EXPECT_EQ(states_at(plan, Home::device, c), 0);
+    EXPECT_EQ(states_at(plan, Home::host, c), 0);
   }
-  EXPECT_EQ(states_at(plan, Place::nvme, Category::optimizer), 12 * shard);
+  EXPECT_EQ(states_at(plan, Home::nvme, Category::optimizer), 12 * shard);
 }
 
 // Flops of a micro-batch by bytes moved for parameters and gradients: about s·b (2104.07857, equations 9 to 11, with
@@ -119,10 +119,10 @@ TEST(Offload, HasThePublishedArithmeticIntensity) {
     if (plan.op_of(t).lane == LaneKind::compute) flops += cost_of(plan.op_of(t).work, 2).flops;
   }
   const double moved =
-      static_cast<double>(copied(plan, Place::host, Place::device) + copied(plan, Place::device, Place::host));
+      static_cast<double>(copied(plan, Home::host, Home::device) + copied(plan, Home::device, Home::host));
   EXPECT_NEAR(flops / moved / static_cast<double>(sequence * batch), 8.0 / 6, 0.04);
   const double swapped =
-      static_cast<double>(copied(plan, Place::nvme, Place::host) + copied(plan, Place::host, Place::nvme));
+      static_cast<double>(copied(plan, Home::nvme, Home::host) + copied(plan, Home::host, Home::nvme));
   EXPECT_NEAR(flops / swapped / static_cast<double>(sequence * batch), 8.0 / 24, 0.01);
 }
 
@@ -170,12 +170,12 @@ TEST(Offload, MovesStoredActivationsOnce) {
       spec_of(kSmall, kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: cpu}");
   const Plan plan = make_plan(spec);
   const Bytes input = 2 * 32 * 64 * 2;  // b s h bytes
-  EXPECT_EQ(copied(plan, Place::device, Place::host), 3 * 8 * input);
-  EXPECT_EQ(copied(plan, Place::host, Place::device), 3 * 8 * input);
+  EXPECT_EQ(copied(plan, Home::device, Home::host), 3 * 8 * input);
+  EXPECT_EQ(copied(plan, Home::host, Home::device), 3 * 8 * input);
   const Plan some = plan_of(kHalf +
                             "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: {device: "
                             "cpu, layers: 3}}");
-  EXPECT_EQ(copied(some, Place::device, Place::host), 3 * 3 * input);
+  EXPECT_EQ(copied(some, Home::device, Home::host), 3 * 3 * input);
 }
 
 // ZeRO-R Pa (1910.02054, section 6.1): a rank keeps 2sbh/t bytes of a recomputed layer, and gathers them once.
@@ -185,7 +185,7 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
                                         "partition_activations: true");
   const Plan plan = make_plan(spec);
   const Bytes input = 32 * 64 * 2;
-  EXPECT_EQ(copied(plan, Place::device, Place::device), 2 * 8 * input / 4);
+  EXPECT_EQ(copied(plan, Home::device, Home::device), 2 * 8 * input / 4);
   EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
 }
 

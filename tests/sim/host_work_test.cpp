@@ -11,15 +11,15 @@
 namespace orrery {
 namespace {
 
-Op copy(Bytes bytes, Place from, Place to) { return {.name = "copy", .work = Copy{bytes, from, to}}; }
+Op copy(Bytes bytes, Home from, Home to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
 
 Seconds time_of(const Op& op, const Cluster& cluster) { return host_work(op, Plan{}, cluster, 0).seconds; }
 
 TEST(HostWork, CopiesRunAtTheirLinksRates) {
   const Cluster c = find_cluster("dgx-2", 1);
-  EXPECT_NEAR(time_of(copy(12'600'000'000, Place::device, Place::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
-  EXPECT_NEAR(time_of(copy(25'000'000'000, Place::nvme, Place::host), c), 1, 1e-9);
-  EXPECT_NEAR(time_of(copy(20'000'000'000, Place::host, Place::nvme), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(12'600'000'000, Home::device, Home::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
+  EXPECT_NEAR(time_of(copy(25'000'000'000, Home::nvme, Home::host), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(20'000'000'000, Home::host, Home::nvme), c), 1, 1e-9);
 }
 
 // ZeRO-Offload, table 4: 10 B parameters in 2.57 s on two Xeon 8168, those of a DGX-2.
@@ -33,9 +33,9 @@ TEST(HostWork, UpdatesAsFastAsPublished) {
 TEST(HostWork, NeedsAHost) {
   Cluster c = find_cluster("dgx-2", 1);
   c.nvme.reset();
-  EXPECT_THROW(time_of(copy(1, Place::nvme, Place::host), c), Error);
+  EXPECT_THROW(time_of(copy(1, Home::nvme, Home::host), c), Error);
   c.host.reset();
-  EXPECT_THROW(time_of(copy(1, Place::device, Place::host), c), Error);
+  EXPECT_THROW(time_of(copy(1, Home::device, Home::host), c), Error);
 }
 
 Spec gpt(const std::string& strategy, const std::string& cluster = "{node: dgx-2, nodes: 1}") {
