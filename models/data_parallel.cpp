@@ -50,7 +50,8 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   for (std::size_t i = position; i < order.size() && ahead >= 0; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
-    gather_unit(entry.unit, chunk.state, action.phase == Phase::forward ? Phase::forward : Phase::backward);
+    const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
+    gather_unit(entry.unit, state_frame, action.phase == Phase::forward ? Phase::forward : Phase::backward);
     --ahead;
   }
 }
@@ -252,7 +253,7 @@ void PlanBuilder::reduce_what_is_shared() {
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  if (!shared || spec_.strategy.pipeline == 1 || !end) return;
+  if (!shared || context_.ends_meet || !end) return;
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
   const Op op = {.name = "reduce tied embedding",
                  .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},

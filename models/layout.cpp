@@ -37,13 +37,19 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
   };
+  const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
+    context_.hop = hop(schedule_, static_cast<std::size_t>(boundary));
+    if (context_.hop != 0)
+      add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
+  };
   if (virtual_stage == 0)
     add(shared_block("embedding", embedding_block), -1, false);
   else
-    add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
+    cross(virtual_stage - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
-  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline)
-    before += layers_of_[k];
+  for (std::int64_t k = 0; k < virtual_stage; ++k) {
+    if (schedule_.stage_of[k] == schedule_.stage_of[virtual_stage]) before += layers_of_[k];
+  }
   for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
     const std::int64_t layer = first_layer_[virtual_stage] + i;
     add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
@@ -54,7 +60,7 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
-    add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
+    cross(virtual_stage, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
   return entries;
 }
@@ -101,7 +107,7 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
 // A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
 // else its block has (learned positions) is another region.
 bool PlanBuilder::cut_alike(const Block& block) const {
-  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
+  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && !context_.ends_meet &&
          (block.role == BlockRole::embedding || block.role == BlockRole::output);
 }
 
@@ -141,11 +147,9 @@ void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
     const std::int64_t elements = block.parameter_elements;
-    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output &&
-                      chunk.entries.front().layer == -1 && !chunk.entries.front().transfer;
-    if (tied) {
+    if (spec_.model.tied_embeddings && context_.ends_meet && block.role == BlockRole::output) {
       entry.owns = false;
-      entry.unit = chunk.entries.front().unit;
+      entry.unit = chunks_.front().entries.front().unit;
       continue;
     }
     entry.base = chunk.elements;
@@ -212,6 +216,14 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   return block;
 }
 
+// The frame that ends the virtual stage before a chunk, where that lies on the same stage.
+std::uint32_t PlanBuilder::handed_over(const Chunk& chunk, std::int32_t micro_batch) const {
+  const std::int32_t k = chunk.virtual_stage;
+  if (k == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
+  const Chunk& before = chunks_[schedule_.chunk_of[k - 1]];
+  return before.frames[(micro_batch + 1) * before.entries.size() - 1];
+}
+
 void PlanBuilder::make_frames(Chunk& chunk) {
   const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
@@ -225,15 +237,14 @@ void PlanBuilder::make_frames(Chunk& chunk) {
       const std::uint32_t id = add_frame(entry.block);
       Frame& frame = plan_.frames[id];
       frame.unit = entry.unit;
-      frame.state = chunk.state;
+      frame.state = entry.owns ? chunk.state : chunks_.front().state;
       frame.layer = entry.layer;
       frame.micro_batch = i;
       frame.chunk = c;
       frame.base = entry.base;
-      if (e > 0) {
-        frame.previous = id - 1;
-        plan_.frames[id - 1].next = id;
-      }
+      const std::uint32_t previous = e > 0 ? id - 1 : handed_over(chunk, i);
+      frame.previous = previous;
+      if (previous != kNone) plan_.frames[previous].next = id;
       chunk.frames.push_back(id);
     }
   }

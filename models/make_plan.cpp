@@ -64,13 +64,16 @@ void refuse_what_is_not_built(const Spec& spec) {
                               f.key.substr(6), f.what));
     throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
-  const bool chunked = s.schedule == "file" || find_schedule(s.schedule).chunked;
-  if (s.virtual_stages > 1 && (!chunked || s.pipeline == 1)) {
+  const std::int64_t chunks = s.schedule == "file" ? 0 : find_schedule(s.schedule).chunks;
+  if (s.virtual_stages > 1 && (chunks == 1 || s.pipeline == 1)) {
     throw Error(
         fmt::format("strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
                     "e.g. interleaved; not pipeline: {} with {}",
                     s.virtual_stages, s.pipeline, s.schedule));
   }
+  if (chunks > 1 && s.virtual_stages != chunks)
+    throw Error(fmt::format("{}strategy.virtual_stages: {} has {} a stage, in a pipeline of several stages; not {}",
+                            place_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
   row_of(s.sharding);
 }
 
@@ -102,10 +105,14 @@ void PlanBuilder::choose_schedule() {
   if (s.schedule == "file") {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
+    context_.ends_meet = ends_meet(schedule_);
   } else {
-    context_.splits_backward = find_schedule(s.schedule).splits;
-    if (context_.splits_backward) shape.times = phase_times();
-    schedule_ = make_schedule(s.schedule, shape);
+    const ScheduleRow& row = find_schedule(s.schedule);
+    schedule_ = place_chunks(row.placement, shape);
+    context_.splits_backward = row.splits;
+    context_.ends_meet = ends_meet(schedule_);
+    if (row.splits) shape.times = phase_times();
+    schedule_.order = row.orders(shape);
   }
   if (context_.splits_backward && unit_gradients_)
     throw Error(

@@ -76,6 +76,7 @@ class PlanBuilder {
   std::vector<PhaseTimes> phase_times();
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk);
+  std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;

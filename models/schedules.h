@@ -38,18 +38,32 @@ struct Schedule {
   std::vector<std::int32_t> chunk_of;
 };
 
+// Where virtual stages lie: round the stages in turn (Megatron-LM's interleaving), or there and back: the first and the
+// last on stage 0, those in the middle on the last stage (a V, for two a stage).
+enum class Placement : std::uint8_t { in_turn, v_shaped };
+
 // A pipeline schedule: a row of the table in schedules.cpp.
 struct ScheduleRow {
   std::string_view name;
   std::string_view about;
-  bool chunked;  // uses virtual stages
-  bool splits;   // runs weight gradients apart from the rest of backward
+  std::int64_t chunks;  // virtual stages a stage; 0: as many as are asked for
+  bool splits;          // runs weight gradients apart from the rest of backward
+  Placement placement;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
+// Where virtual stages lie, without orders.
+Schedule place_chunks(Placement placement, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
+
+// Stages from virtual stage `boundary` to the next: 1 onwards, -1 back, 0 for the same stage. In a ring of two stages
+// there is no way back.
+std::int64_t hop(const Schedule& schedule, std::size_t boundary);
+
+// Whether the first and the last virtual stage lie on one stage.
+bool ends_meet(const Schedule& schedule);
 
 bool splits_backward(const Schedule& schedule);
 

@@ -64,6 +64,8 @@ class Replay {
     return Key{k - 1, a.micro_batch, false};
   }
 
+  bool crosses(const Key& key) const { return hop(schedule_, static_cast<std::size_t>(key.boundary)) != 0; }
+
   bool advance(std::size_t s) {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
@@ -98,9 +100,9 @@ class Replay {
   std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, Crossing>> all;
     for (const Action& a : schedule_.order[s]) {
-      if (const auto in = input_of(s, a))
-        all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
-      if (const auto out = output_of(s, a))
+      const auto in = input_of(s, a), out = output_of(s, a);
+      if (in && crosses(*in)) all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
+      if (out && crosses(*out))
         all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });

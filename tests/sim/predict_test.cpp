@@ -53,6 +53,8 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"pipeline: 2, data: 4, sharding: fsdp, global_batch: 8", "torchtitan"},
     {"pipeline: 4, data: 2, schedule: zb-h2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 1, schedule: zb-1p, global_batch: 8", "megatron-core"},
+    {"pipeline: 4, data: 2, schedule: zb-v, sharding: zero1, global_batch: 16", "megatron-core"},
+    {"tensor: 2, pipeline: 4, data: 1, schedule: v-min, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},

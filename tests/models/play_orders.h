@@ -1,0 +1,46 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "models/schedules.h"
+
+namespace orrery::test {
+
+// When each stage begins its first action and ends its last, transfers taking none and all virtual stages as long: a
+// second evaluator beside the engine.
+inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedule& schedule, const PhaseTimes& times) {
+  const auto stages = static_cast<int>(schedule.order.size()), last = static_cast<int>(schedule.stage_of.size()) - 1;
+  std::map<std::pair<int, int>, int> virtual_stage;
+  for (int k = 0; k <= last; ++k) virtual_stage[{schedule.stage_of[k], schedule.chunk_of[k]}] = k;
+  std::map<std::tuple<int, bool, int>, std::int64_t> ended;  // (virtual stage, whether forward, micro-batch)
+  std::vector<std::size_t> next(stages, 0);
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans(stages, {-1, 0});
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int s = 0; s < stages; ++s) {
+      if (next[s] == schedule.order[s].size()) continue;
+      const Action& a = schedule.order[s][next[s]];
+      const bool forward = a.phase == Phase::forward, weight = a.phase == Phase::weight_gradient;
+      const int k = virtual_stage.at({s, a.chunk}), from = forward ? k - 1 : k + 1;
+      std::int64_t start = spans[s].second;
+      if (!weight && from >= 0 && from <= last) {
+        const auto it = ended.find({from, forward, a.micro_batch});
+        if (it == ended.end()) continue;
+        start = std::max(start, it->second);
+      }
+      if (spans[s].first < 0) spans[s].first = start;
+      const std::int64_t whole = a.phase == Phase::backward ? times.input + times.weight : times.input;
+      spans[s].second = start + (forward ? times.forward : weight ? times.weight : whole);
+      if (!weight) ended[{k, forward, a.micro_batch}] = spans[s].second;
+      ++next[s];
+      moved = true;
+    }
+  }
+  return spans;
+}
+
+}  // namespace orrery::test
