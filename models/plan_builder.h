@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -89,12 +90,23 @@ class PlanBuilder {
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
+  // An action as its ops are issued.
+  struct Pass {
+    Action action;
+    std::vector<std::size_t> entries;  // of its chunk, in the action's order
+    std::size_t at = 0, op = 0;        // entry and op that come next
+    bool begun = false;                // that entry
+
+    bool done() const { return at == entries.size(); }
+  };
+
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
-  void emit_action(const Action& action);
+  void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);
-  void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
+  Pass begin(const Action& action) const;
+  bool issue_next(Pass& pass);  // one op, and whether it is a transfer
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
   TaskId* writer(std::uint32_t frame, const Operand& operand);

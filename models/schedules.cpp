@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/dualpipe.h"
 #include "models/error.h"
 #include "models/v_schedules.h"
 #include "models/zero_bubble.h"
@@ -98,6 +99,11 @@ Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * 
 // Qi et al. 2024, arXiv:2405.15362: p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
 Orders zb_v(const ScheduleShape& shape) { return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages); }
 Orders v_half(const ScheduleShape& shape) { return v_orders(shape, {2, 1, 2, 1}, 2 * ((shape.stages + 2) / 2)); }
+
+// DualPipe cut in half: a V's two ways are the two directions.
+Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
+  return dualpipe_order(shape.stages, stage, shape.micro_batches);
+}
 Orders v_min(const ScheduleShape& shape) { return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3)); }
 
 }  // namespace
@@ -124,6 +130,8 @@ const std::vector<ScheduleRow>& schedule_rows() {
        Placement::v_shaped, zb_v},
       {"v-half", "the same with about p / 2 micro-batches in flight", 2, true, Placement::v_shaped, v_half},
       {"v-min", "the same with about p / 3", 2, true, Placement::v_shaped, v_min},
+      {"dualpipev", "a V whose forwards and backwards are woven op by op; at least 2p micro-batches (DeepSeek)", 2,
+       true, Placement::v_shaped, stage_by_stage<dualpipe_v>},
   };
   return rows;
 }

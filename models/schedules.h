@@ -13,6 +13,7 @@ struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
+  bool woven = false;  // with the action that follows: their ops are issued in turn, from transfer to transfer
 };
 
 // What a micro-batch takes on one stage: forward, the input gradient's part of backward, the weight gradient's. In any

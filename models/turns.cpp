@@ -69,15 +69,21 @@ class Replay {
   bool advance(std::size_t s) {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
-    const Action& a = schedule_.order[s][ends.size()];
-    std::int64_t start = ends.empty() ? 0 : ends.back();
-    if (const auto input = input_of(s, a)) {
-      const auto it = produced_.find(*input);
-      if (it == produced_.end()) return false;
-      start = std::max(start, it->second);
+    const std::size_t first = ends.size();
+    std::size_t last = first;  // of the actions woven with it
+    while (schedule_.order[s][last].woven) ++last;
+    std::int64_t end = ends.empty() ? 0 : ends.back();
+    for (std::size_t i = first; i <= last; ++i) {
+      const auto input = input_of(s, schedule_.order[s][i]);
+      const auto it = input ? produced_.find(*input) : produced_.end();
+      if (input && it == produced_.end()) return false;
+      if (input) end = std::max(end, it->second);
     }
-    ends.push_back(start + (a.phase == Phase::backward ? 2 : 1));
-    if (const auto output = output_of(s, a)) produced_[*output] = ends.back();
+    for (std::size_t i = first; i <= last; ++i) end += schedule_.order[s][i].phase == Phase::backward ? 2 : 1;
+    for (std::size_t i = first; i <= last; ++i) {
+      ends.push_back(end);
+      if (const auto output = output_of(s, schedule_.order[s][i])) produced_[*output] = end;
+    }
     return true;
   }
 

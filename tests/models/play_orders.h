@@ -11,7 +11,7 @@
 namespace orrery::test {
 
 // When each stage begins its first action and ends its last, transfers taking none and all virtual stages as long: a
-// second evaluator beside the engine.
+// second evaluator beside the engine. Woven actions begin and end together.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedule& schedule, const PhaseTimes& times) {
   const auto stages = static_cast<int>(schedule.order.size()), last = static_cast<int>(schedule.stage_of.size()) - 1;
   std::map<std::pair<int, int>, int> virtual_stage;
@@ -23,20 +23,28 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedul
     moved = false;
     for (int s = 0; s < stages; ++s) {
       if (next[s] == schedule.order[s].size()) continue;
-      const Action& a = schedule.order[s][next[s]];
-      const bool forward = a.phase == Phase::forward, weight = a.phase == Phase::weight_gradient;
-      const int k = virtual_stage.at({s, a.chunk}), from = forward ? k - 1 : k + 1;
-      std::int64_t start = spans[s].second;
-      if (!weight && from >= 0 && from <= last) {
-        const auto it = ended.find({from, forward, a.micro_batch});
-        if (it == ended.end()) continue;
-        start = std::max(start, it->second);
-      }
+      std::int64_t start = spans[s].second, length = 0;
+      bool ready = true;
+      std::vector<std::tuple<int, bool, int>> ends;
+      std::size_t i = next[s];
+      do {
+        const Action& a = schedule.order[s][i];
+        const bool forward = a.phase == Phase::forward, weight = a.phase == Phase::weight_gradient;
+        const int k = virtual_stage.at({s, a.chunk}), from = forward ? k - 1 : k + 1;
+        if (!weight && from >= 0 && from <= last) {
+          const auto it = ended.find({from, forward, a.micro_batch});
+          ready = ready && it != ended.end();
+          if (ready) start = std::max(start, it->second);
+        }
+        const std::int64_t whole = a.phase == Phase::backward ? times.input + times.weight : times.input;
+        length += forward ? times.forward : weight ? times.weight : whole;
+        if (!weight) ends.push_back({k, forward, a.micro_batch});
+      } while (schedule.order[s][i++].woven);
+      if (!ready) continue;
       if (spans[s].first < 0) spans[s].first = start;
-      const std::int64_t whole = a.phase == Phase::backward ? times.input + times.weight : times.input;
-      spans[s].second = start + (forward ? times.forward : weight ? times.weight : whole);
-      if (!weight) ended[{k, forward, a.micro_batch}] = spans[s].second;
-      ++next[s];
+      spans[s].second = start + length;
+      for (const auto& end : ends) ended[end] = spans[s].second;
+      next[s] = i;
       moved = true;
     }
   }

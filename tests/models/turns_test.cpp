@@ -20,6 +20,7 @@ std::vector<std::pair<std::string, ScheduleShape>> cases() {
       for (const char* name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p"}) all.push_back({name, {p, m, 1}});
       if (p > 1) {
         for (const char* name : {"zb-v", "v-half", "v-min"}) all.push_back({name, {p, m, 2}});
+        if (m >= 2 * p) all.push_back({"dualpipev", {p, m, 2}});
       }
       for (const std::int64_t v : {2, 3}) {
         if (m % p == 0 && p > 1) all.push_back({"interleaved", {p, m, v}});
