@@ -109,18 +109,20 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
 
 // A backward op may have been the last to add to weights of a bucket.
 void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& action, const Op& op, TaskId task) {
-  if (action.micro_batch != plan_.micro_batches - 1 || chunk.buckets.empty() || !chunk.entries[e].owns) return;
+  if (action.micro_batch != chunk.last_micro_batch || chunk.buckets.empty() || !chunk.entries[e].owns) return;
   for (const Operand& operand : op.operands) {
     if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) continue;
     Bucket& bucket = chunk.buckets[chunk.bucket_of[e][operand.parameter]];
-    if (--bucket.missing == 0 && spec_.strategy.overlap.gradient_reduce) reduce_bucket(chunk, bucket, task);
+    if (--bucket.missing == 0 && reduces_early()) reduce_bucket(chunk, bucket, task);
   }
 }
 
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
   if (!averages_gradients(spec_, row_)) return;
-  const double ranks = static_cast<double>(group_size(Dimension::data) * group_size(Dimension::replicate));
+  // Copies of the model add up to what one would have.
+  const double ranks =
+      static_cast<double>(group_size(Dimension::data) / schedule_.copies * group_size(Dimension::replicate));
   Op op = {.name = "average gradients",
            .work = Multiply{elements, gradient_width_, 1 / ranks, false, first},
            .phase = Phase::step,
@@ -206,8 +208,8 @@ void PlanBuilder::gather_buckets() {
   // Norms' and biases' few elements count as eight-bit ones too.
   const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
-  for (Chunk& chunk : chunks_) {
-    for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
+  for (const Chunk* chunk : in_model_order()) {
+    for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
       if (group_size(bucket->group) == 1) continue;
       const Op op = {
           .name = "gather parameters",
@@ -215,7 +217,7 @@ void PlanBuilder::gather_buckets() {
           .phase = Phase::step,
           .lane = LaneKind::data_gather,
           .operands = {state(kParameters, Access::write)}};
-      const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute)});
+      const TaskId task = emit(op_id(op), chunk->state, {last_of(LaneKind::compute)});
       for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
     }
   }
@@ -370,9 +372,9 @@ void PlanBuilder::copy_buckets_back() {
 }
 
 void PlanBuilder::end_step() {
-  if (!spec_.strategy.overlap.gradient_reduce && !unit_gradients_) {
-    for (Chunk& chunk : chunks_) {
-      for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
+  if (!reduces_early() && !unit_gradients_) {
+    for (Chunk* chunk : in_model_order()) {
+      for (const Bucket& bucket : chunk->buckets) reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
     }
   }
   copy_buckets_back();

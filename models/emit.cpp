@@ -113,7 +113,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const std::size_t split = plan_.blocks[entry.block].input_gradients;
   if (!pass.begun) {
     if (row_.shards_parameters && !weights) gather_for(action, pass.at, pass.entries);
-    if (forward && action.micro_batch == 0) cast_weights(chunk, entry);
+    if (forward && action.micro_batch == chunk.first_micro_batch) cast_weights(chunk, entry);
     pass.op = weights ? split : 0;
     pass.begun = true;
   }
@@ -133,7 +133,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
   if (ends_backward && unit_gradients_ && entry.owns)
-    reduce_unit(chunk, entry, action.micro_batch == plan_.micro_batches - 1);
+    reduce_unit(chunk, entry, action.micro_batch == chunk.last_micro_batch);
   ++pass.at;
   pass.begun = false;
   return moved;

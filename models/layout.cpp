@@ -30,9 +30,10 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   return it->second;
 }
 
-std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
+std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   std::vector<Entry> entries;
-  const auto last = static_cast<std::int64_t>(layers_of_.size()) - 1;
+  const auto count = static_cast<std::int64_t>(layers_of_.size());
+  const std::int64_t virtual_stage = place % count;
   const auto layers = static_cast<std::int32_t>(spec_.model.layers);
   const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
@@ -45,22 +46,22 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
   if (virtual_stage == 0)
     add(shared_block("embedding", embedding_block), -1, false);
   else
-    cross(virtual_stage - 1, "receive", receive_block, first_layer_[virtual_stage]);
+    cross(place - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
-    if (schedule_.stage_of[k] == schedule_.stage_of[virtual_stage]) before += layers_of_[k];
+    if (schedule_.stage_of[place - virtual_stage + k] == schedule_.stage_of[place]) before += layers_of_[k];
   }
   for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
     const std::int64_t layer = first_layer_[virtual_stage] + i;
     add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
   }
-  if (virtual_stage == last) {
+  if (virtual_stage == count - 1) {
     add(shared_block("final norm", final_norm_block), layers, false);
     if (spec_.model.mtp_layers > 0)
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
-    cross(virtual_stage, "send", send_block, first_layer_[virtual_stage + 1] - 1);
+    cross(place, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
   return entries;
 }
@@ -218,18 +219,18 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
 
 // The frame that ends the virtual stage before a chunk, where that lies on the same stage.
 std::uint32_t PlanBuilder::handed_over(const Chunk& chunk, std::int32_t micro_batch) const {
-  const std::int32_t k = chunk.virtual_stage;
-  if (k == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
+  const std::int32_t k = chunk.place;
+  if (k % schedule_.virtual_stages() == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
   const Chunk& before = chunks_[schedule_.chunk_of[k - 1]];
   return before.frames[(micro_batch + 1) * before.entries.size() - 1];
 }
 
 void PlanBuilder::make_frames(Chunk& chunk) {
-  const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
+  const std::string key = fmt::format("state {} {}", slot_, chunk.place);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
-  const auto c = schedule_.chunk_of[chunk.virtual_stage];
+  const auto c = schedule_.chunk_of[chunk.place];
   plan_.frames[chunk.state].chunk = c;
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
@@ -263,14 +264,35 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
   }
 }
 
+void PlanBuilder::find_micro_batches(Chunk& chunk) const {
+  const std::int32_t c = schedule_.chunk_of[chunk.place];
+  const auto& order = schedule_.order[stage_];
+  const auto mine = [&](const Action& a) { return a.chunk == c; };
+  const auto first = std::find_if(order.begin(), order.end(), mine);
+  const auto last = std::find_if(order.rbegin(), order.rend(), mine);
+  if (first == order.end()) return;
+  chunk.first_micro_batch = first->micro_batch;
+  chunk.last_micro_batch = last->micro_batch;
+}
+
+// Copies of a virtual stage reduce it together: all ranks take them in this order.
+std::vector<Chunk*> PlanBuilder::in_model_order() {
+  std::vector<Chunk*> chunks;
+  for (Chunk& chunk : chunks_) chunks.push_back(&chunk);
+  const std::int64_t count = schedule_.virtual_stages();
+  std::sort(chunks.begin(), chunks.end(), [&](auto* a, auto* b) { return a->place % count < b->place % count; });
+  return chunks;
+}
+
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
-  chunks_.resize(spec_.strategy.virtual_stages);
+  chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies));
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
     if (schedule_.stage_of[k] != stage) continue;
     Chunk& chunk = chunks_[schedule_.chunk_of[k]];
-    chunk.virtual_stage = static_cast<std::int32_t>(k);
+    chunk.place = static_cast<std::int32_t>(k);
+    find_micro_batches(chunk);
     chunk.entries = entries_of(static_cast<std::int64_t>(k));
     place_weights(chunk);
     make_buckets(chunk);

@@ -119,7 +119,22 @@ void PlanBuilder::choose_schedule() {
         fmt::format("{}strategy.sharding: {} reduces gradients micro-batch by micro-batch, but {} makes those of "
                     "weights later; choose zero1 or none",
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
+  if (schedule_.copies > 1) refuse_both_ways();
   turns_ = order_transfers(schedule_);
+}
+
+// What two copies of a model cannot do, or not yet.
+void PlanBuilder::refuse_both_ways() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](std::string_view key, std::string_view why) {
+    throw Error(fmt::format("{}{}: {} runs two copies of the model in opposite directions; {}", place_of(spec_, key),
+                            key, s.schedule, why));
+  };
+  if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
+  if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
+  if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
+  if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
+    refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

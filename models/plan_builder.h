@@ -47,10 +47,11 @@ struct Region {
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t virtual_stage = 0;
-  std::vector<Entry> entries;         // in forward order
-  std::int64_t elements = 0;          // weights it owns
-  std::int64_t own = 0;               // of those, what one rank keeps states of
+  std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
+  std::int32_t first_micro_batch = 0, last_micro_batch = 0;  // that pass through it
+  std::vector<Entry> entries;                                // in forward order
+  std::int64_t elements = 0;                                 // weights it owns
+  std::int64_t own = 0;                                      // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
@@ -68,13 +69,16 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void refuse_both_ways() const;
   void tell_classes_apart();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
   void find_ranks(RankSlot& slot) const;
-  std::vector<Entry> entries_of(std::int64_t virtual_stage);
+  std::vector<Entry> entries_of(std::int64_t place);
   std::vector<PhaseTimes> phase_times();
+  void find_micro_batches(Chunk& chunk) const;
+  std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk);
   std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
@@ -137,6 +141,8 @@ class PlanBuilder {
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
   bool ring_is_alike() const;
+  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders.
+  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1; }
   std::int64_t group_size(Dimension d) const;
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }

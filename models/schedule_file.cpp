@@ -90,10 +90,10 @@ class Reader {
     schedule.stage_of.assign(count, -1);
     schedule.chunk_of.assign(count, 0);
     for (std::size_t s = 0; s < lines_.size(); ++s) place(static_cast<std::int32_t>(s), schedule);
-    const Placement placement = std::equal(schedule.stage_of.begin(), schedule.stage_of.end(),
-                                           place_chunks(Placement::v_shaped, shape_).stage_of.begin())
-                                    ? Placement::v_shaped
-                                    : Placement::in_turn;
+    const ChunkPlacement placement = std::equal(schedule.stage_of.begin(), schedule.stage_of.end(),
+                                                place_chunks(ChunkPlacement::v_shaped, shape_).stage_of.begin())
+                                         ? ChunkPlacement::v_shaped
+                                         : ChunkPlacement::in_turn;
     const Schedule expected = place_chunks(placement, shape_);
     for (std::int64_t k = 0; k < count; ++k) {
       if (schedule.stage_of[k] < 0) throw Error(fmt::format("{}: virtual stage {} runs nowhere", path_, k));

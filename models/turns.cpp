@@ -21,9 +21,9 @@ struct Key {
 class Replay {
  public:
   explicit Replay(const Schedule& schedule)
-      : schedule_(schedule), last_(static_cast<std::int32_t>(schedule.stage_of.size()) - 1) {
+      : schedule_(schedule), virtual_stages_(static_cast<std::int32_t>(schedule.virtual_stages())) {
     virtual_stage_.resize(schedule.order.size());
-    for (std::int32_t k = 0; k <= last_; ++k) {
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(schedule.stage_of.size()); ++k) {
       auto& row = virtual_stage_[schedule.stage_of[k]];
       row.resize(std::max<std::size_t>(row.size(), schedule.chunk_of[k] + 1));
       row[schedule.chunk_of[k]] = k;
@@ -48,19 +48,22 @@ class Replay {
   }
 
  private:
+  bool is_first(std::int32_t place) const { return place % virtual_stages_ == 0; }
+  bool is_last(std::int32_t place) const { return (place + 1) % virtual_stages_ == 0; }
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   // What an action needs from another virtual stage, and what it produces for one.
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward) return k > 0 ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || k == last_) return std::nullopt;
+    if (a.phase == Phase::forward)
+      return !is_first(k) ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || is_last(k)) return std::nullopt;
     return Key{k, a.micro_batch, false};
   }
   std::optional<Key> output_of(std::size_t s, const Action& a) const {
     const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward) return k < last_ ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || k == 0) return std::nullopt;
+    if (a.phase == Phase::forward) return !is_last(k) ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || is_first(k)) return std::nullopt;
     return Key{k - 1, a.micro_batch, false};
   }
 
@@ -122,7 +125,7 @@ class Replay {
   }
 
   const Schedule& schedule_;
-  std::int32_t last_;
+  std::int32_t virtual_stages_;  // of a copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
   std::map<Key, std::int64_t> produced_;

@@ -13,10 +13,11 @@ namespace orrery::test {
 // When each stage begins its first action and ends its last, transfers taking none and all virtual stages as long: a
 // second evaluator beside the engine. Woven actions begin and end together.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedule& schedule, const PhaseTimes& times) {
-  const auto stages = static_cast<int>(schedule.order.size()), last = static_cast<int>(schedule.stage_of.size()) - 1;
+  const auto stages = static_cast<int>(schedule.order.size()), count = static_cast<int>(schedule.virtual_stages());
   std::map<std::pair<int, int>, int> virtual_stage;
-  for (int k = 0; k <= last; ++k) virtual_stage[{schedule.stage_of[k], schedule.chunk_of[k]}] = k;
-  std::map<std::tuple<int, bool, int>, std::int64_t> ended;  // (virtual stage, whether forward, micro-batch)
+  for (int k = 0; k < static_cast<int>(schedule.stage_of.size()); ++k)
+    virtual_stage[{schedule.stage_of[k], schedule.chunk_of[k]}] = k;
+  std::map<std::tuple<int, bool, int>, std::int64_t> ended;  // (place, whether forward, micro-batch)
   std::vector<std::size_t> next(stages, 0);
   std::vector<std::pair<std::int64_t, std::int64_t>> spans(stages, {-1, 0});
   for (bool moved = true; moved;) {
@@ -31,7 +32,7 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedul
         const Action& a = schedule.order[s][i];
         const bool forward = a.phase == Phase::forward, weight = a.phase == Phase::weight_gradient;
         const int k = virtual_stage.at({s, a.chunk}), from = forward ? k - 1 : k + 1;
-        if (!weight && from >= 0 && from <= last) {
+        if (!weight && from >= k / count * count && from < (k / count + 1) * count) {
           const auto it = ended.find({from, forward, a.micro_batch});
           ready = ready && it != ended.end();
           if (ready) start = std::max(start, it->second);

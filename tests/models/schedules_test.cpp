@@ -29,7 +29,9 @@ template <typename F>
 void for_all(const F& f) {
   for (const ScheduleRow& row : schedule_rows()) {
     for (const ScheduleShape& shape : shapes(row.chunks)) {
-      if (row.name == "dualpipev" && shape.micro_batches < 2 * shape.stages) continue;
+      if (row.name.starts_with("dualpipe") && shape.micro_batches < 2 * shape.stages) continue;
+      if (row.placement == ChunkPlacement::both_ways && (shape.stages % 2 != 0 || shape.micro_batches % 2 != 0))
+        continue;
       f(row, shape, make_schedule(row.name, shape));
     }
   }
@@ -55,6 +57,7 @@ TEST(Schedules, RunEveryActionOnce) {
           EXPECT_TRUE(weight.insert(key).second) << row.name;
         }
       }
+      // Two copies share the micro-batches.
       EXPECT_EQ(forward.size(), static_cast<std::size_t>(shape.micro_batches * shape.chunks)) << row.name;
       EXPECT_EQ(input.size(), forward.size()) << row.name;
       EXPECT_EQ(weight.size(), forward.size()) << row.name;

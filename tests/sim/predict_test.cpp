@@ -56,6 +56,8 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"pipeline: 4, data: 2, schedule: zb-v, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 1, schedule: v-min, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 1, schedule: dualpipev, global_batch: 8", "megatron-core"},
+    {"pipeline: 4, data: 2, sharding: zero1, schedule: chimera, global_batch: 16", "megatron-core"},
+    {"pipeline: 4, data: 1, schedule: dualpipe, global_batch: 8", "orrery"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},
