@@ -127,8 +127,9 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const auto embedded = predicted_embedding(b, c);
   auto all = hidden;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
-    const auto joined = b.join("prediction input", b.norm("prediction embedding norm", embedded),
-                               b.norm("prediction hidden norm", hidden), c.local_rows, m.hidden, m.hidden);
+    const auto next = b.norm("prediction embedding norm", embedded);  // before the call: compilers order arguments
+    const auto before = b.norm("prediction hidden norm", hidden);     // each their own way
+    const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);
     const auto x =
         b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
     if (b.recompute.layer) b.tape.begin_region(true);
