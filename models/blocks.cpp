@@ -79,9 +79,11 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
 }
 
-Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
   LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
+  b.tape.offloads = offload;
+  if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
   const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
   const auto x = b.tape.input(boundary);

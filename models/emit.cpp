@@ -112,9 +112,11 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const bool forward = action.phase == Phase::forward, weights = action.phase == Phase::weight_gradient;
   const std::size_t split = plan_.blocks[entry.block].input_gradients;
   if (!pass.begun) {
+    if (!forward) release_activations();
     if (row_.shards_parameters && !weights) gather_for(action, pass.at, pass.entries);
+    if (!forward && !weights) fetch_activations(pass);
     if (forward && action.micro_batch == chunk.first_micro_batch) cast_weights(chunk, entry);
-    pass.op = weights ? split : 0;
+    pass.op = weights ? split : forward ? 0 : plan_.blocks[entry.block].fetches;
     pass.begun = true;
   }
   const Block& block = plan_.blocks[entry.block];
@@ -132,8 +134,11 @@ bool PlanBuilder::issue_next(Pass& pass) {
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && entry.owns)
-    reduce_unit(chunk, entry, action.micro_batch == chunk.last_micro_batch);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, action.micro_batch);
+  if (forward) {
+    release_activations();
+    if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  }
   ++pass.at;
   pass.begun = false;
   return moved;
@@ -152,6 +157,26 @@ void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
       .optimizer = true,
       .operands = {{Scope::state, Access::read, kParameters, -1}, {Scope::state, Access::write, kEightBit, -1}}};
   emit(op_id(cast), entry.unit);
+}
+
+// Activations come back from the host while the block before is run back: this entry's, and those of the next.
+void PlanBuilder::fetch_activations(const Pass& pass) {
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  for (std::size_t at = pass.at; at < std::min(pass.at + 2, pass.entries.size()); ++at) {
+    const std::size_t e = pass.entries[at];
+    const Block& block = plan_.blocks[chunk.entries[e].block];
+    const std::uint32_t frame = chunk.frames[pass.action.micro_batch * chunk.entries.size() + e];
+    if (block.fetches == 0 || !fetched_.insert(frame).second) continue;
+    for (std::uint32_t i = 0; i < block.fetches; ++i) emit(block.backward[i], frame);
+  }
+}
+
+// The device's copy of what leaves for the host is given up when the block after it has been issued, or before anything
+// runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
+void PlanBuilder::release_activations() {
+  if (leaving_ == kNone) return;
+  for (const std::uint32_t op : plan_.blocks[plan_.frames[leaving_].block].release) emit(op, leaving_);
+  leaving_ = kNone;
 }
 
 // Woven actions take turns: while what one has sent is on its way, the other computes.
@@ -181,6 +206,9 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   barrier_.clear();
   gathered_.clear();
   released_.clear();
+  staged_.clear();
+  fetched_.clear();
+  leaving_ = kNone;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
   const std::span<const Action> order = schedule_.order[stage];

@@ -15,18 +15,20 @@ std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(co
 }
 
 // Layers of one kind share a block: they differ in their attention window, in whether they are recomputed, in whether
-// they have experts and in how those are loaded.
+// their activations go to the host, in whether they have experts and in how those are loaded.
 std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
+  const Offload& o = spec_.strategy.offload;
+  const bool offload = o.activations != Device::none && (!o.activation_layers || index_in_stage < *o.activation_layers);
   const auto& window = spec_.model.sliding_window;
   const bool experts = has_experts(spec_.model, layer);
   const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {} {} {}", static_cast<int>(context_.load),
-                                      context_.ring_block, recompute, window ? (layer + 1) % window->every : 0,
+  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {}", static_cast<int>(context_.load),
+                                      context_.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
                                       recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
-  if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
+  if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops, offload));
   return it->second;
 }
 
@@ -163,7 +165,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), shard(regions));
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {
-      const Bytes shard_bytes = row_.fp32_shards ? shard(regions) * context_.width : 0;
+      const Bytes shard_bytes = row_.fp32_shards || host_parameters() ? shard(regions) * context_.width : 0;
       const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
       plan_.blocks.push_back({.name = "unit",
                               .role = BlockRole::unit,
@@ -172,6 +174,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
                                         {"cast shard", shard_bytes, Category::buffers},
                                         {"unit gradients", elements * context_.width, Category::gradients},
                                         {"cast gradients", cast, Category::buffers}}});
+      add_staging(plan_.blocks.back(), shard(regions));
     }
     entry.unit = add_frame(it->second);
     regions_[entry.unit] = regions;
@@ -187,7 +190,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const std::int64_t whole = chunk.elements;
   const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
-  const bool master = width < o.master_bytes && !row_.fp32_shards;
+  const bool master = (width < o.master_bytes && !row_.fp32_shards) || host_update();
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
@@ -209,6 +212,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
+  place_on_host(block, own);
   block.slots[kBuckets] = {"gradient buckets",
                            copies   ? whole * gradient_width_
                            : beside ? whole * width
@@ -232,6 +236,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
   chunk.state = add_frame(blocks_[key]);
   const auto c = schedule_.chunk_of[chunk.place];
   plan_.frames[chunk.state].chunk = c;
+  add_tiles(chunk);
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
       const Entry& entry = chunk.entries[e];
@@ -314,7 +319,8 @@ std::uint32_t PlanBuilder::add_rank_frame() {
                             .role = BlockRole::rank,
                             .slots = {{"squared norm", norm, Category::workspace},
                                       {"found infinity", scale, Category::workspace},
-                                      {"loss scale", scale, Category::workspace}}});
+                                      {"loss scale", scale, Category::workspace},
+                                      {"next squared norm", delayed() ? norm : 0, Category::workspace}}});
   }
   return add_frame(it->second);
 }
@@ -333,7 +339,8 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 // gives it a bucket of its own too). Experts' weights are in buckets of their own.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  if (row_.shards_parameters || (group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1)) return;
+  const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1;
+  if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
   const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
   Bucket open;

@@ -48,8 +48,11 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.context > 1 && s.attention == Attention::unfused, "strategy.attention", ": unfused with context above 1"},
       {s.context > 1 && spec.model.mla.has_value(), "model.mla", " with context above 1"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
-      {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
-      {s.partition_activations, "strategy.partition_activations"},
+      {s.offload.tiling > 1, "strategy.offload.tiling"},
+      {s.offload.optimizer != Device::none && row_of(s.sharding).fp32_shards, "strategy.offload.optimizer",
+       " with sharding of fp32 shards (fsdp)"},
+      {s.offload.optimizer != Device::none && spec.software.gradient_average == "copy" && s.data * s.context > 1,
+       "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
       {!c.stragglers.empty(), "cluster.stragglers"},
@@ -133,6 +136,7 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
   if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
+  if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
   if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
     refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
 }

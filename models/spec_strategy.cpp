@@ -68,7 +68,7 @@ constexpr std::string_view kServerModes[] = {"sync", "async", "bounded"};
 constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
 constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor", "pipeline", "expert"};
 constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
-constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update"};
+constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
 constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
 
 std::string_view precision_name(Precision p) { return name_of(p); }
@@ -294,6 +294,7 @@ void read_offload(const SpecSection& section, Offload& o) {
                               "device");
   take_device(optimizer, "device", o.optimizer);
   optimizer.take("delayed_update", o.delayed_update);
+  optimizer.take("tile", o.tile);
   take_device(map, "parameters", o.parameters);
   take_device(map, "gradients", o.gradients);
   const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",

@@ -62,6 +62,17 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},
     {"tensor: 2, pipeline: 2, data: 2, rank_order: tp-cp-pp-dp, sharding: zero2, global_batch: 8", "meta-llama3"},
+    {"data: 8, sharding: zero2, global_batch: 16, offload: {optimizer: cpu, gradients: cpu}", "orrery"},
+    {"data: 16, sharding: zero1, global_batch: 32, offload: {optimizer: cpu}", "megatron-core"},
+    {"data: 4, sharding: zero3, global_batch: 8, offload: {optimizer: nvme, gradients: nvme, parameters: nvme}",
+     "orrery"},
+    {"pipeline: 2, data: 4, sharding: zero2, global_batch: 16, offload: {optimizer: {device: cpu, delayed_update: "
+     "true}}",
+     "orrery"},
+    {"tensor: 2, pipeline: 2, data: 2, global_batch: 8, offload: {activations: cpu}", "megatron-core"},
+    {"tensor: 4, sequence_parallel: false, data: 2, global_batch: 4, recompute: full, partition_activations: true, "
+     "offload: {activations: cpu}",
+     "megatron-core"},
     {"tensor: 8, pipeline: 2, data: 1, virtual_stages: 2, global_batch: 8", "megatron-core"},
     {"tensor: 4, pipeline: 4, data: 1, recompute: full, global_batch: 8", "megatron-lm-2021"},
     {"tensor: 2, data: 2, recompute: selective, attention: unfused, global_batch: 4", "megatron-lm-2022"},
