@@ -11,15 +11,6 @@ namespace {
 constexpr double kNamed = 30;         // pixels from which on a bar carries its name
 constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
 
-std::vector<std::vector<Run>> runs_by_process(const Timeline& t) {
-  std::vector<std::vector<Run>> runs(t.processes.size());
-  for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
-    const std::uint32_t track = compute_track(t, p);
-    if (track != kNone) runs[p] = runs_of(t, t.tracks[track]);
-  }
-  return runs;
-}
-
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
@@ -35,12 +26,6 @@ TimeScale scale_of(const View& view, int width) {
 }
 
 }  // namespace
-
-Scene::Scene(Document d, unsigned threads)
-    : document(std::move(d)),
-      pyramids(build_pyramids(document.timeline, threads)),
-      areas(document.timeline, threads),
-      runs(runs_by_process(document.timeline)) {}
 
 int top_of(const View& view, const Row& row) { return CanvasFrame::kRuler + row.y - (row.pinned ? 0 : view.scroll); }
 
@@ -79,7 +64,7 @@ void Canvas::paint_lane(QImage& image, const Scene& scene, const View& view, con
   const CanvasFrame frame{image.width(), image.height()};
   cells_.resize(static_cast<std::size_t>(frame.plot_width()));
   line_.resize(cells_.size());
-  render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.pyramids[row.track],
+  render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.prepared->pyramids[row.track],
                scale_of(view, frame.plot_width()), cells_);
   std::array<QRgb, kKinds> palette{};
   for (int k = 0; k < kKinds; ++k) palette[static_cast<std::size_t>(k)] = colour_of(static_cast<Kind>(k)).rgb();

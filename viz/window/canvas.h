@@ -5,28 +5,11 @@
 #include <QPainter>
 #include <vector>
 
-#include "viz/area.h"
 #include "viz/compare.h"
 #include "viz/layout.h"
-#include "viz/load.h"
-#include "viz/pyramid.h"
-#include "viz/runs.h"
+#include "viz/scene.h"
 
 namespace orrery {
-
-// A document with what drawing it needs besides, made once.
-struct Scene {
-  explicit Scene(Document d, unsigned threads);
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
-
-  Document document;
-  std::vector<Pyramid> pyramids;
-  AreaIndex areas;
-  std::vector<std::vector<Run>> runs;  // by process, of its computing lane
-
-  const Timeline& timeline() const { return document.timeline; }
-};
 
 // What of a scene is shown, and how: the whole state of the picture.
 struct View {

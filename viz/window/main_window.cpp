@@ -25,6 +25,7 @@
 
 #include "models/error.h"
 #include "sim/text.h"
+#include "viz/scene_cache.h"
 #include "viz/window/exports.h"
 #include "viz/window/palette.h"
 
@@ -182,13 +183,14 @@ void MainWindow::build_menu() {
 void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
 
 void MainWindow::open(const std::vector<std::string>& paths) {
-  show_documents(open_inputs(paths));
+  show_scenes(open_scenes(paths, options_, {}, kThreads));
   offer_spec(paths);
+  for (const auto& s : scenes_) put_in_cache(*s);
 }
 
 // The first input, where it is a spec, can be changed.
 void MainWindow::offer_spec(const std::vector<std::string>& paths) {
-  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string());
+  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string(), options_);
 }
 
 // In place of the first scene: the user looks on at the same ranks and lanes.
@@ -213,17 +215,18 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   auto cancelled = std::make_shared<std::atomic<bool>>(false);
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
   // The thread touches no widget: everything goes through the event loop.
-  loader_ = std::thread([this, dialog, cancelled, paths] {
+  loader_ = std::thread([this, dialog, cancelled, paths, options = options_] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
     std::string error;
     try {
-      *scenes = scenes_of(open_inputs(paths, [&](double share) {
+      const auto progress = [&](double share) {
         later([dialog = QPointer<QProgressDialog>(dialog), share] {
           if (dialog) dialog->setValue(static_cast<int>(share * 999));
         });
         return !*cancelled;
-      }));
+      };
+      *scenes = open_scenes(paths, options, progress, kThreads);
     } catch (const Cancelled&) {
       error = "loading was cancelled";
     } catch (const std::exception& e) {
@@ -235,6 +238,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
       show_scenes(*scenes);
       offer_spec(paths);
     });
+    for (const auto& s : *scenes) put_in_cache(*s);
   });
 }
 

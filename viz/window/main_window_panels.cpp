@@ -85,7 +85,7 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
-  const auto rows = area_statistics(s.timeline(), s.areas, from, to);
+  const auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
   area_->setRowCount(static_cast<int>(rows.size()));
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const AreaRow& row = rows[static_cast<std::size_t>(i)];

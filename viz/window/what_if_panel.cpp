@@ -137,8 +137,9 @@ QComboBox* WhatIfPanel::box(const std::string& key) const {
   return nullptr;
 }
 
-void WhatIfPanel::show_spec(const std::string& path) {
+void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options) {
   path_ = path;
+  options_ = options;
   what_if_.reset();
   boxes_.clear();
   waiting_.clear();
@@ -147,7 +148,7 @@ void WhatIfPanel::show_spec(const std::string& path) {
   scatter_->show_points(nullptr);
   delete std::exchange(form_, nullptr);
   if (path.empty()) return result_->setText("Open a spec to change its strategy here.");
-  what_if_ = std::make_unique<WhatIf>(path);
+  what_if_ = std::make_unique<WhatIf>(path, options.overrides);
   form_ = new QWidget;
   auto* form = new QFormLayout(form_);
   form->setVerticalSpacing(3);
@@ -179,7 +180,7 @@ void WhatIfPanel::change(std::size_t knob, int choice) {
 
 void WhatIfPanel::simulate() {
   const auto start = std::chrono::steady_clock::now();
-  const auto step = predict_step(what_if_->spec());
+  const auto step = predict_step(what_if_->spec(), options_);
   Q_EMIT simulated(step);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Report& r = step->prediction.report;
@@ -204,7 +205,7 @@ void WhatIfPanel::grey_out() {
 
 void WhatIfPanel::try_strategies(std::size_t most_of_them) {
   if (path_.empty()) return;
-  waiting_ = candidates(path_);
+  waiting_ = candidates(path_, options_);
   waiting_.resize(std::min(waiting_.size(), most_of_them));
   std::reverse(waiting_.begin(), waiting_.end());
   tried_.clear();
@@ -219,7 +220,7 @@ void WhatIfPanel::try_all_now(std::size_t most_of_them) {
 
 void WhatIfPanel::try_next() {
   if (waiting_.empty()) return timer_->stop();
-  tried_.push_back(try_candidate(path_, waiting_.back()));
+  tried_.push_back(try_candidate(path_, waiting_.back(), options_));
   waiting_.pop_back();
   add_row(tried_.back());
   scatter_->show_points(&tried_);
@@ -243,7 +244,7 @@ void WhatIfPanel::open_row(int row) {
   if (row < 0 || row >= static_cast<int>(tried_.size())) return;
   const Tried& t = tried_[static_cast<std::size_t>(row)];
   try {
-    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides)));
+    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides), options_));
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
   }

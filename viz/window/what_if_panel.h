@@ -43,7 +43,8 @@ class WhatIfPanel : public QWidget {
 
  public:
   explicit WhatIfPanel(QWidget* parent = nullptr);
-  void show_spec(const std::string& path);  // "": of no spec, nothing to change
+  // path "": of no spec, nothing to change.
+  void show_spec(const std::string& path, const SpecOptions& options = {});
   QComboBox* box(const std::string& key) const;
   void try_strategies(std::size_t most);  // simulates one after the other, between events
   void try_all_now(std::size_t most);
@@ -63,6 +64,7 @@ class WhatIfPanel : public QWidget {
 
   std::unique_ptr<WhatIf> what_if_;
   std::string path_;
+  SpecOptions options_;
   std::vector<QComboBox*> boxes_;
   QWidget* form_ = nullptr;
   QLabel* result_;
