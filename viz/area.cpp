@@ -148,6 +148,13 @@ std::size_t AreaIndex::bytes() const {
   return sum;
 }
 
+std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index) {
+  std::vector<Picoseconds> times;
+  for (std::uint32_t p = 0; p < timeline.processes.size(); ++p)
+    times.push_back(index.sums(timeline, p, 0, timeline.end).compute);
+  return times;
+}
+
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time) {
   return std::upper_bound(counter.times.begin(), counter.times.end(), time) - counter.times.begin() - 1;
 }

@@ -47,6 +47,9 @@ class AreaIndex {
   std::vector<OfProcess> processes_;
 };
 
+// By process: how long it computes in all.
+std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
+
 // The largest sum of a memory counter's series within a window, and when; {0, from} without samples.
 struct MemoryPeak {
   double bytes = 0;

@@ -32,8 +32,8 @@ struct Input {
   Format format = Format::spec;
 };
 
-// What a user names, as inputs: files that differ by a rank in their names are one trace; a folder stands for the traces
-// in it. Throws Error for what cannot be read or is none of these.
+// What a user names, as inputs: files that differ by a rank in their names are one trace; a folder stands for the
+// traces in it. Throws Error for what cannot be read or is none of these.
 std::vector<Input> inputs_of(const std::vector<std::string>& paths);
 
 // Opens an input: a spec is simulated, the clocks of a trace's files are aligned. Throws Error for what cannot be

@@ -71,8 +71,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLayout = 1;                         // of what is written below; to be raised with every change of it
-constexpr std::uintmax_t kWorthIt = 8'000'000;     // bytes of trace that take a while to read
+constexpr int kLayout = 1;                      // of what is written below; to be raised with every change of it
+constexpr std::uintmax_t kWorthIt = 8'000'000;  // bytes of trace that take a while to read
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 
 std::string path_of(const std::string& key) {

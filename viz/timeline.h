@@ -106,7 +106,7 @@ struct Timeline {
   Column<std::uint32_t> label;       // by event: index into labels
   Column<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
   Column<Place> places;              // by event; empty where no event has one
-  std::vector<Arrow> arrows;              // by `from`
+  std::vector<Arrow> arrows;         // by `from`
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // what was repaired or left out
 

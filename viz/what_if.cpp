@@ -1,6 +1,7 @@
 #include "viz/what_if.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -106,14 +107,12 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
     for (const int pipeline : {1, 2, 4, 8, 16}) {
       for (const char* sharding : {"none", "zero1", "zero3"}) {
         for (const char* recompute : {"none", "full"}) {
-          Candidate c;
-          c.overrides = options.overrides;
+          Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
           for (const std::string& key :
                {fmt::format("strategy.tensor={}", tensor), fmt::format("strategy.pipeline={}", pipeline),
                 fmt::format("strategy.sharding={}", sharding), fmt::format("strategy.recompute={}", recompute),
                 std::string(kFreeData)})
             c.overrides.push_back(key);
-          c.name = fmt::format("tensor {}, pipeline {}, {}, recompute {}", tensor, pipeline, sharding, recompute);
           try {
             load_spec(path, c.overrides);
             result.push_back(std::move(c));
@@ -124,6 +123,15 @@ std::vector<Candidate> candidates(const std::string& path, const SpecOptions& op
     }
   }
   return result;
+}
+
+std::string name_of(const Candidate& c) {
+  return fmt::format("tensor {}, pipeline {}, {}, recompute {}", c.tensor, c.pipeline, c.sharding, c.recompute);
+}
+
+bool better(const Tried& a, const Tried& b) {
+  const auto worth = [](const Tried& t) { return std::tuple(!t.error.empty(), !t.fits, t.step_s); };
+  return worth(a) < worth(b);
 }
 
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options) {

@@ -45,8 +45,10 @@ class WhatIf {
 // A strategy that was tried.
 struct Candidate {
   std::vector<std::string> overrides;  // "strategy.tensor=4", the file's own first
-  std::string name;                    // "tensor 4, pipeline 2, zero1, recompute full"
+  int tensor = 1, pipeline = 1;
+  std::string sharding, recompute;
 };
+std::string name_of(const Candidate& candidate);  // "tensor 4, pipeline 2, zero1, recompute full"
 // Every valid combination of tensor and pipeline degrees, sharding and recomputation of a spec, in a fixed order.
 std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options = {});
 
@@ -58,6 +60,8 @@ struct Tried {
   bool fits = true;
   std::string error;  // why it could not be simulated; then the figures are 0
 };
+// What fits before what does not, then the faster; what could not be simulated last.
+bool better(const Tried& a, const Tried& b);
 Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {});
 
 }  // namespace orrery

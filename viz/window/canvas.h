@@ -49,15 +49,21 @@ QFont canvas_font(bool bold = false);  // the one that is built in, so that pict
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);
+  // The same as rectangles, lines and text, on a device of vectors.
+  void paint(QPainter& painter, const Scene& scene, const View& view);
 
  private:
-  void paint_row(QImage& image, QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
-  void paint_lane(QImage& image, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_rows(QPainter& painter, const Scene& scene, const View& view);
+  void paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void copy_lane(int first, int last);
+  void draw_lane(QPainter& painter, int first, int last);
   void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   int label_width(const Scene& scene, std::uint32_t label);
 
+  QImage* image_ = nullptr;  // that is painted on, if it is one
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   const Scene* widths_of_ = nullptr;

@@ -54,6 +54,13 @@ void dashed_line(QPainter& painter, double y, int from, int to, const QColor& co
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
 }
 
+// Where a line from a point beside the plot comes in: devices of vectors do not clip.
+QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
+  const double x = outside.x() < plot.left() ? plot.left() : plot.right();
+  if (other.x() == outside.x()) return outside;
+  return outside + (other - outside) * ((x - outside.x()) / (other.x() - outside.x()));
+}
+
 QString bytes_text(double bytes) { return QString::fromStdString(memory_text(bytes)); }
 
 }  // namespace
@@ -119,6 +126,19 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
+// How long the selected area is, on the ruler between its edges, or beside them where it is narrow.
+static void paint_measure(QPainter& painter, const TimeScale& scale, const View& view) {
+  const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
+  if (to <= from) return;
+  const QString text = QString::fromStdString(time_text(seconds(view.area_to - view.area_from)));
+  const double wide = painter.fontMetrics().horizontalAdvance(text) + 8;
+  const double left = std::clamp((from + to - wide) / 2, 0.0, std::max(0.0, scale.width - wide));
+  painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler - 5, to - from, 4), colours::kMeasure);
+  painter.fillRect(QRectF(CanvasFrame::kGutter + left, 2, wide, 17), colours::kMeasure);
+  painter.setPen(colours::kPaper);
+  painter.drawText(QRectF(CanvasFrame::kGutter + left, 2, wide, 17), Qt::AlignCenter, text);
+}
+
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
   const TimeScale scale = plot_scale(frame, view);
   painter.fillRect(0, 0, frame.width, CanvasFrame::kRuler, colours::kPaper);
@@ -140,6 +160,7 @@ void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   }
   painter.setPen(colours::kGrid);
   painter.drawLine(0, CanvasFrame::kRuler - 1, frame.width, CanvasFrame::kRuler - 1);
+  if (view.area_to > view.area_from) paint_measure(painter, scale, view);
 }
 
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
@@ -203,6 +224,7 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   };
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setClipRect(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
+  const QRectF plot(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
   QColor colour = colour_of(Kind::pipeline).darker(130);
   colour.setAlpha(150);
   painter.setPen(QPen(colour, 1));
@@ -210,7 +232,9 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   for (auto a = first; a != last; ++a) {
     const QPointF from = point(a->from_track, a->from), to = point(a->to_track, a->to);
     if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2) continue;
-    painter.drawLine(from, to);
+    painter.drawLine(from.x() < plot.left() ? cut(from, to, plot) : from,
+                     to.x() > plot.right() ? cut(to, from, plot) : to);
+    if (!plot.contains(to)) continue;
     const double down = to.y() > from.y() ? -1 : 1;
     const QPointF head[] = {to, to + QPointF(-3.5, 5 * down), to + QPointF(2, 5.5 * down)};
     painter.drawPolygon(head, 3);
@@ -253,10 +277,10 @@ void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   if (view.hovered != kNoEvent) outline(view.hovered, colours::kSelection, 1);
   if (view.selected != kNoEvent) outline(view.selected, colours::kSelection, 2);
   if (view.area_to > view.area_from) {
-    const double from = scale.x_of(view.area_from), to = scale.x_of(view.area_to);
+    const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
     painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler, to - from, frame.rows_height()),
                      colours::kArea);
-    painter.setPen(QPen(QColor(60, 90, 220), 1));
+    painter.setPen(QPen(colours::kMeasure, 1));
     painter.drawLine(QPointF(CanvasFrame::kGutter + from, 0), QPointF(CanvasFrame::kGutter + from, frame.height));
     painter.drawLine(QPointF(CanvasFrame::kGutter + to, 0), QPointF(CanvasFrame::kGutter + to, frame.height));
   }

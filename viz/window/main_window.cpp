@@ -79,7 +79,7 @@ MainWindow::MainWindow(QWidget* parent)
   all->addWidget(timelines_);
   all->addWidget(panel_);
   all->setStretchFactor(0, 1);
-  all->setSizes({1100, 380});
+  all->setSizes({1060, 440});
   setCentralWidget(all);
   details_->setFont(canvas_font());
   details_->setHtml(
@@ -138,9 +138,14 @@ void MainWindow::build_tool_bar() {
       w->set_options(o);
     }
   });
+  slowest_action_ = bar->addAction("Slowest first", [this](bool on) {
+    for (TimelineWidget* w : {first_, second_}) w->set_slowest_first(on);
+  });
+  slowest_action_->setToolTip("ranks that compute longest first: the others wait for them");
   critical_action_ = bar->addAction("Critical path", [this](bool on) { show_critical_path(on); });
   compare_action_ = bar->addAction("Compare", [this](bool on) { compare(on); });
-  for (QAction* a : {arrows_action_, host_action_, critical_action_, compare_action_}) a->setCheckable(true);
+  for (QAction* a : {arrows_action_, host_action_, slowest_action_, critical_action_, compare_action_})
+    a->setCheckable(true);
   arrows_action_->setChecked(true);
   search_text_ = new QLineEdit;
   search_text_->setPlaceholderText("search (Ctrl+F)");
@@ -256,6 +261,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
     remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
   }
   first_->show_scene(scenes_[0]);
+  first_->set_slowest_first(slowest_action_->isChecked());
   second_->show_scene(nullptr);
   compare_action_->setEnabled(scenes_.size() > 1);
   critical_action_->setEnabled(scenes_[0]->document.simulated());

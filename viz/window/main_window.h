@@ -75,7 +75,8 @@ class MainWindow : public QMainWindow {
   QLineEdit* search_text_ = nullptr;
   QLabel* search_count_ = nullptr;
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;
-  QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr;
+  QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
+          *slowest_action_ = nullptr;
   std::thread loader_;
 };
 

@@ -8,6 +8,7 @@
 
 class QComboBox;
 class QLabel;
+class QPainter;
 class QTableWidget;
 class QTimer;
 
@@ -30,8 +31,11 @@ class Scatter : public QWidget {
  protected:
   void paintEvent(QPaintEvent*) override;
   void mousePressEvent(QMouseEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
 
  private:
+  QRectF plot() const;
+  void paint_axes(QPainter& painter) const;
   QPointF place_of(const Tried& t) const;
   const std::vector<Tried>* points_ = nullptr;
 };
@@ -59,7 +63,7 @@ class WhatIfPanel : public QWidget {
   void simulate();
   void grey_out();
   void try_next();
-  void add_row(const Tried& t);
+  void add_row(int row);
   void open_row(int row);
 
   std::unique_ptr<WhatIf> what_if_;
@@ -72,7 +76,7 @@ class WhatIfPanel : public QWidget {
   Scatter* scatter_;
   QTimer* timer_;
   std::vector<Candidate> waiting_;
-  std::vector<Tried> tried_;
+  std::vector<Tried> tried_;  // the best first, as in the table
 };
 
 }  // namespace orrery
