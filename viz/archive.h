@@ -13,13 +13,14 @@
 
 namespace orrery {
 
+inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // of an archive without bytes: any number
+
 // Values one after the other in a file of this machine, written and read by one list of fields:
 //
 //   template <class A> void fields(A& a, Part& p) { a(p.name); a(p.sizes); }
 //
 // Numbers and flat structs as they lie in memory, columns at a multiple of eight bytes, so that a reader maps them. A
 // sum of the bytes stands at the end: what is cut short or damaged is no archive.
-inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;
 class ArchiveWriter {
  public:
   explicit ArchiveWriter(const std::string& path) : file_(path) {}

@@ -231,7 +231,7 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   painter.setBrush(colour);
   for (auto a = first; a != last; ++a) {
     const QPointF from = point(a->from_track, a->from), to = point(a->to_track, a->to);
-    if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2) continue;
+    if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2 || to.x() < plot.left()) continue;
     painter.drawLine(from.x() < plot.left() ? cut(from, to, plot) : from,
                      to.x() > plot.right() ? cut(to, from, plot) : to);
     if (!plot.contains(to)) continue;
