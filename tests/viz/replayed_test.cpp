@@ -9,13 +9,13 @@ using namespace orrery;
 
 namespace {
 
-const std::string kSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
+const std::string kStepSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
 
 }  // namespace
 
 TEST(Replayed, AStepThatWentAsPredictedHasNoEngineError) {
   const test::TemporaryFolder folder;
-  const Document predicted = open_inputs({kSpec})[0];
+  const Document predicted = open_inputs({kStepSpec})[0];
   const Prediction& p = predicted.step->prediction;
   write_chrome_trace(folder.path("step.json"), p.plan, p.trace);
   const Document measured = open_trace({folder.path("step.json")});
@@ -25,8 +25,8 @@ TEST(Replayed, AStepThatWentAsPredictedHasNoEngineError) {
 }
 
 TEST(Replayed, NeedsEveryTaskOfAPlan) {
-  const Document predicted = open_inputs({kSpec})[0];
-  const Document other = open_inputs({kSpec}, {.overrides = {"strategy.pipeline=4", "strategy.data=null"}})[0];
+  const Document predicted = open_inputs({kStepSpec})[0];
+  const Document other = open_inputs({kStepSpec}, {.overrides = {"strategy.pipeline=4", "strategy.data=null"}})[0];
   EXPECT_FALSE(replayed_engine_error(predicted, other, match(predicted.timeline, other.timeline)).has_value());
   Document trace;
   EXPECT_FALSE(replayed_engine_error(trace, predicted, match(trace.timeline, predicted.timeline)).has_value());

@@ -17,7 +17,7 @@ TEST(Runs, OneForEveryMicroBatchAndDirection) {
 
 TEST(Runs, RecomputationBelongsToItsBackward) {
   const Timeline t = made_pipeline();
-  for (const Run& r : runs_of(t, t.tracks[0])) EXPECT_NE(r.kind, Kind::recompute);
+  for (const orrery::Run& r : runs_of(t, t.tracks[0])) EXPECT_NE(r.kind, Kind::recompute);
 }
 
 TEST(Runs, NoneWithoutMicroBatches) {

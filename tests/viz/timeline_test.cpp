@@ -8,7 +8,7 @@ using namespace orrery;
 
 namespace {
 
-constexpr Picoseconds us = 1'000'000;
+constexpr Picoseconds kMicro = 1'000'000;
 
 // Says of every event which match it is of: the key itself.
 class ByKey : public DetailSource {
@@ -20,11 +20,11 @@ class ByKey : public DetailSource {
 
 TEST(Timeline, FindsWhatRunsAtATime) {
   const Timeline t = two_lanes();
-  EXPECT_EQ(event_at(t, 0, 5 * us), 0u);
-  EXPECT_EQ(event_at(t, 0, 25 * us), kNoEvent);  // between two
-  EXPECT_EQ(event_at(t, 0, 99 * us), kNoEvent);
-  EXPECT_EQ(first_after(t, t.tracks[0], 25 * us), 2u);
-  EXPECT_EQ(first_after(t, t.tracks[0], 99 * us), 3u);  // the track's end
+  EXPECT_EQ(event_at(t, 0, 5 * kMicro), 0u);
+  EXPECT_EQ(event_at(t, 0, 25 * kMicro), kNoEvent);  // between two
+  EXPECT_EQ(event_at(t, 0, 99 * kMicro), kNoEvent);
+  EXPECT_EQ(first_after(t, t.tracks[0], 25 * kMicro), 2u);
+  EXPECT_EQ(first_after(t, t.tracks[0], 99 * kMicro), 3u);  // the track's end
   for (EventId e = 0; e < t.events(); ++e) EXPECT_EQ(track_of(t, e), e < 3 ? 0u : 1u);
 }
 
@@ -35,7 +35,7 @@ TEST(Timeline, MembersOfACollectiveAreThoseOfItsMatch) {
   for (std::uint32_t p = 0; p < 3; ++p) {
     b.add_process({});
     b.add_thread(p, "data", 0);
-    b.add({p * us, 10 * us, p, label, p == 2 ? 8U : 7U});  // the third is of another
+    b.add({p * kMicro, 10 * kMicro, p, label, p == 2 ? 8U : 7U});  // the third is of another
   }
   const Timeline t = b.finish(0);
   EXPECT_EQ(members_of(t, 0), (std::vector<EventId>{0, 1}));

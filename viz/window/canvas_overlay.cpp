@@ -20,7 +20,7 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
 
 CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
 
-struct Column {
+struct Highest {
   std::ptrdiff_t sample = -1;  // the highest within a pixel
   double sum = 0;
 };
@@ -33,12 +33,12 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
 }
 
 // For each pixel the highest sample that holds within it, so that no peak is lost.
-std::vector<Column> columns_of(const Counter& c, const TimeScale& scale) {
-  std::vector<Column> columns(static_cast<std::size_t>(scale.width));
+std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
+  std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
   const auto count = static_cast<std::ptrdiff_t>(c.times.size());
   for (std::size_t x = 0; x < columns.size(); ++x) {
-    Column& column = columns[x];
+    Highest& column = columns[x];
     if (at >= 0) column = {at, sum_of(c, at)};
     const Picoseconds end = scale.time_of(static_cast<double>(x + 1));
     for (; at + 1 < count && c.times[static_cast<std::size_t>(at + 1)] < end; ++at) {
@@ -91,7 +91,7 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
-  const std::vector<Column> columns = columns_of(counter, scale);
+  const std::vector<Highest> columns = columns_of(counter, scale);
   const std::size_t series = counter.series.size();
   for (std::size_t s = 0; s < series; ++s) {
     const QColor colour = colour_of_series(s);

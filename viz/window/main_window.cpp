@@ -63,7 +63,8 @@ MainWindow::MainWindow(QWidget* parent)
       compare_(table_with({"op", "first", "second", "more", "%"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
-  compare_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  for (QTableWidget* table : {area_, compare_})
+    table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());
   timelines_->addWidget(first_);
   timelines_->addWidget(second_);
@@ -79,7 +80,7 @@ MainWindow::MainWindow(QWidget* parent)
   all->addWidget(timelines_);
   all->addWidget(panel_);
   all->setStretchFactor(0, 1);
-  all->setSizes({1060, 440});
+  all->setSizes({1000, 500});
   setCentralWidget(all);
   details_->setFont(canvas_font());
   details_->setHtml(

@@ -18,5 +18,5 @@ TEST(Font, IsOurOwn) {
 TEST(Font, HasEveryCharacterThatIsShown) {
   const QFontMetrics metrics(canvas_font());
   for (const QChar c : QStringLiteral("ABCXYZabcxyz0189.,:;()[]{}%+-*/<>=_#'\"\u25BE\u25B8\u2026"))
-    EXPECT_TRUE(metrics.inFont(c)) << c.unicode();
+    EXPECT_TRUE(metrics.inFont(c)) << static_cast<int>(c.unicode());
 }

@@ -11,7 +11,7 @@ using namespace orrery;
 
 namespace {
 
-const std::string kSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
+const std::string kPanelSpec = std::string(ORRERY_SOURCE_DIR) + "/examples/gpt-64-gpus.yaml";
 
 // Reasons of a box's values, "" for what can be taken.
 std::vector<std::string> reasons(const QComboBox& box) {
@@ -29,7 +29,7 @@ std::vector<std::string> reasons(const QComboBox& box) {
 
 TEST(WhatIfPanel, GreysOutWhatIsImpossibleAndSaysWhy) {
   WhatIfPanel panel;
-  panel.show_spec(kSpec);
+  panel.show_spec(kPanelSpec);
   const QComboBox* const box = panel.box("strategy.virtual_stages");
   ASSERT_NE(box, nullptr);
   ASSERT_TRUE(QTest::qWaitFor([&] { return !reasons(*box).back().empty(); }, 10'000));
@@ -38,7 +38,7 @@ TEST(WhatIfPanel, GreysOutWhatIsImpossibleAndSaysWhy) {
 
 TEST(WhatIfPanel, EveryChangeIsSimulated) {
   WhatIfPanel panel;
-  panel.show_spec(kSpec);
+  panel.show_spec(kPanelSpec);
   std::shared_ptr<const Step> got;
   QObject::connect(&panel, &WhatIfPanel::simulated, [&](const std::shared_ptr<const Step>& step) { got = step; });
   panel.box("strategy.micro_batch")->setCurrentText("2");
@@ -48,13 +48,13 @@ TEST(WhatIfPanel, EveryChangeIsSimulated) {
 
 TEST(WhatIfPanel, TakesTheOptionsOfTheProgram) {
   WhatIfPanel panel;
-  panel.show_spec(kSpec, {.overrides = {"strategy.tensor=4", "strategy.data=null"}});
+  panel.show_spec(kPanelSpec, {.overrides = {"strategy.tensor=4", "strategy.data=null"}});
   EXPECT_EQ(panel.box("strategy.tensor")->currentText(), "4");
 }
 
 TEST(WhatIfPanel, TheBestStrategyComesFirst) {
   WhatIfPanel panel;
-  panel.show_spec(kSpec);
+  panel.show_spec(kPanelSpec);
   panel.try_all_now(6);
   ASSERT_EQ(panel.tried().size(), 6u);
   for (std::size_t i = 1; i < 6; ++i) EXPECT_FALSE(better(panel.tried()[i], panel.tried()[i - 1]));
