@@ -195,7 +195,11 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.name = "state";
   block.role = BlockRole::state;
   block.slots.resize(kStateSlots);
-  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
+  std::int64_t eight_bit = 0;
+  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
+  // Stacks that gather eight-bit matrices keep those alone.
+  const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
+  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : wide * width, Category::parameters};
   block.slots[kParameterShard] = {"parameter shard",
                                   row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
                                   Category::parameters};
@@ -207,8 +211,6 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
   const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
-  std::int64_t eight_bit = 0;
-  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
