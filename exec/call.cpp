@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/blocks.h"
+#include "models/schedules.h"
 #include "models/sharding.h"
 
 namespace orrery {
@@ -106,8 +107,10 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
   const bool experts = p.local.experts > 0;
   if (p.copy || (!experts && p.local.cut == Cut::none && index(Dimension::tensor) > 0)) return true;
-  // With experts the norm is summed over everybody (groups.h), copies included.
-  const bool copies = c.rank.spec.model.moe && !row_of(c.rank.spec.strategy.sharding).shards_optimizer;
+  // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included.
+  const Strategy& s = c.rank.spec.strategy;
+  const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
+  const bool copies = everybody && !row_of(s.sharding).shards_optimizer;
   return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
 }
 

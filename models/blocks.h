@@ -82,6 +82,8 @@ struct BlockContext {
   ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
   std::int64_t padded_vocab;              // a multiple of what the profile asks, cut over the tensor group
   bool splits_backward = false;           // the schedule runs weight gradients apart
+  bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
+  std::int64_t hop = 1;                   // stages over the boundary that is being built
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's

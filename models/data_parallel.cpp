@@ -52,10 +52,11 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   for (std::size_t i = position; i < order.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
+    const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
     if (ahead >= 0)
-      gather_unit(entry.unit, chunk.state, phase);
+      gather_unit(entry.unit, state_frame, phase);
     else
-      stage_unit(entry.unit, chunk.state, phase);
+      stage_unit(entry.unit, state_frame, phase);
     --ahead;
   }
 }
@@ -116,18 +117,20 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
 
 // A backward op may have been the last to add to weights of a bucket.
 void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& action, const Op& op, TaskId task) {
-  if (action.micro_batch != plan_.micro_batches - 1 || chunk.buckets.empty() || !chunk.entries[e].owns) return;
+  if (action.micro_batch != chunk.last_micro_batch || chunk.buckets.empty() || !chunk.entries[e].owns) return;
   for (const Operand& operand : op.operands) {
     if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) continue;
     Bucket& bucket = chunk.buckets[chunk.bucket_of[e][operand.parameter]];
-    if (--bucket.missing == 0 && spec_.strategy.overlap.gradient_reduce) reduce_bucket(chunk, bucket, task);
+    if (--bucket.missing == 0 && reduces_early()) reduce_bucket(chunk, bucket, task);
   }
 }
 
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
   if (!averages_gradients(spec_, row_)) return;
-  const double ranks = static_cast<double>(group_size(Dimension::data) * group_size(Dimension::replicate));
+  // Copies of the model add up to what one would have.
+  const double ranks =
+      static_cast<double>(group_size(Dimension::data) / schedule_.copies * group_size(Dimension::replicate));
   Op op = {.name = "average gradients",
            .work = Multiply{elements, gradient_width_, 1 / ranks, false, first},
            .phase = Phase::step,

@@ -8,8 +8,8 @@ void PlanBuilder::gather_buckets() {
   // Norms' and biases' few elements count as eight-bit ones too.
   const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
-  for (Chunk& chunk : chunks_) {
-    for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
+  for (const Chunk* chunk : in_model_order()) {
+    for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
       if (group_size(bucket->group) == 1) continue;
       const Op op = {
           .name = "gather parameters",
@@ -17,7 +17,7 @@ void PlanBuilder::gather_buckets() {
           .phase = Phase::step,
           .lane = LaneKind::data_gather,
           .operands = {state(kParameters, Access::write)}};
-      const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute), last_of(LaneKind::up)});
+      const TaskId task = emit(op_id(op), chunk->state, {last_of(LaneKind::compute), last_of(LaneKind::up)});
       for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
     }
   }
@@ -58,7 +58,7 @@ void PlanBuilder::reduce_what_is_shared() {
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  if (!shared || spec_.strategy.pipeline == 1 || !end) return;
+  if (!shared || context_.ends_meet || !end) return;
   refuse_on_host("reduce tied embedding");
   const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
   const Op op = {.name = "reduce tied embedding",
@@ -189,9 +189,9 @@ void PlanBuilder::copy_buckets_back() {
 }
 
 void PlanBuilder::end_step() {
-  if (!spec_.strategy.overlap.gradient_reduce && !unit_gradients_) {
-    for (Chunk& chunk : chunks_) {
-      for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
+  if (!reduces_early() && !unit_gradients_) {
+    for (Chunk* chunk : in_model_order()) {
+      for (const Bucket& bucket : chunk->buckets) reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
     }
   }
   copy_buckets_back();

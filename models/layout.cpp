@@ -32,31 +32,38 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   return it->second;
 }
 
-std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
+std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   std::vector<Entry> entries;
-  const auto last = static_cast<std::int64_t>(layers_of_.size()) - 1;
+  const auto count = static_cast<std::int64_t>(layers_of_.size());
+  const std::int64_t virtual_stage = place % count;
   const auto layers = static_cast<std::int32_t>(spec_.model.layers);
   const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
   };
+  const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
+    context_.hop = hop(schedule_, static_cast<std::size_t>(boundary));
+    if (context_.hop != 0)
+      add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
+  };
   if (virtual_stage == 0)
     add(shared_block("embedding", embedding_block), -1, false);
   else
-    add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
+    cross(place - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
-  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline)
-    before += layers_of_[k];
+  for (std::int64_t k = 0; k < virtual_stage; ++k) {
+    if (schedule_.stage_of[place - virtual_stage + k] == schedule_.stage_of[place]) before += layers_of_[k];
+  }
   for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
     const std::int64_t layer = first_layer_[virtual_stage] + i;
     add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
   }
-  if (virtual_stage == last) {
+  if (virtual_stage == count - 1) {
     add(shared_block("final norm", final_norm_block), layers, false);
     if (spec_.model.mtp_layers > 0)
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
-    add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
+    cross(place, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
   return entries;
 }
@@ -103,7 +110,7 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
 // A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
 // else its block has (learned positions) is another region.
 bool PlanBuilder::cut_alike(const Block& block) const {
-  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
+  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && !context_.ends_meet &&
          (block.role == BlockRole::embedding || block.role == BlockRole::output);
 }
 
@@ -143,11 +150,9 @@ void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
     const std::int64_t elements = block.parameter_elements;
-    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output &&
-                      chunk.entries.front().layer == -1 && !chunk.entries.front().transfer;
-    if (tied) {
+    if (spec_.model.tied_embeddings && context_.ends_meet && block.role == BlockRole::output) {
       entry.owns = false;
-      entry.unit = chunk.entries.front().unit;
+      entry.unit = chunks_.front().entries.front().unit;
       continue;
     }
     entry.base = chunk.elements;
@@ -190,7 +195,11 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.name = "state";
   block.role = BlockRole::state;
   block.slots.resize(kStateSlots);
-  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
+  std::int64_t eight_bit = 0;
+  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
+  // Stacks that gather eight-bit matrices keep those alone.
+  const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
+  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : wide * width, Category::parameters};
   block.slots[kParameterShard] = {"parameter shard",
                                   row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
                                   Category::parameters};
@@ -202,8 +211,6 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
   const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
-  std::int64_t eight_bit = 0;
-  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
@@ -216,12 +223,20 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   return block;
 }
 
+// The frame that ends the virtual stage before a chunk, where that lies on the same stage.
+std::uint32_t PlanBuilder::handed_over(const Chunk& chunk, std::int32_t micro_batch) const {
+  const std::int32_t k = chunk.place;
+  if (k % schedule_.virtual_stages() == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
+  const Chunk& before = chunks_[schedule_.chunk_of[k - 1]];
+  return before.frames[(micro_batch + 1) * before.entries.size() - 1];
+}
+
 void PlanBuilder::make_frames(Chunk& chunk) {
-  const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
+  const std::string key = fmt::format("state {} {}", slot_, chunk.place);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
-  const auto c = schedule_.chunk_of[chunk.virtual_stage];
+  const auto c = schedule_.chunk_of[chunk.place];
   plan_.frames[chunk.state].chunk = c;
   add_tiles(chunk);
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
@@ -230,15 +245,14 @@ void PlanBuilder::make_frames(Chunk& chunk) {
       const std::uint32_t id = add_frame(entry.block);
       Frame& frame = plan_.frames[id];
       frame.unit = entry.unit;
-      frame.state = chunk.state;
+      frame.state = entry.owns ? chunk.state : chunks_.front().state;
       frame.layer = entry.layer;
       frame.micro_batch = i;
       frame.chunk = c;
       frame.base = entry.base;
-      if (e > 0) {
-        frame.previous = id - 1;
-        plan_.frames[id - 1].next = id;
-      }
+      const std::uint32_t previous = e > 0 ? id - 1 : handed_over(chunk, i);
+      frame.previous = previous;
+      if (previous != kNone) plan_.frames[previous].next = id;
       chunk.frames.push_back(id);
     }
   }
@@ -257,14 +271,35 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
   }
 }
 
+void PlanBuilder::find_micro_batches(Chunk& chunk) const {
+  const std::int32_t c = schedule_.chunk_of[chunk.place];
+  const auto& order = schedule_.order[stage_];
+  const auto mine = [&](const Action& a) { return a.chunk == c; };
+  const auto first = std::find_if(order.begin(), order.end(), mine);
+  const auto last = std::find_if(order.rbegin(), order.rend(), mine);
+  if (first == order.end()) return;
+  chunk.first_micro_batch = first->micro_batch;
+  chunk.last_micro_batch = last->micro_batch;
+}
+
+// Copies of a virtual stage reduce it together: all ranks take them in this order.
+std::vector<Chunk*> PlanBuilder::in_model_order() {
+  std::vector<Chunk*> chunks;
+  for (Chunk& chunk : chunks_) chunks.push_back(&chunk);
+  const std::int64_t count = schedule_.virtual_stages();
+  std::sort(chunks.begin(), chunks.end(), [&](auto* a, auto* b) { return a->place % count < b->place % count; });
+  return chunks;
+}
+
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
-  chunks_.resize(spec_.strategy.virtual_stages);
+  chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies));
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
     if (schedule_.stage_of[k] != stage) continue;
     Chunk& chunk = chunks_[schedule_.chunk_of[k]];
-    chunk.virtual_stage = static_cast<std::int32_t>(k);
+    chunk.place = static_cast<std::int32_t>(k);
+    find_micro_batches(chunk);
     chunk.entries = entries_of(static_cast<std::int64_t>(k));
     place_weights(chunk);
     make_buckets(chunk);

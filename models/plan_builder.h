@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -53,10 +54,11 @@ struct Region {
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t virtual_stage = 0;
-  std::vector<Entry> entries;         // in forward order
-  std::int64_t elements = 0;          // weights it owns
-  std::int64_t own = 0;               // of those, what one rank keeps states of
+  std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
+  std::int32_t first_micro_batch = 0, last_micro_batch = 0;  // that pass through it
+  std::vector<Entry> entries;                                // in forward order
+  std::int64_t elements = 0;                                 // weights it owns
+  std::int64_t own = 0;                                      // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
@@ -75,15 +77,19 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void refuse_both_ways() const;
   void tell_classes_apart();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
   void find_ranks(RankSlot& slot) const;
-  std::vector<Entry> entries_of(std::int64_t virtual_stage);
+  std::vector<Entry> entries_of(std::int64_t place);
   std::vector<PhaseTimes> phase_times();
+  void find_micro_batches(Chunk& chunk) const;
+  std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk);
+  std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;
@@ -96,13 +102,24 @@ class PlanBuilder {
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
+  // An action as its ops are issued.
+  struct Pass {
+    Action action;
+    std::vector<std::size_t> entries;  // of its chunk, in the action's order
+    std::size_t at = 0, op = 0;        // entry and op that come next
+    bool begun = false;                // that entry
+
+    bool done() const { return at == entries.size(); }
+  };
+
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
-  void emit_action(const Action& action);
+  void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);
-  void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
-  void fetch_activations(const Chunk& chunk, std::size_t entry, const Action& action);
+  Pass begin(const Action& action) const;
+  bool issue_next(Pass& pass);  // one op, and whether it is a transfer
+  void fetch_activations(const Pass& pass);
   void release_activations();
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
@@ -163,6 +180,8 @@ class PlanBuilder {
   void refuse_on_host(const char* sum) const;
 
   bool ring_is_alike() const;
+  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders.
+  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1; }
   std::int64_t group_size(Dimension d) const;
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }

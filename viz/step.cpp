@@ -200,8 +200,8 @@ Kind kind_of(const Op& op) {
   return op.phase == Phase::forward ? Kind::forward : Kind::backward;
 }
 
-std::shared_ptr<const Step> predict_step(const Spec& spec, bool unfold) {
-  return std::make_shared<const Step>(Step{spec, predict(spec, unfold)});
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
+  return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
 }
 
 StepTimeline timeline_of(std::shared_ptr<const Step> step) {
