@@ -41,7 +41,10 @@ Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::
 
 // Gradients arrive where a delayed update of the step before does not read.
 std::uint16_t PlanBuilder::arriving_gradients() const { return delayed() ? kNextGradients : due_gradients(); }
-std::uint16_t PlanBuilder::due_gradients() const { return host_gradients() ? kGradientShard : kHostGradients; }
+std::uint16_t PlanBuilder::due_gradients() const {
+  if (host_gradients()) return kGradientShard;
+  return kHostGradients;
+}
 
 void PlanBuilder::add_staging(Block& block, std::int64_t shard) const {
   const Offload& o = spec_.strategy.offload;

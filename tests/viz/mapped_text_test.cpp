@@ -51,7 +51,6 @@ TEST(MappedText, KeepsWhatADamagedFileHeld) {
   const MappedText mapped(path);
   EXPECT_GT(mapped.text().size(), text.size() / 4);
   EXPECT_EQ(mapped.text(), std::string_view(text).substr(0, mapped.text().size()));
-  EXPECT_NE(mapped.damage().find("cut short or damaged"), std::string::npos);
 }
 
 TEST(MappedText, SaysWhatCannotBeRead) {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "sim/text.h"
-#include "viz/replayed.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
 
@@ -133,8 +132,7 @@ void MainWindow::show_differences() {
   }
   compare_->resizeColumnsToContents();
   panel_->setCurrentWidget(compare_);
-  PredictionError e = prediction_error(a, b);
-  e.engine = replayed_engine_error(scenes_[0]->document, scenes_[1]->document, matching_).value_or(e.engine);
+  const PredictionError e = prediction_error(a, b);
   say(fmt::format("{} against {}: {} of {} events matched; step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %",
                   a.title, b.title, matching_.matched, a.events(), 100 * e.step, 100 * e.cost, 100 * e.engine));
 }
