@@ -1,0 +1,3 @@
+$ orrery search small.yaml --deadline 3
+exit 2
+stderr --tokens
