@@ -20,9 +20,9 @@ void search_bounds(benchmark::State& state) {
   Bounds bounds(space, profile, costs);
   const auto bound_all = [&] {
     std::int64_t points = 0;
-    for (const Layout& layout : space.layouts()) {
+    for (const Degrees& layout : space.layouts()) {
       bounds.enter(layout);
-      for (const Cell& cell : space.cells(layout)) {
+      for (const Recipe& cell : space.cells(layout)) {
         if (!bounds.possible(cell)) continue;
         benchmark::DoNotOptimize(bounds.of(cell));
         for (const Features& features : space.features(layout, cell)) {

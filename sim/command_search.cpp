@@ -16,11 +16,10 @@
 namespace orrery {
 namespace {
 
-constexpr double kGiB = 1073741824.0;
 constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
 
 // A machine to search on, and what was found.
-struct Case {
+struct SearchCase {
   OpenSpec open;
   std::int64_t gpus = 0;
   std::optional<Space> space;
@@ -34,7 +33,7 @@ bool stopped(const SearchCommandOptions& o) { return o.stop != nullptr && *o.sto
 SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   SearchOptions options;
   options.objective = o.objective == "memory" ? SearchObjective::memory : SearchObjective::time;
-  options.most_memory = static_cast<Bytes>(o.max_memory_GiB * kGiB);
+  options.most_memory = o.max_memory();
   options.top = std::max<std::size_t>(1, o.top);
   options.threads = common.threads;
   options.stop = o.stop;
@@ -43,18 +42,18 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
 }
 
 // The spec on every machine that was asked for, with as many nodes as its GPUs need.
-std::vector<Case> make_cases(const SearchCommandOptions& o) {
+std::vector<SearchCase> machines_of(const SearchCommandOptions& o) {
   const OpenSpec given = load_open_spec(o.spec, o.overrides);
   std::vector<std::string> nodes = o.clusters;
   if (nodes.empty()) nodes.emplace_back();
   std::vector<std::int64_t> gpus = o.gpus;
   if (gpus.empty()) gpus.push_back(given.spec.gpus);
-  std::vector<Case> cases;
+  std::vector<SearchCase> cases;
   for (const std::string& node : nodes) {
     for (const std::int64_t n : gpus) {
       if (n < 1) throw Error(fmt::format("--gpus: {} is not at least 1", n));
       if (o.max_gpus > 0 && n > o.max_gpus) continue;
-      Case c{.open = given, .gpus = n};
+      SearchCase c{.open = given, .gpus = n};
       Cluster& cluster = c.open.spec.cluster;
       if (!node.empty()) cluster = find_cluster(node, 1);
       if (!node.empty() || !o.gpus.empty()) cluster.nodes = ceil_div(n, std::max(1, cluster.gpus_per_node));
@@ -65,7 +64,7 @@ std::vector<Case> make_cases(const SearchCommandOptions& o) {
   return cases;
 }
 
-void search_case(Case& c, const SearchCommandOptions& o, const Common& common, const PriceList& prices) {
+void search_case(SearchCase& c, const SearchCommandOptions& o, const Common& common, const PriceList& prices) {
   c.space.emplace(c.open, c.gpus);
   c.profile = profile_for(c.space->base(), o.profile);
   c.result = search(*c.space, c.profile, options_for(o, common));
@@ -84,9 +83,9 @@ bool is_within(const Machine& m, const SearchCommandOptions& o) {
   return o.budget_usd <= 0 || (m.cloud_usd && *m.cloud_usd <= o.budget_usd);
 }
 
-const Case* choose(const std::vector<Case>& cases, const SearchCommandOptions& o) {
-  const Case* best = nullptr;
-  for (const Case& c : cases) {
+const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchCommandOptions& o) {
+  const SearchCase* best = nullptr;
+  for (const SearchCase& c : cases) {
     if (!is_within(c.machine, o)) continue;
     if (best == nullptr || value_of(c.machine, o) < value_of(best->machine, o)) best = &c;
   }
@@ -101,7 +100,7 @@ void check_options(const SearchCommandOptions& o) {
 }
 
 // The strategy named by --against, as a row beside the others.
-std::string against_text(const Case& c, const SearchCommandOptions& o) {
+std::string against_text(const SearchCase& c, const SearchCommandOptions& o) {
   if (o.against.empty() || c.result.best.empty()) return "";
   std::vector<std::string> overrides = o.overrides;
   overrides.push_back(fmt::format("gpus={}", c.gpus));
@@ -118,7 +117,7 @@ std::string against_text(const Case& c, const SearchCommandOptions& o) {
 }
 
 // Faster strategies need more memory: the best in ever less of it.
-std::string pareto_text(const Case& c, const SearchCommandOptions& o, const Common& common) {
+std::string pareto_text(const SearchCase& c, const SearchCommandOptions& o, const Common& common) {
   constexpr int kMost = 8;
   constexpr double kLess = 0.95;  // of the memory of the one before
   std::string text = "\n  time against memory\n";
@@ -135,12 +134,13 @@ std::string pareto_text(const Case& c, const SearchCommandOptions& o, const Comm
   return text;
 }
 
-std::string json_of(const std::vector<Case>& cases, const Case* best, const std::vector<Sensitivity>& helps) {
+std::string json_of(const std::vector<SearchCase>& cases, const SearchCase* best,
+                    const std::vector<Sensitivity>& helps) {
   using nlohmann::ordered_json;
-  const Case& shown = best != nullptr ? *best : cases.front();
+  const SearchCase& shown = best != nullptr ? *best : cases.front();
   ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result, helps));
   std::vector<Machine> machines;
-  for (const Case& c : cases) machines.push_back(c.machine);
+  for (const SearchCase& c : cases) machines.push_back(c.machine);
   j["machines"] = ordered_json::parse(machines_json(machines));
   j["chosen"] = best != nullptr ? ordered_json(best - cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
@@ -152,19 +152,19 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   check_options(o);
   if (!o.maximize.empty()) return largest_command(o, common);
   const PriceList prices = load_prices(o.prices);
-  std::vector<Case> cases = make_cases(o);
-  for (Case& c : cases) {
+  std::vector<SearchCase> cases = machines_of(o);
+  for (SearchCase& c : cases) {
     if (!stopped(o)) search_case(c, o, common, prices);
   }
-  cases.erase(std::remove_if(cases.begin(), cases.end(), [](const Case& c) { return !c.space; }), cases.end());
-  const Case* best = choose(cases, o);
+  cases.erase(std::remove_if(cases.begin(), cases.end(), [](const SearchCase& c) { return !c.space; }), cases.end());
+  const SearchCase* best = choose(cases, o);
   const bool proven = !stopped(o) && best != nullptr;
-  const Case& shown = best != nullptr ? *best : cases.front();
+  const SearchCase& shown = best != nullptr ? *best : cases.front();
   std::vector<Sensitivity> helps;
   if (proven && !o.csv) helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
   const int status = proven ? 0 : 1;
   std::vector<Machine> machines;
-  for (const Case& c : cases) machines.push_back(c.machine);
+  for (const SearchCase& c : cases) machines.push_back(c.machine);
   const bool table = cases.size() > 1 || o.tokens > 0;
   if (common.json) return {json_of(cases, best, helps), status};
   if (o.csv) return {table ? machines_csv(machines) : search_csv(*shown.space, shown.result), status};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/units.h"
 #include "sim/commands.h"
 
 namespace orrery {
@@ -28,6 +29,8 @@ struct SearchCommandOptions {
   std::size_t top = 5;
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
+
+  Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
 };
 Outcome search_command(const SearchCommandOptions& options, const Common& common);
 

@@ -28,7 +28,7 @@ struct Node {
   std::uint32_t layout = 0;
   std::int32_t cell = -1, feature = -1;
   Bound bound;
-  Cell what;
+  Recipe what;
   Features features;
 
   auto order() const { return std::tie(value, layout, cell, feature); }
@@ -99,10 +99,10 @@ class Search {
     }
   }
 
-  std::uint64_t count_points(const Layout& layout) const {
+  std::uint64_t count_points(const Degrees& layout) const {
     std::map<std::pair<Sharding, std::int64_t>, std::uint64_t> features;  // of a sharding
     std::uint64_t sum = 0;
-    for (const Cell& cell : space_.cells(layout)) {
+    for (const Recipe& cell : space_.cells(layout)) {
       std::uint64_t& n = features[{cell.sharding, cell.shard_group}];
       if (n == 0) n = space_.features(layout, cell).size();
       sum += n;
@@ -145,10 +145,10 @@ class Search {
   }
 
   std::vector<Node> cells_of(Bounds& bounds, const Node& node, SearchCounts& counts, Bytes& least) const {
-    const Layout& layout = layouts_[node.layout];
+    const Degrees& layout = layouts_[node.layout];
     std::vector<Node> result;
     bounds.enter(layout);
-    const std::vector<Cell> cells = space_.cells(layout);
+    const std::vector<Recipe> cells = space_.cells(layout);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       if (!bounds.possible(cells[c])) continue;
       Node next{.layout = node.layout, .cell = static_cast<std::int32_t>(c), .what = cells[c]};
@@ -165,7 +165,7 @@ class Search {
   }
 
   std::vector<Node> points_of(Bounds& bounds, const Node& node, SearchCounts& counts) const {
-    const Layout& layout = layouts_[node.layout];
+    const Degrees& layout = layouts_[node.layout];
     bounds.enter(layout);
     bounds.of(node.what);
     std::vector<Node> result;
@@ -236,7 +236,7 @@ class Search {
     best_ = best;
   }
 
-  static auto place(const Layout& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
+  static auto place(const Degrees& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
 
   void keep_one_of_each_layout() {
     std::vector<Found> kept;
@@ -267,7 +267,7 @@ class Search {
   const Profile& profile_;
   const SearchOptions& options_;
   StackCosts costs_;
-  std::vector<Layout> layouts_;
+  std::vector<Degrees> layouts_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::int64_t best_ = kNothing;

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMiB = 1048576.0;
+constexpr double kBytesOfMiB = 1048576.0;
 
 void add(PassCost& a, const PassCost& b) { a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue}; }
 
@@ -35,7 +35,7 @@ Sharding Bounds::like(Sharding sharding) const {
 const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bool splits) {
   const StackCost*& found = stacks_[{recompute, sharding, splits}];
   if (found != nullptr) return found;
-  const Layout& l = layout_;
+  const Degrees& l = layout_;
   StackKey key{.tensor = l.tensor,
                .context = l.context,
                .expert = l.expert,
@@ -76,14 +76,14 @@ const Bounds::Cut& Bounds::cut(std::int64_t pipeline, std::int64_t virtual_stage
   return it->second;
 }
 
-void Bounds::enter(const Layout& layout) {
+void Bounds::enter(const Degrees& layout) {
   layout_ = layout;
   stacks_.clear();
 }
 
 // The mean over stages of what nothing but more work can raise: recomputation only adds, and a pipeline has its first
 // micro-batch's way to the last stage and back before it, or the mean is larger.
-Bound Bounds::of(const Layout& layout) {
+Bound Bounds::of(const Degrees& layout) {
   enter(layout);
   Bound bound;
   bool any = false;
@@ -105,7 +105,7 @@ Bound Bounds::of(const Layout& layout) {
   return any ? bound : Bound{};
 }
 
-bool Bounds::possible(const Cell& cell) {
+bool Bounds::possible(const Recipe& cell) {
   if (!cut(layout_.pipeline, cell.virtual_stages).possible) return false;
   const bool splits = find_schedule(cell.schedule).splits;
   return stack("none", like(cell.sharding), splits)->possible &&
@@ -225,7 +225,7 @@ void Bounds::add_up() {
   }
 }
 
-Bound Bounds::of(const Cell& cell) {
+Bound Bounds::of(const Recipe& cell) {
   cell_ = cell;
   splits_ = find_schedule(cell.schedule).splits;
   units_ = unit_gradients(space_.base(), row_of(cell.sharding));
@@ -287,7 +287,7 @@ Bytes Bounds::memory() const {
   const bool cpu = spec.cluster.gpu.memory_bytes == 0;
   const double buffers = row_of(cell_.sharding).shards_optimizer ? spec.software.buffers_MiB : 0;
   const auto fixed =
-      cpu ? 0 : static_cast<Bytes>((spec.software.context_MiB + spec.software.workspace_MiB + buffers) * kMiB);
+      cpu ? 0 : static_cast<Bytes>((spec.software.context_MiB + spec.software.workspace_MiB + buffers) * kBytesOfMiB);
   Bytes most = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Bytes extra = splits_ ? 0 : stages_[s].extra;

@@ -31,11 +31,11 @@ class Bounds {
   Bounds(const Space& space, const Profile& profile, StackCosts& costs);
 
   // Below every cell's of the layout; time is 0 where none is possible.
-  Bound of(const Layout& layout);
+  Bound of(const Degrees& layout);
   // What the layout's cells have in common; the layout of the next calls.
-  void enter(const Layout& layout);
-  bool possible(const Cell& cell);
-  Bound of(const Cell& cell);
+  void enter(const Degrees& layout);
+  bool possible(const Recipe& cell);
+  Bound of(const Recipe& cell);
   // Of the cell that was last asked for.
   Bound of(const Features& features);
 
@@ -79,8 +79,8 @@ class Bounds {
   const Space& space_;
   const Profile& profile_;
   StackCosts& costs_;
-  Layout layout_;
-  Cell cell_;
+  Degrees layout_;
+  Recipe cell_;
   bool splits_ = false, units_ = false;
   const StackCost* plain_ = nullptr;
   const StackCost* again_ = nullptr;

@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kGiB = 1073741824.0;
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
 constexpr std::int64_t kMostLayers = 4096;      // spec_check.cpp
 constexpr std::int64_t kMostSequences = 65536;  // of the spec's, in one
@@ -74,11 +73,8 @@ class Finder {
     if (o_.maximize == "sequence") open.spec.sequence = size;
     if (o_.maximize == "layers") open.spec.model.layers = size;
     const Space space(open, gpus_);
-    SearchOptions options{.most_memory = static_cast<Bytes>(o_.max_memory_GiB * kGiB),
-                          .top = 1,
-                          .any = true,
-                          .threads = common_.threads,
-                          .stop = o_.stop};
+    SearchOptions options{
+        .most_memory = o_.max_memory(), .top = 1, .any = true, .threads = common_.threads, .stop = o_.stop};
     options.progress = [&](std::string_view line) {
       common_.progress(fmt::format("{} {}: {}", o_.maximize, size, line));
     };

@@ -34,7 +34,7 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }
 
 // What two values may come to the same is asked once.
-std::vector<bool> both(const Axis<bool>& axis, bool useful, bool habit) {
+std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
   for (const bool v : {true, false}) {
@@ -63,7 +63,7 @@ struct Parse {
 };
 
 template <class T>
-void restrict_to(Axis<T>& axis, const std::vector<std::string>& texts, const Parse& parse) {
+void restrict_to(Choices<T>& axis, const std::vector<std::string>& texts, const Parse& parse) {
   axis = {false, {}};
   for (const std::string& text : texts) {
     T value{};
@@ -73,7 +73,7 @@ void restrict_to(Axis<T>& axis, const std::vector<std::string>& texts, const Par
 }
 
 // The dimensions of an order that have more than one rank.
-std::string told_apart(const Layout& layout, std::string_view order) {
+std::string told_apart(const Degrees& layout, std::string_view order) {
   std::string result;
   for (std::size_t start = 0; start < order.size(); start += 3) {
     const std::string_view word = order.substr(start, 2);
@@ -170,7 +170,7 @@ void Space::take_range(const SearchRange& range) {
 }
 
 // Rules of models/spec_check.cpp that a layout can break by itself; those about the model are asked of a small plan.
-bool Space::valid(const Layout& l) const {
+bool Space::valid(const Degrees& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
   if (l.micro_batches > kMostLayerPasses / base_.model.layers) return false;
@@ -178,18 +178,18 @@ bool Space::valid(const Layout& l) const {
   return ranks % experts == 0;
 }
 
-std::vector<Layout> Space::layouts() const {
-  std::vector<Layout> result;
+std::vector<Degrees> Space::layouts() const {
+  std::vector<Degrees> result;
   const Model& m = base_.model;
   const bool moe = m.moe.has_value();
-  const auto with_batch = [&](Layout l) {
+  const auto with_batch = [&](Degrees l) {
     for (const std::int64_t b : divisors(std::max<std::int64_t>(1, base_.strategy.global_batch / l.data))) {
       l.micro_batch = b;
       l.micro_batches = base_.strategy.global_batch / l.data / b;
       if (micro_batch_.admits(b) && valid(l)) result.push_back(l);
     }
   };
-  const auto with_overlap = [&](Layout l) {
+  const auto with_overlap = [&](Degrees l) {
     const bool shared = moe && m.moe->shared_feed_forward > 0;
     for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
       l.sequence_parallel = sequence;
@@ -202,7 +202,7 @@ std::vector<Layout> Space::layouts() const {
       }
     }
   };
-  const auto with_experts = [&](Layout l) {
+  const auto with_experts = [&](Degrees l) {
     for (const std::int64_t e : moe ? divisors(m.moe->experts) : std::vector<std::int64_t>{1}) {
       for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
         l.expert = e;
@@ -218,7 +218,7 @@ std::vector<Layout> Space::layouts() const {
       for (const std::int64_t p : divisors(gpus_ / t / c)) {
         const std::int64_t d = gpus_ / t / c / p;
         if (!pipeline_.admits(p) || p > m.layers + 2 || !data_.admits(d)) continue;
-        Layout l{.tensor = t, .context = c, .pipeline = p, .data = d};
+        Degrees l{.tensor = t, .context = c, .pipeline = p, .data = d};
         if (base_.strategy.global_batch % d != 0) continue;
         std::vector<std::string_view> kinds{"ring"};
         if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
@@ -250,7 +250,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, std::int64_t virtual_st
   }
 }
 
-void Space::add_schedules(const Layout& l, std::vector<Cell>& cells) const {
+void Space::add_schedules(const Degrees& l, std::vector<Recipe>& cells) const {
   const auto add = [&](std::string_view name, std::int64_t chunks) {
     const bool fits = chunks * l.pipeline <= base_.model.layers + 2;
     if (fits && virtual_stages_.admits(chunks)) cells.push_back({.schedule = name, .virtual_stages = chunks});
@@ -271,7 +271,7 @@ void Space::add_schedules(const Layout& l, std::vector<Cell>& cells) const {
   }
 }
 
-std::vector<std::int64_t> Space::shard_groups(const Layout& l) const {
+std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
     const bool other = g > 1 && g < l.replicas();  // else it is fsdp, or shards nothing
@@ -280,7 +280,7 @@ std::vector<std::int64_t> Space::shard_groups(const Layout& l) const {
   return groups;
 }
 
-void Space::add_shardings(const Layout& l, const Cell& cell, std::vector<Cell>& cells) const {
+void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
   const bool splits = find_schedule(cell.schedule).splits;
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
@@ -292,7 +292,7 @@ void Space::add_shardings(const Layout& l, const Cell& cell, std::vector<Cell>& 
     const bool repeats =
         row.shards_optimizer && !row.shards_parameters && (l.replicas() == 1 || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
-    Cell with = cell;
+    Recipe with = cell;
     with.sharding = row.kind;
     if (!row.hybrid) {
       cells.push_back(with);
@@ -306,7 +306,7 @@ void Space::add_shardings(const Layout& l, const Cell& cell, std::vector<Cell>& 
   }
 }
 
-std::vector<Cell> Space::cells(const Layout& l) const {
+std::vector<Recipe> Space::cells(const Degrees& l) const {
   std::vector<std::string_view> kinds;
   for (const std::string& kind : recompute_.values) kinds.push_back(kind);
   if (recompute_.open) {
@@ -315,16 +315,16 @@ std::vector<Cell> Space::cells(const Layout& l) const {
     if (!base_.model.moe || base_.model.moe->first_layer > 0 || base_.model.moe->every > 1) kinds.push_back("mlp");
     if (base_.model.mla) kinds.push_back("mla_up_proj");
   }
-  std::vector<Cell> ordered, result;
+  std::vector<Recipe> ordered, result;
   add_schedules(l, ordered);
   std::int64_t before = 0, layers = 0;
-  for (const Cell& schedule : ordered) {
+  for (const Recipe& schedule : ordered) {
     if (schedule.virtual_stages != before) layers = fullest_stage(l.pipeline, schedule.virtual_stages);
     before = schedule.virtual_stages;
     if (layers == 0) continue;
-    std::vector<Cell> sharded;
+    std::vector<Recipe> sharded;
     add_shardings(l, schedule, sharded);
-    for (Cell cell : sharded) {
+    for (Recipe cell : sharded) {
       for (const std::string_view kind : kinds) {
         cell.recompute = kind;
         cell.recompute_layers = -1;
@@ -339,7 +339,7 @@ std::vector<Cell> Space::cells(const Layout& l) const {
   return result;
 }
 
-std::vector<Features> Space::features(const Layout& l, const Cell& cell) const {
+std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
   const Software& w = base_.software;
   const ShardingRow& row = row_of(cell.sharding);
   const bool group = l.replicas() > 1;
@@ -368,7 +368,7 @@ std::vector<Features> Space::features(const Layout& l, const Cell& cell) const {
   return result;
 }
 
-Strides strides_of(const Layout& l, std::string_view order) {
+Strides strides_of(const Degrees& l, std::string_view order) {
   Strides result;
   std::int64_t stride = 1;
   for (std::size_t start = 0; start < order.size(); start += 3) {

@@ -11,7 +11,7 @@ namespace orrery {
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
 template <class T>
-struct Axis {
+struct Choices {
   bool open = true;
   std::vector<T> values;
 
@@ -26,7 +26,7 @@ struct Axis {
 
 // A strategy in three parts, each with all that the next one's choices and costs depend on. Where the ranks stand and
 // what a micro-batch is:
-struct Layout {
+struct Degrees {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
   std::string_view context_kind = "ring";
@@ -36,7 +36,7 @@ struct Layout {
 };
 
 // What is done in which order, and kept where:
-struct Cell {
+struct Recipe {
   std::string_view schedule = "1f1b", recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
@@ -51,8 +51,8 @@ struct Features {
 };
 
 struct Point {
-  Layout layout;
-  Cell cell;
+  Degrees layout;
+  Recipe cell;
   Features features;
 };
 
@@ -73,10 +73,10 @@ class Space {
 
   const Spec& base() const { return base_; }
   std::int64_t gpus() const { return gpus_; }
-  std::vector<Layout> layouts() const;
+  std::vector<Degrees> layouts() const;
   // Cells of a layout; layers: of the fullest stage, by virtual stages (0: so many stages cannot be cut).
-  std::vector<Cell> cells(const Layout& layout) const;
-  std::vector<Features> features(const Layout& layout, const Cell& cell) const;
+  std::vector<Recipe> cells(const Degrees& layout) const;
+  std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
 
   Spec spec_of(const Point& point) const;
   // "strategy.tensor=8", ...: what turns the spec into the point's, for load_spec.
@@ -87,18 +87,18 @@ class Space {
  private:
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
-  bool valid(const Layout& layout) const;
-  void add_schedules(const Layout& layout, std::vector<Cell>& cells) const;
-  void add_shardings(const Layout& layout, const Cell& cell, std::vector<Cell>& cells) const;
-  std::vector<std::int64_t> shard_groups(const Layout& layout) const;
+  bool valid(const Degrees& layout) const;
+  void add_schedules(const Degrees& layout, std::vector<Recipe>& cells) const;
+  void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
+  std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
   std::int64_t fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const;
 
   Spec base_;
   std::int64_t gpus_ = 1;
-  Axis<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
-  Axis<std::int64_t> shard_group_, recompute_layers_;
-  Axis<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_;
-  Axis<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
+  Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
+  Choices<std::int64_t> shard_group_, recompute_layers_;
+  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_;
+  Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
       overlap_expert_;
   bool batch_given_ = false, bucket_given_ = false;
 };
@@ -110,6 +110,6 @@ Recompute recompute_of(std::string_view parts, const Software& software);
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
-Strides strides_of(const Layout& layout, std::string_view rank_order);
+Strides strides_of(const Degrees& layout, std::string_view rank_order);
 
 }  // namespace orrery

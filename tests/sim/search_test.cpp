@@ -72,8 +72,8 @@ Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yam
 
 std::vector<Point> points_of(const Space& space) {
   std::vector<Point> points;
-  for (const Layout& layout : space.layouts()) {
-    for (const Cell& cell : space.cells(layout)) {
+  for (const Degrees& layout : space.layouts()) {
+    for (const Recipe& cell : space.cells(layout)) {
       for (const Features& features : space.features(layout, cell)) points.push_back({layout, cell, features});
     }
   }
@@ -169,12 +169,12 @@ TEST(Search, GivenKeysAreFixedAndListedOnesRestricted) {
       "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\n"
       "strategy: {tensor: 8, global_batch: 64, sharding: zero1}\nsearch: {pipeline: [2, 4]}\n";
   const Space space(parse_open_spec(text, "t.yaml"), 64);
-  const std::vector<Layout> layouts = space.layouts();
+  const std::vector<Degrees> layouts = space.layouts();
   ASSERT_FALSE(layouts.empty());
-  for (const Layout& l : layouts) {
+  for (const Degrees& l : layouts) {
     EXPECT_EQ(l.tensor, 8);
     EXPECT_TRUE(l.pipeline == 2 || l.pipeline == 4);
-    for (const Cell& cell : space.cells(l)) EXPECT_EQ(cell.sharding, Sharding::zero1);
+    for (const Recipe& cell : space.cells(l)) EXPECT_EQ(cell.sharding, Sharding::zero1);
   }
 }
 
