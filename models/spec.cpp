@@ -159,8 +159,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
     SearchRange range{std::string(canonical(node->keys[i])), {}, reader.where(item)};
     const bool list = item.kind == SpecNode::Kind::list;
     for (const SpecNode& value : list ? item.items : std::vector<SpecNode>{item}) {
-      std::string text;
-      convert(reader, value, "search." + range.key, text);
+      std::string text = "null";
+      if (value.kind != SpecNode::Kind::null) convert(reader, value, "search." + range.key, text);
       range.values.push_back(text);
     }
     ranges.push_back(std::move(range));

@@ -114,12 +114,12 @@ TEST(Search, BoundsAreBelowWhatIsSimulated) {
 
 TEST(Search, FindsWhatTryingAllFinds) {
   std::size_t spaces = 0;
-  for (std::uint64_t seed = 100; seed < 200 && spaces < 50; ++seed) {
+  for (std::uint64_t seed = 100; seed < 300 && spaces < 50; ++seed) {
     const SmallSpace small = small_space(seed);
     const Space space = space_of(small);
     const Profile profile = profile_for(space.base(), "");
     const std::vector<Point> points = points_of(space);
-    if (points.empty() || points.size() > 150) continue;
+    if (points.empty() || points.size() > 100) continue;
     std::optional<double> best;
     for (const Point& point : points) {
       const auto report = evaluate(space, profile, point);
