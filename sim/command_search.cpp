@@ -35,6 +35,7 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   options.objective = o.objective == "memory" ? SearchObjective::memory : SearchObjective::time;
   options.most_memory = o.max_memory();
   options.top = std::max<std::size_t>(1, o.top);
+  options.within = o.within / 100;
   options.threads = common.threads;
   options.stop = o.stop;
   options.progress = common.progress;

@@ -27,6 +27,7 @@ struct SearchCommandOptions {
   std::string prices;                // a price list's path, "" = the built-in one
   std::vector<std::string> against;  // a strategy to judge beside: "strategy.tensor=8"
   std::size_t top = 5;
+  double within = 0;  // percent of the best that may be missed
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
 

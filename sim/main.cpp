@@ -103,6 +103,8 @@ void add_search(CLI::App& app, Options& o) {
   c.add_option("--prices", s.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
   add_repeated(c, "--against", s.against, "a strategy to set beside the best, e.g. --against strategy.tensor=8");
   positive(c.add_option("--top", s.top, "strategies to show (5)"), "K");
+  positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),
+           "PERCENT");
   c.add_flag("--pareto", s.pareto, "the best in ever less memory too");
   c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
   c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");

@@ -112,9 +112,9 @@ class Search {
 
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
   bool open() {
-    while (!queue_.empty() && queue_.top().value <= best_) {
+    while (!queue_.empty() && queue_.top().value <= limit_) {
       std::vector<Node> nodes;
-      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().feature < 0 && queue_.top().value <= best_) {
+      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().feature < 0 && queue_.top().value <= limit_) {
         nodes.push_back(queue_.top());
         queue_.pop();
       }
@@ -158,7 +158,7 @@ class Search {
       if (least == 0 || next.bound.memory < least) least = next.bound.memory;
       if (next.bound.memory > room_)
         ++counts.without_room;
-      else if (next.value <= best_)
+      else if (next.value <= limit_)
         result.push_back(next);
     }
     return result;
@@ -177,7 +177,7 @@ class Search {
       next.bound = bounds.of(all[f]);
       next.value = std::max(node.value, value_of(next.bound));
       ++counts.bounded;
-      if (next.value <= best_) result.push_back(next);
+      if (next.value <= limit_) result.push_back(next);
     }
     return result;
   }
@@ -185,7 +185,7 @@ class Search {
   // Simulates the points that come first. Returns false when none is left.
   bool simulate_next() {
     std::vector<Node> nodes;
-    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().feature >= 0 && queue_.top().value <= best_) {
+    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().feature >= 0 && queue_.top().value <= limit_) {
       nodes.push_back(queue_.top());
       queue_.pop();
     }
@@ -209,6 +209,7 @@ class Search {
         ++result_.counts.did_not_fit;
       } else {
         best_ = std::min(best_, value_of(*reports[i]));
+        limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
         result_.best.push_back({point_of(nodes[i]),
                                 nodes[i].bound,
                                 std::move(*reports[i]),
@@ -222,9 +223,9 @@ class Search {
   void add_others() {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
-    const std::int64_t best = best_;
+    const std::int64_t best = best_, limit = limit_;
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped(); ++tries) {
-      best_ = queue_.top().value + queue_.top().value / 16;
+      limit_ = queue_.top().value + queue_.top().value / 16;
       if (!open()) continue;
       std::vector<Node> nodes;
       while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().feature >= 0) {
@@ -234,6 +235,7 @@ class Search {
       simulate_all(nodes);
     }
     best_ = best;
+    limit_ = limit;
   }
 
   static auto place(const Degrees& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
@@ -270,7 +272,7 @@ class Search {
   std::vector<Degrees> layouts_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
-  std::int64_t best_ = kNothing;
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   Bytes room_ = 0, least_ = 0;
   SearchResult result_;
 };

@@ -22,6 +22,7 @@ struct SearchOptions {
   Bytes most_memory = 0;  // of a GPU; 0: what it has
   std::size_t top = 5;    // strategies to show: the best, and the best found of other layouts
   bool any = false;       // end with the first that fits
+  double within = 0;      // of the best: strategies whose bound is not that much better are left out
   unsigned threads = 1;
   const std::atomic<bool>* stop = nullptr;           // set: end with the best so far
   std::function<void(std::string_view)> progress{};  // a line now and then

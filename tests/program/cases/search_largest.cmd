@@ -1,2 +1,2 @@
-$ orrery search small.yaml --maximize sequence --set model.positions=rope --set search.recompute=full
+$ orrery search small.yaml --set strategy.schedule=1f1b --set strategy.recompute=none --maximize sequence --set model.positions=rope --set search.recompute=full
 stdout largest sequence that fits
