@@ -1,7 +1,8 @@
 // What the viewer promises, on a trace of ten million events (1.7 GB of JSON):
 //   viewer_figures [FOLDER [EVENTS]]
-// writes the trace into FOLDER (if it is not there), opens it, and prints times and the process's own memory, i.e.
-// without the pages of files that the kernel keeps for it.
+// writes the trace into FOLDER (if it is not there), opens it, opens it again from the cache (in FOLDER/cache), and
+// prints times and the process's own memory, i.e. without the pages of files that the kernel keeps for it. Frames and
+// what-if: viewer_window_figures.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,9 +18,8 @@
 #include <fmt/format.h>
 
 #include "models/output_file.h"
-#include "viz/area.h"
-#include "viz/load.h"
-#include "viz/pyramid.h"
+#include "viz/scene.h"
+#include "viz/scene_cache.h"
 
 namespace {
 
@@ -119,14 +119,14 @@ void measure(const std::string& path) {
   MemoryWatch watch;
   const Document d = open_trace({path});
   const double loaded = now_s(), used = processor_s() - processor;
-  const auto pyramids = build_pyramids(d.timeline, 2);
-  const double built = now_s();
-  const AreaIndex index(d.timeline, 2);
-  const double indexed = now_s();
+  const double loaded_MiB = watch.stop();
+  const Scene scene(d, 2);
+  const double prepared = now_s();
   fmt::print("open            {:6.2f} s, {:.2f} s of processors  {} events, {} tracks, {} labels\n", loaded - start,
              used, d.timeline.events(), d.timeline.tracks.size(), d.timeline.labels.size());
-  fmt::print("level of detail {:6.2f} s\narea index      {:6.2f} s\n", built - loaded, indexed - built);
-  fmt::print("own memory      {:6.0f} MiB at most, {:.0f} MiB in the end\n", watch.stop(), status_MiB("RssAnon"));
+  fmt::print("prepare         {:6.2f} s  levels of detail and area index\n", prepared - loaded);
+  fmt::print("own memory      {:6.0f} MiB at most while opening, {:.0f} MiB in the end\n", loaded_MiB,
+             status_MiB("RssAnon"));
   std::vector<Cell> cells(1920);
   for (const double share : {1.0, 0.1, 0.01, 1e-4, 1e-6}) {
     const double frame = p95_ms(40, [&](int i) {
@@ -134,14 +134,32 @@ void measure(const std::string& path) {
       const TimeScale scale =
           clamped({d.timeline.end / 41 * i, d.timeline.end / 41 * i + length, 1920}, d.timeline.end);
       for (std::size_t t = 0; t < d.timeline.tracks.size() && t < 64; ++t)
-        render_track(d.timeline, d.timeline.tracks[t], pyramids[t], scale, cells);
+        render_track(d.timeline, d.timeline.tracks[t], scene.prepared->pyramids[t], scale, cells);
     });
     fmt::print("64 rows x 1920  {:6.2f} ms p95 at {:g} of the trace\n", frame, share);
   }
   const double area = p95_ms(40, [&](int i) {
-    area_statistics(d.timeline, index, d.timeline.end / 80 * i, d.timeline.end - d.timeline.end / 90 * i);
+    area_statistics(d.timeline, scene.prepared->areas, d.timeline.end / 80 * i,
+                    d.timeline.end - d.timeline.end / 90 * i);
   });
   fmt::print("area statistics {:6.2f} ms p95\n", area);
+}
+
+// Twice: the first puts the scene in the cache, if it is not there.
+void measure_reopening(const std::string& path) {
+  using namespace orrery;
+  const std::string key = cache_key({path});
+  if (!scene_from_cache(key, {path})) {
+    Document d = open_trace({path});
+    d.cache_key = key;
+    const double start = now_s();
+    put_in_cache(Scene(std::move(d), 2));
+    fmt::print("keep            {:6.2f} s  prepared and written, after it is shown\n", now_s() - start);
+  }
+  const double start = now_s(), processor = processor_s();
+  const auto scene = open_scenes({path}, {}, {}, 2)[0];
+  fmt::print("reopen          {:6.2f} s, {:.2f} s of processors  {} events, {:.0f} MiB of own memory\n",
+             now_s() - start, processor_s() - processor, scene->timeline().events(), status_MiB("RssAnon"));
 }
 
 }  // namespace
@@ -152,5 +170,11 @@ int main(int count, char** arguments) {
   const std::string path = fmt::format("{}/orrery_{}_events.json", folder, events);
   if (!std::filesystem::exists(path)) write_trace(path, events);
   fmt::print("{}: {:.2f} GB\n", path, static_cast<double>(std::filesystem::file_size(path)) / 1e9);
+  std::ifstream load("/proc/loadavg");
+  std::string loads;
+  std::getline(load, loads);
+  fmt::print("load of the machine now, over 1, 5 and 15 minutes: {}\n", loads);
+  setenv("XDG_CACHE_HOME", (folder + "/cache").c_str(), 1);
   measure(path);
+  measure_reopening(path);
 }

@@ -22,6 +22,8 @@ int pool_of(LaneKind lane) {
   }
 }
 
+constexpr int kHostPool = -1;
+
 }  // namespace
 
 void clear_on_host(std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{}); }
@@ -42,7 +44,9 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
     for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
       if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
-      clear({held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes)});
+      const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));
+      if (block.slots[s].home == Home::device) clear(bytes);
+      if (block.slots[s].home == Home::host) clear_on_host(bytes);
     }
   }
   count_peak(kNone);
@@ -80,7 +84,11 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
   const Slot& what = slot_of(target, operand.slot);
   Held& held = held_[index(target, operand.slot)];
-  if (what.bytes == 0 || held.data != nullptr) return;
+  if (what.bytes == 0 || !held.empty()) return;
+  if (take_beyond(what, held)) {
+    if (what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
+    return;
+  }
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
   // Room for a row even where there is none: nobody asks whether an address is there.
   held = {memory_.allocate(std::max(bytes_of(target, what), row_of(target, what)), pool), pool};
@@ -88,24 +96,73 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   count(what.category, size);
   if (task == kNone) return;
   wait_for_users(held.data, size, task, launch);
-  const bool sums = operand.scope == Scope::unit && operand.slot == kUnitGradient;
+  const bool copied = std::holds_alternative<PlaceCopy>(rank_.plan.op_of(task).work);
+  const bool sums =
+      operand.scope == Scope::unit && (operand.slot == kUnitGradient || (operand.slot == kReduced && !copied));
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
+}
+
+// What lies beyond the device: on the host, room in its memory; on disk, room in a file, never given back.
+bool Buffers::take_beyond(const Slot& what, Held& held) {
+  if (what.home == Home::device) return false;
+  if (what.home == Home::host)
+    held = {host_.allocate(what.bytes, 0), kHostPool};
+  else
+    held.at = disk_.take(what.bytes);
+  return true;
+}
+
+bool Buffers::has_state(std::uint32_t frame, std::uint16_t slot) const { return !held_[index(frame, slot)].empty(); }
+
+void Buffers::write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first,
+                          std::span<const std::byte> from) const {
+  const Held& held = held_[index(frame, slot)];
+  if (held.at >= 0)
+    disk_.write(from.data(), held.at + first, from.size());
+  else
+    std::copy(from.begin(), from.end(), held.data + first);
+}
+
+bool Buffers::read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const {
+  const Held& held = held_[index(frame, slot)];
+  if (held.at >= 0)
+    disk_.read(to.data(), held.at + first, to.size());
+  else if (held.pool == kHostPool)
+    std::copy_n(held.data + first, to.size(), to.data());
+  else
+    return false;
+  return true;
+}
+
+void Buffers::exchange(TaskId task) {
+  const std::uint32_t frame = rank_.plan.tasks[task].frame;
+  const auto held = [&](const Operand& o) -> Held& {
+    return held_[index(frame_of(rank_.plan, frame, o.scope), o.slot)];
+  };
+  const Op& op = rank_.plan.op_of(task);
+  std::swap(held(op.operands[0]), held(op.operands[1]));
 }
 
 void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
   const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
   Held& held = held_[index(target, operand.slot)];
   if (held.data == nullptr) return;
+  if (held.pool == kHostPool) {
+    returned_.push_back({held.data, task, true});
+    held.data = nullptr;
+    return;
+  }
   const Bytes size = memory_.size_of(held.data);
   count(slot_of(target, operand.slot).category, -size);
   const Op& op = rank_.plan.op_of(task);
-  const bool sent = std::holds_alternative<Transfer>(op.work);  // may end long after what follows it
+  // May end long after what follows it.
+  const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
   if (held.pool == 0 && pool_of(op.lane) == 0 && !sent) {
     if (!one_lane_) used_.push_back({held.data, held.data + size, task});
     memory_.free(held.data);
   } else {
     memory_.retire(held.data);
-    returned_.push_back({held.data, task});
+    returned_.push_back({held.data, task, false});
   }
   held.data = nullptr;
 }
@@ -130,6 +187,10 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
     offset = unit->second.front().shard_first * a.width;  // an op of a unit sees its pieces of the shards
   }
   if (a.data != nullptr) a.data += offset;
+  if (const std::int64_t at = held_[index(target, operand.slot)].at; at >= 0) {
+    a.disk = &disk_;
+    a.at = at + offset;
+  }
   return a;
 }
 
@@ -138,6 +199,7 @@ Launch Buffers::issue(TaskId task) {
   const std::uint32_t frame = rank_.plan.tasks[task].frame;
   Launch launch;
   launch.task = task;
+  if (std::holds_alternative<Exchange>(op.work)) exchange(task);
   for (const Operand& o : op.allocates) take(frame, o, task, launch);
   count_peak(task);
   for (const Operand& o : op.operands) launch.arguments.push_back(resolve(frame, o));

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/disk_store.h"
 #include "exec/memory.h"
 #include "exec/rank.h"
 
@@ -19,6 +20,8 @@ struct Argument {
   Bytes width = 4;  // of an element of a flat buffer
   Bytes row = 0;    // of a buffer whose rows are counted at run time
   Operand operand;
+  DiskStore* disk = nullptr;  // of a buffer on disk, which has no address
+  std::int64_t at = 0;        // in it
 };
 
 // A task as it is handed to a lane.
@@ -35,7 +38,7 @@ void clear_on_host(std::span<std::byte> bytes);
 // clients do: what the compute lane or a collective returns may be taken again at once, because lanes are in order;
 // another lane that takes it must wait for its last user (Launch::after). What has been sent comes back when it has
 // arrived. Streams of FSDP (gather, reduce, replicate) have pools of their own, whose blocks come back when their last
-// user has completed.
+// user has completed. Buffers beyond the device have the host's memory and a disk of their own.
 class Buffers {
  public:
   // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, taken first.
@@ -53,8 +56,17 @@ class Buffers {
   void set_sizes(std::uint32_t frame, std::vector<std::int64_t> sizes) { sizes_[frame] = std::move(sizes); }
   const std::map<std::uint32_t, std::vector<std::int64_t>>& sizes() const { return sizes_; }
 
-  // Address of a state's buffer that stays; nullptr where it has no bytes or has not appeared yet.
+  // Address of a state's buffer that stays; nullptr where it has no bytes, lies on disk, or has not appeared yet.
   std::byte* state(std::uint32_t frame, std::uint16_t slot) const { return held_[index(frame, slot)].data; }
+
+  // A state's buffer wherever it lies: whether it is there, and bytes of it from `first` on.
+  bool has_state(std::uint32_t frame, std::uint16_t slot) const;
+  void write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<const std::byte> from) const;
+  // False where it lies on the device, which only its own copies reach.
+  bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
+
+  const MemoryUse& host_use() const { return host_.use(); }
+  Bytes disk_use() const { return disk_.taken(); }
 
   std::span<std::byte> workspace() const { return workspace_; }
 
@@ -68,10 +80,14 @@ class Buffers {
   struct Held {
     std::byte* data = nullptr;
     int pool = 0;
+    std::int64_t at = -1;  // on disk
+
+    bool empty() const { return data == nullptr && at < 0; }
   };
   struct Returned {
     std::byte* block;
     TaskId after;
+    bool host;
   };
   struct Used {
     std::byte *begin, *end;
@@ -93,7 +109,7 @@ class Buffers {
     std::size_t kept = 0;
     for (const Returned& r : returned_) {
       if (completed(r.after))
-        memory_.free(r.block);
+        (r.host ? host_ : memory_).free(r.block);
       else
         returned_[kept++] = r;
     }
@@ -101,7 +117,9 @@ class Buffers {
     std::erase_if(used_, [&](const Used& u) { return completed(u.task); });
   }
   void take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch);
+  bool take_beyond(const Slot& what, Held& held);
   void give(std::uint32_t frame, const Operand& operand, TaskId task);
+  void exchange(TaskId task);
   void count(Category category, Bytes bytes);
   void count_peak(TaskId task);
   Argument resolve(std::uint32_t frame, const Operand& operand) const;
@@ -109,6 +127,8 @@ class Buffers {
 
   const Rank& rank_;
   CachingMemory& memory_;
+  CachingMemory host_{host_segments()};
+  mutable DiskStore disk_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // by frame

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/blocks.h"
+#include "models/schedules.h"
 #include "models/sharding.h"
 
 namespace orrery {
@@ -16,9 +17,14 @@ std::uint16_t stream_of(std::string name) {
   return static_cast<std::uint16_t>(hash ^ hash >> 16);
 }
 
-std::uint32_t state_frame(const OpCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
+std::uint32_t own_frame(const OpCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
+std::uint32_t state_frame(const OpCall& c) { return c.frame.state == kNone ? own_frame(c) : c.frame.state; }
 
-bool whole(const Argument& a) { return a.operand.slot == kGradients || a.operand.slot == kParameters; }
+bool whole(const Argument& a) {
+  return a.operand.scope == Scope::state && (a.operand.slot == kGradients || a.operand.slot == kParameters);
+}
+
+bool of_unit(const OpCall& c) { return c.rank.plan.blocks[c.frame.block].role == BlockRole::unit; }
 
 // A sample's number within its step: dropout's masks depend on it, not on the step before.
 std::int64_t in_step(const OpCall& c, std::int64_t sample) {
@@ -74,7 +80,23 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   return parts;
 }
 
-const std::vector<Piece>& pieces_of(const OpCall& c) { return c.rank.pieces.at(state_frame(c)); }
+const std::vector<Piece>& pieces_of(const OpCall& c) {
+  return of_unit(c) ? c.rank.unit_pieces.at(own_frame(c)) : c.rank.pieces.at(state_frame(c));
+}
+
+std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n) {
+  std::vector<Piece> result;
+  for (Piece p : pieces_of(c)) {
+    const std::int64_t begin = std::max(p.shard_first, first);
+    const std::int64_t end = std::min(p.shard_first + p.owned, first + n);
+    if (begin >= end) continue;
+    p.owned_first += begin - p.shard_first;
+    p.shard_first = begin;
+    p.owned = end - begin;
+    result.push_back(p);
+  }
+  return result;
+}
 
 std::int64_t place_of(const Argument& a, const Piece& piece) {
   return whole(a) ? piece.owned_first : piece.shard_first;
@@ -85,20 +107,23 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
   const bool experts = p.local.experts > 0;
   if (p.copy || (!experts && p.local.cut == Cut::none && index(Dimension::tensor) > 0)) return true;
-  // With experts the norm is summed over everybody (groups.h), copies included.
-  const bool copies = c.rank.spec.model.moe && !row_of(c.rank.spec.strategy.sharding).shards_optimizer;
+  // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included.
+  const Strategy& s = c.rank.spec.strategy;
+  const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
+  const bool copies = everybody && !row_of(s.sharding).shards_optimizer;
   return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
 }
 
 std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
   std::vector<Stretch> stretches;
+  const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;  // a unit's buffer begins there
   for (const Piece& piece : pieces_of(c)) {
     for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
       const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
       const std::int64_t begin = std::max(piece.owned_first, p.first);
       const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
       if (begin >= end || counted_elsewhere(c, p)) continue;
-      stretches.push_back({place_of(gradients, piece) + begin - piece.owned_first, end - begin});
+      stretches.push_back({place_of(gradients, piece) - before + begin - piece.owned_first, end - begin});
     }
   }
   return stretches;

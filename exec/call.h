@@ -86,7 +86,9 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r);
 struct Stretch {
   std::int64_t first = 0, count = 0;
 };
-const std::vector<Piece>& pieces_of(const OpCall& c);
+const std::vector<Piece>& pieces_of(const OpCall& c);  // of a unit's op: the unit's
+// Those parts of them that lie among `n` elements of the rank's shards.
+std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n);
 // Where a piece lies in a buffer of the whole chunk, or in one of shards.
 std::int64_t place_of(const Argument& a, const Piece& piece);
 // The stretches of `gradients` whose squares this rank counts. Weights that each rank of the tensor group holds whole

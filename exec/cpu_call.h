@@ -40,6 +40,8 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
+// Copies between places, in cpu_copy.cpp.
+void run_copy(const CpuCall& c, const PlaceCopy& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 // Attention, in cpu_attention.cpp.

@@ -270,6 +270,9 @@ struct CpuKernels {
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { assert(false); }  // refused before
+  void operator()(const PlaceCopy& w) const { run_copy(c, w); }
+  void operator()(const Wait&) const {}
+  void operator()(const Exchange&) const {}  // the issuing thread exchanges
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }

@@ -79,24 +79,45 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   }
 }
 
+// Where a piece lies in a buffer of the states, or in a tile's, which begins at `first` of the shards.
+static std::int64_t place_in(const Argument& a, const Piece& piece, std::int64_t first) {
+  return a.operand.scope == Scope::own ? piece.shard_first - first : place_of(a, piece);
+}
+
+// There are no gradients yet: the weights go up as they are.
+static void first_delayed(const CpuCall& c, const Update& work) {
+  const Argument& forward = c.writes[0];
+  for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
+    with_type(work.forward, [&](auto* copy) {
+      using F = std::remove_pointer_t<decltype(copy)>;
+      kernels::cast(piece.owned, at<float>(c.updates[0], place_in(c.updates[0], piece, work.first)),
+                    at<F>(forward, place_in(forward, piece, work.first)));
+    });
+  }
+}
+
 void run_update(const CpuCall& c, const Update& work) {
   const Argument& gradients = c.reads[0];
+  if (work.delayed && c.state.step == 0) return first_delayed(c, work);
   const bool clips = c.reads.size() > 1;
   const double factor = clips ? kernels::clip_factor(*CpuCall::floats(c.reads[1]), c.state.training.clip) : 1;
-  const kernels::UpdateStep step = {c.state.step + 1, factor};
+  const kernels::UpdateStep step = {c.state.step + (work.delayed ? 0 : 1), factor};
   const Argument& forward = c.writes[0];
+  const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;
-  for (const Piece& piece : pieces_of(c)) {
-    const std::int64_t there = place_of(forward, piece);
-    float* weights = master ? at<float>(c.updates[0], piece.shard_first) : at<float>(forward, there);
-    float* first = work.moments > 0 ? at<float>(c.updates[1], piece.shard_first) : nullptr;
-    float* second = work.moments > 0 ? at<float>(c.updates[2], piece.shard_first) : nullptr;
-    with_type(gradients.width, [&](auto* gradient) {
-      with_type(forward.width, [&](auto* copy) {
+  for (const Piece& piece : pieces_within(c, work.first, work.elements)) {
+    const std::int64_t there = place_in(forward, piece, work.first);
+    const auto state = [&](int i) { return at<float>(c.updates[i], place_in(c.updates[i], piece, work.first)); };
+    float* weights = master ? state(0) : at<float>(forward, there);
+    float* first = work.moments > 0 ? state(1) : nullptr;
+    float* second = work.moments > 0 ? state(2) : nullptr;
+    with_type(work.gradient, [&](auto* gradient) {
+      with_type(width, [&](auto* copy) {
         using G = std::remove_pointer_t<decltype(gradient)>;
         using F = std::remove_pointer_t<decltype(copy)>;
-        kernels::update(c.state.training.rule, step, piece.owned, at<G>(gradients, place_of(gradients, piece)), weights,
-                        first, second, master ? at<F>(forward, there) : static_cast<F*>(nullptr));
+        kernels::update(c.state.training.rule, step, piece.owned,
+                        at<G>(gradients, place_in(gradients, piece, work.first)), weights, first, second,
+                        master ? at<F>(forward, there) : static_cast<F*>(nullptr));
       });
     });
   }

@@ -127,7 +127,9 @@ class HostThread {
     m.at_peak = buffers_.at_peak();
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
-    m.host_peak = Bytes{usage.ru_maxrss} * 1024;
+    const Bytes offloaded = buffers_.host_use().peak_allocated;
+    m.host_peak = offloaded > 0 ? offloaded : Bytes{usage.ru_maxrss} * 1024;
+    m.nvme_peak = buffers_.disk_use();
   }
 
   const Rank& rank_;
@@ -156,6 +158,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
+      {(s.offload.any() || s.partition_activations) && ranks != "CPU", "strategy.offload: {} ranks execute none"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
   if (m.mtp_layers > 0)

@@ -30,6 +30,20 @@ void ask_for_short_slices() {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
 }
 
+bool works_alone(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::compute:
+    case LaneKind::down:
+    case LaneKind::up:
+    case LaneKind::cpu:
+    case LaneKind::fetch:
+    case LaneKind::store:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 HostLanes::HostLanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute,
@@ -42,14 +56,22 @@ HostLanes::HostLanes(const Rank& rank, Transport& transport, std::function<void(
       entered_(rank.plan.task_count()),
       spans_(rank.plan.task_count()) {
   begin_step();
-  compute_thread_ = std::thread([this] { compute_loop(); });
+  for (TaskId t = 0; t < rank.plan.task_count(); ++t) {
+    if (works_alone(static_cast<LaneKind>(lane_of(t))) && workers_[lane_of(t)] == nullptr)
+      workers_[lane_of(t)] = std::make_unique<Worker>();
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if (workers_[lane] != nullptr) workers_[lane]->thread = std::thread([this, lane] { work_loop(lane); });
+  }
   transfer_thread_ = std::thread([this] { transfer_loop(); });
 }
 
 HostLanes::~HostLanes() {
   stopping_ = true;
   signal();
-  compute_thread_.join();
+  for (const auto& worker : workers_) {
+    if (worker != nullptr) worker->thread.join();
+  }
   transfer_thread_.join();
 }
 
@@ -113,9 +135,9 @@ void HostLanes::submit(Launch launch, Picoseconds issued) {
   ++submitted_;
   const bool joins = (rank_.plan.tasks[t].flags & kJoinsPrevious) != 0;
   if (!joins) flush();
-  if (lane_of(t) == static_cast<std::size_t>(LaneKind::compute)) {
+  if (Worker* worker = workers_[lane_of(t)].get(); worker != nullptr) {
     const std::lock_guard lock(mutex_);
-    compute_queue_.push_back(std::move(launch));
+    worker->queue.push_back(std::move(launch));
   } else {
     if (open_ == nullptr) open_ = std::make_shared<Batch>();
     open_->launches.push_back(std::move(launch));
@@ -164,25 +186,27 @@ void HostLanes::run_inline(const Launch& launch) {
   end(launch.task);
 }
 
-void HostLanes::compute_loop() try {
+void HostLanes::work_loop(std::size_t lane) try {
+  std::deque<Launch>& queue = workers_[lane]->queue;
+  const bool computes = lane == static_cast<std::size_t>(LaneKind::compute);
   while (true) {
     wait_until([&] {
       if (stopping_ || failed_) return true;
       const std::lock_guard lock(mutex_);
-      return !compute_queue_.empty();
+      return !queue.empty();
     });
     if (stopping_ || failed_) return;
     Launch launch;
     {
       const std::lock_guard lock(mutex_);
-      launch = std::move(compute_queue_.front());
-      compute_queue_.pop_front();
+      launch = std::move(queue.front());
+      queue.pop_front();
     }
     wait_until([&] { return dependencies_done(launch) || stopping_ || failed_; });
     if (stopping_ || failed_) return;
-    computing_ = true;
+    if (computes) computing_ = true;
     run_inline(launch);
-    computing_ = false;
+    if (computes) computing_ = false;
   }
 } catch (...) {
   fail();

@@ -15,8 +15,9 @@
 
 namespace orrery {
 
-// The lanes of one CPU rank: a thread that computes, and one that lets every other lane's transfers progress. The
-// watcher is called from these threads, and errors of either are rethrown by wait().
+// The lanes of one CPU rank: a thread that computes, one for each lane on which the host works beside it (copies
+// between places, the host's update) that the plan uses, and one that lets every other lane's transfers progress. The
+// watcher is called from these threads, and errors of any are rethrown by wait().
 class HostLanes final : public Lanes {
  public:
   HostLanes(const Rank& rank, Transport& transport, std::function<void(const Launch&)> compute, Watcher watcher);
@@ -42,7 +43,13 @@ class HostLanes final : public Lanes {
     bool started = false;
   };
 
-  void compute_loop();
+  // A lane with a thread of its own.
+  struct Worker {
+    std::deque<Launch> queue;
+    std::thread thread;
+  };
+
+  void work_loop(std::size_t lane);
   void transfer_loop();
   bool progress();
   bool ready(const Batch& batch) const;
@@ -68,13 +75,13 @@ class HostLanes final : public Lanes {
   std::atomic<std::uint32_t> epoch_{0};  // rises with every end and every submission
   std::atomic<bool> stopping_{false}, failed_{false}, computing_{false};
   std::exception_ptr error_;
-  std::mutex mutex_;  // of the queues and error_
-  std::deque<Launch> compute_queue_;
+  std::mutex mutex_;                                     // of the queues and error_
+  std::array<std::unique_ptr<Worker>, kLanes> workers_;  // by lane; null: transfers
   std::array<std::deque<std::shared_ptr<Batch>>, kLanes> transfer_queues_;
   std::shared_ptr<Batch> open_;  // the host's
   TaskId submitted_ = 0;
   std::atomic<TaskId> ended_{0};
-  std::thread compute_thread_, transfer_thread_;
+  std::thread transfer_thread_;
 };
 
 }  // namespace orrery

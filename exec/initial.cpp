@@ -25,7 +25,7 @@ const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
   return rank.seat(p.experts > 0 ? Dimension::expert_tensor : Dimension::tensor);
 }
 
-// Place in the uncut weight, row-major, of an element of this rank's.
+// Home in the uncut weight, row-major, of an element of this rank's.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
@@ -114,6 +114,22 @@ void initial_on_host(const InitialRun& run) {
   }
 }
 
+static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
+  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].home != Home::device;
+}
+
+// Shards on the host or on disk are written by the host.
+static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
+                       std::uint16_t slot) {
+  const Bytes width = rank.state_width(slot);
+  for_owned(rank, state,
+            [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+              std::vector<std::byte> values(static_cast<std::size_t>(n * width));
+              Initial(rank, p, seed).set(values.data(), width, first, n, initial_on_host);
+              buffers.write_state(state, slot, at * width, values);
+            });
+}
+
 void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
                          const std::function<void(const InitialRun&)>& set) {
   for (const std::uint32_t state : rank.states) {
@@ -123,9 +139,13 @@ void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& bu
         Initial(rank, p, seed).set(whole + p.first * width, width, 0, p.local.out * p.local.in, set);
     }
     for (const std::uint16_t slot : {kParameterShard, kMaster}) {
-      std::byte* shard = buffers.state(state, slot);
-      if (shard == nullptr) continue;
+      if (!buffers.has_state(state, slot)) continue;
       const Bytes width = rank.state_width(slot);
+      std::byte* shard = buffers.state(state, slot);
+      if (shard == nullptr || beyond_device(rank, state, slot)) {
+        set_beyond(rank, seed, buffers, state, slot);
+        continue;
+      }
       for_owned(rank, state,
                 [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
                   Initial(rank, p, seed).set(shard + at * width, width, first, n, set);
@@ -140,7 +160,7 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
   for (const std::uint32_t state : rank.states) {
     const auto first_of = [&](std::initializer_list<std::uint16_t> slots) {
       for (const std::uint16_t s : slots) {
-        if (buffers.state(state, s) != nullptr) return s;
+        if (buffers.has_state(state, s)) return s;
       }
       return std::uint16_t{kParameters};
     };
@@ -155,7 +175,9 @@ std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers&
           OwnedValues& v = result[p.name];
           v.shape = {shape.out, shape.in};
           std::vector<std::byte> stored(static_cast<std::size_t>(n * width));
-          read(stored.data(), buffers.state(state, slot) + (whole ? chunk : shard) * width, stored.size());
+          const std::int64_t at = (whole ? chunk : shard) * width;
+          if (!buffers.read_state(state, slot, at, stored))
+            read(stored.data(), buffers.state(state, slot) + at, stored.size());
           for (std::int64_t i = 0; i < n; ++i) {
             v.places.push_back(uncut_place(rank, p.local, first + i));
             v.values.push_back(load(stored.data(), width, i));

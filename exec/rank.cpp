@@ -44,6 +44,8 @@ Bytes Rank::state_width(std::uint16_t slot) const {
     case kGradients:
     case kGradientShard:
     case kBuckets:
+    case kHostGradients:
+    case kNextGradients:
       return storage_bytes(spec.strategy.gradient_precision);
     case kMaster:
       return o.master_bytes;
@@ -53,7 +55,8 @@ Bytes Rank::state_width(std::uint16_t slot) const {
 }
 
 Bytes Rank::unit_width(std::uint16_t slot) const {
-  return slot == kCastGradient ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;
+  const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
+  return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;
 }
 
 }  // namespace orrery

@@ -227,10 +227,10 @@ void BlockBuilder::own_lifetime(Id slot) {
     return std::any_of(op->operands.begin(), op->operands.end(),
                        [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
   };
-  const bool given = slot == kInput || slot == kOutputGradient;  // taken by the neighbour that writes it
-  if (f_first != nullptr && !given) f_first->allocates.push_back(buffer);
+  // The neighbour that writes an input, or an output's gradient, takes it.
+  if (f_first != nullptr && slot != kInput) f_first->allocates.push_back(buffer);
   const bool anew = b_first != nullptr && starts_anew(b_first);
-  if (anew && !given) b_first->allocates.push_back(buffer);
+  if (anew && slot != kOutputGradient) b_first->allocates.push_back(buffer);
   if (f_last != nullptr && (b_first == nullptr || anew)) f_last->frees.push_back(buffer);
   if (b_last != nullptr) b_last->frees.push_back(buffer);
 }
@@ -281,6 +281,10 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
     }
   };
   move_all(forward_, block_.forward);
+  if (releases_) {
+    block_.release = {block_.forward.back()};
+    block_.forward.pop_back();
+  }
   move_all(backward_, block_.backward);
   return std::move(block_);
 }
@@ -296,6 +300,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);
+  store_activations();
   set_lifetimes();
   return hand_over(ops);
 }

@@ -46,6 +46,10 @@ class BlockBuilder {
   bool releases_weights_after_backward = true;
   // Backward runs in two parts: what others wait for, and what only weight gradients need.
   bool splits_backward = false;
+  // What backward reads of forward lies on the host meanwhile. And of an input that so many ranks of the tensor group
+  // all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
+  bool offloads = false;
+  std::int64_t input_parts = 1;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {
@@ -82,6 +86,13 @@ class BlockBuilder {
   void run_backward();
   void insert_recomputation();
   void finish_backward();
+  // block_store.cpp
+  void store_activations();
+  void cut_input();
+  void offload_stored();
+  bool is_stored(Id slot) const;
+  void insert_after_use(Id slot, Op op);
+  void insert_before_backward(std::size_t at, Op op);
   void put_weight_gradients_last();
   bool may_wait(std::size_t op, const std::vector<bool>& waits) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
@@ -98,6 +109,7 @@ class BlockBuilder {
   Id weight_slot_, gradient_slot_;
   std::vector<Recorded> forward_, backward_;
   bool in_backward_ = false;
+  bool releases_ = false;  // whether the last forward op gives up what left for the host
   int region_ = 0, regions_ = 0;
   std::vector<std::function<void()>> tape_;
   std::map<Id, Id> gradient_of_;

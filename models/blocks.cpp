@@ -35,7 +35,7 @@ static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_unit
 
 // Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
 // parameters into one unit).
-static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.spec.strategy.pipeline == 1; }
+static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.ends_meet; }
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
@@ -79,9 +79,11 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
 }
 
-Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops) {
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
   LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
+  b.tape.offloads = offload;
+  if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
   const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
   const auto x = b.tape.input(boundary);
@@ -105,7 +107,7 @@ static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext&
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
   const auto looked_up = b.activation("embeddings", c.rows, hidden);
   std::vector<std::int32_t> table;
-  if (c.spec.strategy.pipeline > 1) table = {b.tape.parameter(std::string(kWordTable), vocab, hidden, Cut::rows)};
+  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), vocab, hidden, Cut::rows)};
   b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, hidden, vocab},
               {.reads = {tokens}, .writes = {looked_up}, .weights = table});
@@ -127,8 +129,9 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const auto embedded = predicted_embedding(b, c);
   auto all = hidden;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
-    const auto joined = b.join("prediction input", b.norm("prediction embedding norm", embedded),
-                               b.norm("prediction hidden norm", hidden), c.local_rows, m.hidden, m.hidden);
+    const auto next = b.norm("prediction embedding norm", embedded);  // before the call: compilers order arguments
+    const auto before = b.norm("prediction hidden norm", hidden);     // each their own way
+    const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);
     const auto x =
         b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
     if (b.recompute.layer) b.tape.begin_region(true);
@@ -169,9 +172,12 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
-  b.tape.emit("receive activation", Transfer{false, -1, bytes}, {.writes = {x}}, LaneKind::receive_previous);
-  b.tape.on_backward([&b, bytes] {
-    b.tape.emit("send gradient", Transfer{true, -1, bytes}, {.reads = {kOutputGradient}}, LaneKind::send_previous);
+  const bool onwards = c.hop > 0;
+  b.tape.emit("receive activation", Transfer{false, -c.hop, bytes}, {.writes = {x}},
+              onwards ? LaneKind::receive_previous : LaneKind::receive_next);
+  b.tape.on_backward([&b, &c, onwards, bytes] {
+    b.tape.emit("send gradient", Transfer{true, -c.hop, bytes}, {.reads = {kOutputGradient}},
+                onwards ? LaneKind::send_previous : LaneKind::send_next);
   });
   return b.tape.finish(x, ops);
 }
@@ -180,10 +186,13 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
   LayerBuilder b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
-  b.tape.emit("send activation", Transfer{true, 1, bytes}, {.reads = {x}}, LaneKind::send_next);
-  b.tape.on_backward([&b, x, bytes] {
+  const bool onwards = c.hop > 0;
+  b.tape.emit("send activation", Transfer{true, c.hop, bytes}, {.reads = {x}},
+              onwards ? LaneKind::send_next : LaneKind::send_previous);
+  b.tape.on_backward([&b, &c, x, onwards, bytes] {
     const auto gradient = b.tape.slot("received gradient", bytes);
-    b.tape.emit("receive gradient", Transfer{false, 1, bytes}, {.writes = {gradient}}, LaneKind::receive_next);
+    b.tape.emit("receive gradient", Transfer{false, c.hop, bytes}, {.writes = {gradient}},
+                onwards ? LaneKind::receive_next : LaneKind::receive_previous);
     b.tape.contribute(x, gradient);
   });
   return b.tape.finish(ops);

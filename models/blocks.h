@@ -22,21 +22,37 @@ enum StateSlot : std::uint16_t {
   kMaster,
   kMoment1,
   kMoment2,
-  kEightBit,  // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
-  kBuckets    // DistributedDataParallel's: averaged copies of the gradients, reduced there
+  kEightBit,       // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
+  kBuckets,        // DistributedDataParallel's: averaged copies of the gradients, reduced there
+  kHostGradients,  // what the host's update reads, where gradients are summed on the device
+  kNextGradients   // those that a delayed update reads in the next step
 };
-inline constexpr std::uint16_t kStateSlots = 9;
+inline constexpr std::uint16_t kStateSlots = 11;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
-// the gradient before it is reduced, and its copy in the width of the reduction.
-enum UnitSlot : std::uint16_t { kGathered, kCastShard, kUnitGradient, kCastGradient };
-inline constexpr std::uint16_t kUnitSlots = 4;
+// the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
+// part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host.
+enum UnitSlot : std::uint16_t {
+  kGathered,
+  kCastShard,
+  kUnitGradient,
+  kCastGradient,
+  kReduced,
+  kStagedShard,
+  kStagedGradient
+};
+inline constexpr std::uint16_t kUnitSlots = 7;
+// Slots of a tile's frame, on the host: new weights on their way, and of an optimizer on disks the states.
+enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
 // The weight that a tied output shares with the embedding.
 inline constexpr std::string_view kWordTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and what the loss is multiplied by (fp16; the update changes it).
-enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale };
+// of a delayed update, kNextNorm is the next one's.
+enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm };
+
+Home home_of(Device d);
 
 // Elements that products of a block read in fp8 where the stack computes those in 8 bits.
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
@@ -66,6 +82,8 @@ struct BlockContext {
   ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
   std::int64_t padded_vocab;              // a multiple of what the profile asks, cut over the tensor group
   bool splits_backward = false;           // the schedule runs weight gradients apart
+  bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
+  std::int64_t hop = 1;                   // stages over the boundary that is being built
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's
@@ -75,7 +93,8 @@ struct BlockContext {
 //   final norm, multi-token prediction, output (logits and cross-entropy)
 //   receive, send: a stage's ends
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
-Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops);
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops,
+                  bool offload = false);
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
 Block output_block(const BlockContext& c, std::vector<Op>& ops);
 // Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states before it

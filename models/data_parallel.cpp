@@ -1,4 +1,4 @@
-// PlanBuilder: what the sharding row gathers, reduces and updates, and when.
+// PlanBuilder: what the sharding row gathers and reduces, and when.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -6,14 +6,6 @@
 #include "models/plan_builder.h"
 
 namespace orrery {
-namespace {
-
-Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
-Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
-Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access, slot, -1}; }
-
-}  // namespace
-
 std::uint32_t PlanBuilder::op_id(const Op& op) {
   Bytes size = 0;
   std::int64_t first = 0;
@@ -24,7 +16,14 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
     group = c->group;
   }
   if (const auto* c = std::get_if<Cast>(&op.work)) size = c->elements;
-  if (const auto* u = std::get_if<Update>(&op.work)) size = u->elements;
+  if (const auto* u = std::get_if<Update>(&op.work)) {
+    size = u->elements;
+    first = u->first;
+  }
+  if (const auto* c = std::get_if<PlaceCopy>(&op.work)) {
+    size = c->bytes;
+    first = c->first;
+  }
   if (const auto* n = std::get_if<SquaredNorm>(&op.work)) size = n->elements;
   if (const auto* c = std::get_if<Multiply>(&op.work)) {
     size = c->elements;
@@ -43,14 +42,21 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   return it->second;
 }
 
-// Gathers what the action's next blocks read: the one at `position`, and prefetch_units further ones.
+// Gathers what the action's next blocks read: the one at `position`, and prefetch_units further ones. What lies on
+// disks is on its way to the host by as many again, and one.
 void PlanBuilder::gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order) {
   const Chunk& chunk = chunks_[action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
-  for (std::size_t i = position; i < order.size() && ahead >= 0; ++i) {
+  const Phase phase = action.phase == Phase::forward ? Phase::forward : Phase::backward;
+  const std::int64_t farthest = spec_.strategy.offload.parameters == Device::nvme ? -1 - ahead : 0;
+  for (std::size_t i = position; i < order.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
-    gather_unit(entry.unit, chunk.state, action.phase == Phase::forward ? Phase::forward : Phase::backward);
+    const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
+    if (ahead >= 0)
+      gather_unit(entry.unit, state_frame, phase);
+    else
+      stage_unit(entry.unit, state_frame, phase);
     --ahead;
   }
 }
@@ -79,6 +85,8 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
                      .allocates = {unit(kCastShard, Access::write)}};
     emit(op_id(cast), unit_frame, after);
   }
+  if (host_parameters()) raise_unit(unit_frame, state_frame, phase, after);
+  if (copied_alone(unit_frame)) return;
   for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
 }
 
@@ -86,6 +94,7 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
 // its place.
 Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
+  const bool apart = row_.fp32_shards || host_parameters();  // the shard is in a buffer of the unit's
   const Collective gather = {.kind = CollectiveKind::all_gather,
                              .group = region.group,
                              .bytes = region.elements * context_.width,
@@ -95,11 +104,11 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
            .work = gather,
            .phase = phase,
            .lane = LaneKind::data_gather,
-           .host_waits = first && !row_.fp32_shards,
+           .host_waits = first && !apart,
            .operands = {unit(kGathered, Access::write)}};
   if (first) op.allocates.push_back(unit(kGathered, Access::write));
-  op.operands.push_back(row_.fp32_shards ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
-  if (last && row_.fp32_shards) op.frees.push_back(unit(kCastShard, Access::read));
+  op.operands.push_back(apart ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
+  if (last && apart) op.frees.push_back(unit(kCastShard, Access::read));
   if (group_size(region.group) > 1 || all.size() > 1) return op;
   op.name = "copy unit";
   op.work = Cast{region.elements, context_.width, context_.width};
@@ -108,18 +117,20 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
 
 // A backward op may have been the last to add to weights of a bucket.
 void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& action, const Op& op, TaskId task) {
-  if (action.micro_batch != plan_.micro_batches - 1 || chunk.buckets.empty() || !chunk.entries[e].owns) return;
+  if (action.micro_batch != chunk.last_micro_batch || chunk.buckets.empty() || !chunk.entries[e].owns) return;
   for (const Operand& operand : op.operands) {
     if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) continue;
     Bucket& bucket = chunk.buckets[chunk.bucket_of[e][operand.parameter]];
-    if (--bucket.missing == 0 && spec_.strategy.overlap.gradient_reduce) reduce_bucket(chunk, bucket, task);
+    if (--bucket.missing == 0 && reduces_early()) reduce_bucket(chunk, bucket, task);
   }
 }
 
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
   if (!averages_gradients(spec_, row_)) return;
-  const double ranks = static_cast<double>(group_size(Dimension::data) * group_size(Dimension::replicate));
+  // Copies of the model add up to what one would have.
+  const double ranks =
+      static_cast<double>(group_size(Dimension::data) / schedule_.copies * group_size(Dimension::replicate));
   Op op = {.name = "average gradients",
            .work = Multiply{elements, gradient_width_, 1 / ranks, false, first},
            .phase = Phase::step,
@@ -134,7 +145,10 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
-  if (group_size(bucket.group) == 1) return;
+  if (group_size(bucket.group) == 1) {
+    if (host_update()) lower_bucket(chunk, bucket, after);
+    return;
+  }
   const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Op op = {
@@ -143,11 +157,13 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
       .phase = Phase::step,
       .lane = LaneKind::data_reduce,
       .operands = {state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
-  emit(op_id(op), chunk.state, {after});
+  const TaskId reduced = emit(op_id(op), chunk.state, {after});
+  if (host_update()) lower_bucket(chunk, bucket, reduced);
 }
 
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
-void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch) {
+void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, std::int32_t micro_batch) {
+  const bool last_micro_batch = micro_batch == plan_.micro_batches - 1;
   const std::int64_t elements = plan_.blocks[entry.block].parameter_elements;
   if (elements == 0) return;
   plan_.frames[entry.unit].unit = entry.unit;
@@ -164,7 +180,10 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
     source = kCastGradient;
   }
   average(entry.unit, unit(source, Access::read_write), 0, elements);
+  if (host_gradients() && micro_batch > 0) raise_gradients(entry.unit);
+  const Operand sum = host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write);
   const std::vector<Region>& regions = regions_.at(entry.unit);
+  LaneKind lane = LaneKind::data_reduce;
   for (const Region& r : regions) {
     Op reduce = {.name = "reduce unit",
                  .work = Collective{.kind = CollectiveKind::reduce_scatter,
@@ -174,15 +193,19 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, bool last_
                                     .first = r.first},
                  .phase = Phase::backward,
                  .lane = LaneKind::data_reduce,
-                 .operands = {unit(source, Access::read), state(kGradientShard, Access::read_write)}};
+                 .operands = {unit(source, Access::read), sum}};
+    if (host_gradients()) reduce.allocates.push_back(sum);
     if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
     if (group_size(r.group) == 1 && regions.size() == 1) {
       reduce.name = "add unit";
       reduce.work = Accumulate{r.elements, gradient_width_, gradient_width_};
-      reduce.lane = LaneKind::compute;
+      reduce.lane = lane = LaneKind::compute;
     }
     emit(op_id(reduce), entry.unit);
   }
+  TaskId read = kNone;
+  if (host_gradients() && last_micro_batch && spec_.strategy.clip > 0) read = norm_of_unit(entry.unit, lane);
+  if (host_gradients() || (host_update() && last_micro_batch)) lower_gradients(entry.unit, read);
   if (row_.hybrid && last_micro_batch) reduce_replicas(entry.unit, shard(regions));
   if (!spec_.strategy.overlap.gradient_reduce)
     barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
@@ -197,187 +220,6 @@ void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t element
       .lane = LaneKind::replicate,
       .operands = {state(kGradientShard, Access::read_write)}};
   emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});
-}
-
-// After the update every rank collects the parameters that the others updated, in the order in which forward needs
-// them.
-void PlanBuilder::gather_buckets() {
-  // Norms' and biases' few elements count as eight-bit ones too.
-  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
-  const Bytes width = eight_bit ? 1 : context_.width;
-  for (Chunk& chunk : chunks_) {
-    for (auto bucket = chunk.buckets.rbegin(); bucket != chunk.buckets.rend(); ++bucket) {
-      if (group_size(bucket->group) == 1) continue;
-      const Op op = {
-          .name = "gather parameters",
-          .work = Collective{CollectiveKind::all_gather, bucket->group, bucket->elements * width, width, bucket->first},
-          .phase = Phase::step,
-          .lane = LaneKind::data_gather,
-          .operands = {state(kParameters, Access::write)}};
-      const TaskId task = emit(op_id(op), chunk.state, {last_of(LaneKind::compute)});
-      for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
-    }
-  }
-}
-
-// With overlap, the gathers of the last update run under this step's first forward.
-void PlanBuilder::begin_step() {
-  if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
-}
-
-// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
-// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
-// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
-void PlanBuilder::reduce_what_is_shared() {
-  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
-                                     last_of(LaneKind::replicate)};
-  const auto gradients = [&](Part part) {
-    return Operand{Scope::state, Access::read_write, unit_gradients_ ? kGradientShard : kGradients, -1, part};
-  };
-  const auto bytes = [&](std::int64_t elements) {
-    return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
-  };
-  const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, Part part, std::int64_t elements) {
-    if (elements == 0) return;
-    const Op op = {.name = name,
-                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
-                   .phase = Phase::step,
-                   .lane = LaneKind::tensor,
-                   .operands = {gradients(part)}};
-    emit(op_id(op), chunk.state, after);
-  };
-  for (const Chunk& chunk : chunks_) {
-    sum(chunk, "reduce norm gradients", Dimension::tensor, Part::partial, chunk.partial_elements);
-    sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
-  }
-  const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
-  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  if (!shared || spec_.strategy.pipeline == 1 || !end) return;
-  const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
-  const Op op = {.name = "reduce tied embedding",
-                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
-                 .phase = Phase::step,
-                 .lane = LaneKind::embedding,
-                 .operands = {gradients(Part::tied)}};
-  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
-}
-
-Operand PlanBuilder::optimizer_gradients(Access access) const {
-  return state(unit_gradients_ ? kGradientShard : kGradients, access);
-}
-
-// One number over all ranks that hold a part of the model.
-std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
-  if (group_size(Dimension::model) == 1) return {last_of(LaneKind::compute)};
-  const Op op = {.name = name,
-                 .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4, .maximum = maximum},
-                 .phase = Phase::step,
-                 .lane = LaneKind::model,
-                 .operands = {number(of, Access::read_write)}};
-  return {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
-}
-
-// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
-// step is skipped where any rank found one.
-void PlanBuilder::unscale(const std::vector<TaskId>& after) {
-  for (const Chunk& chunk : chunks_) {
-    const Op op = {
-        .name = "unscale gradients",
-        .work = Multiply{chunk.own, gradient_width_, 0, true},
-        .phase = Phase::step,
-        .optimizer = true,
-        .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
-                     number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
-    emit(op_id(op), chunk.state, after);
-  }
-  sum_over_model("reduce found infinity", kFoundInfinity, true);
-}
-
-std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
-  for (const Chunk& chunk : chunks_) {
-    const Op op = {.name = "gradient norm",
-                   .work = SquaredNorm{chunk.own, gradient_width_},
-                   .phase = Phase::step,
-                   .optimizer = true,
-                   .operands = {optimizer_gradients(Access::read),
-                                number(kSquaredNorm, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
-    emit(op_id(op), chunk.state, after);
-  }
-  const std::vector<TaskId> summed = sum_over_model("reduce gradient norm", kSquaredNorm, false);
-  if (spec_.software.fused_clip) return summed;
-  for (const Chunk& chunk : chunks_) {
-    const Op op = {.name = "clip gradients",
-                   .work = Multiply{chunk.own, gradient_width_},
-                   .phase = Phase::step,
-                   .optimizer = true,
-                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
-    emit(op_id(op), chunk.state, summed);
-  }
-  return summed;
-}
-
-void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
-  const Strategy& s = spec_.strategy;
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
-  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
-  Op update = {
-      .name = "update",
-      .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                     row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
-      .phase = Phase::step,
-      .optimizer = true,
-      .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
-                   state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
-                   state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
-      .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-  if (s.clip > 0 && spec_.software.fused_clip) update.operands.push_back(number(kSquaredNorm, Access::read));
-  if (s.precision == Precision::fp16) {
-    update.operands.push_back(number(kFoundInfinity, Access::read));
-    update.operands.push_back(number(kLossScale, Access::read_write));
-  }
-  emit(op_id(update), chunk.state, after);
-  const Op zero = {.name = "zero gradients",
-                   .work = Fill{unit_gradients_ ? chunk.own * gradient_width_ : chunk.elements * gradient_width_},
-                   .phase = Phase::step,
-                   .optimizer = true,
-                   .operands = {optimizer_gradients(Access::write)}};
-  emit(op_id(zero), chunk.state);
-}
-
-// With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
-void PlanBuilder::clip_and_update() {
-  const Strategy& s = spec_.strategy;
-  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate), last_of(LaneKind::tensor),
-                               last_of(LaneKind::embedding)};
-  const bool clips = s.clip > 0;
-  if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
-  if (clips) after = gradient_norm(after);
-  for (const Chunk& chunk : chunks_) update(chunk, after);
-}
-
-// DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
-void PlanBuilder::copy_buckets_back() {
-  if (spec_.software.gradient_average != "copy" || !averages_gradients(spec_, row_)) return;
-  for (const Chunk& chunk : chunks_) {
-    if (chunk.buckets.empty()) continue;
-    const Op op = {.name = "copy gradients back",
-                   .work = Cast{chunk.elements, gradient_width_, gradient_width_},
-                   .phase = Phase::step,
-                   .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
-    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce)});
-  }
-}
-
-void PlanBuilder::end_step() {
-  if (!spec_.strategy.overlap.gradient_reduce && !unit_gradients_) {
-    for (Chunk& chunk : chunks_) {
-      for (const Bucket& bucket : chunk.buckets) reduce_bucket(chunk, bucket, last_of(LaneKind::compute));
-    }
-  }
-  copy_buckets_back();
-  reduce_what_is_shared();
-  clip_and_update();
-  if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
 }
 
 }  // namespace orrery

@@ -93,27 +93,55 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
   }
 }
 
-void PlanBuilder::emit_entry(Chunk& chunk, std::size_t e, const Action& action) {
+PlanBuilder::Pass PlanBuilder::begin(const Action& action) const {
+  Pass pass = {action, {}};
+  const std::vector<Entry>& entries = chunks_[action.chunk].entries;
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    if (!entries[e].transfer) pass.entries.push_back(e);
+  }
+  if (action.phase != Phase::forward) std::reverse(pass.entries.begin(), pass.entries.end());
+  return pass;
+}
+
+// Before an entry's first op, what its weights need; after its last, what becomes of its gradients.
+bool PlanBuilder::issue_next(Pass& pass) {
+  const Action& action = pass.action;
+  Chunk& chunk = chunks_[action.chunk];
+  const std::size_t e = pass.entries[pass.at];
   const Entry& entry = chunk.entries[e];
-  const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
-  const bool forward = action.phase == Phase::forward;
-  const std::uint32_t block = entry.block;
-  if (forward && action.micro_batch == 0) cast_weights(chunk, entry);
-  const bool ends_backward = action.phase == Phase::backward || action.phase == Phase::weight_gradient;
-  const std::size_t split = plan_.blocks[block].input_gradients;
-  const std::size_t count = forward ? plan_.blocks[block].forward.size() : plan_.blocks[block].backward.size();
-  const std::size_t begin = action.phase == Phase::weight_gradient ? split : 0;
-  const std::size_t end = action.phase == Phase::input_gradient ? split : count;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::uint32_t op = forward ? plan_.blocks[block].forward[i] : plan_.blocks[block].backward[i];
+  const bool forward = action.phase == Phase::forward, weights = action.phase == Phase::weight_gradient;
+  const std::size_t split = plan_.blocks[entry.block].input_gradients;
+  if (!pass.begun) {
+    if (!forward) release_activations();
+    if (row_.shards_parameters && !weights) gather_for(action, pass.at, pass.entries);
+    if (!forward && !weights) fetch_activations(pass);
+    if (forward && action.micro_batch == chunk.first_micro_batch) cast_weights(chunk, entry);
+    pass.op = weights ? split : forward ? 0 : plan_.blocks[entry.block].fetches;
+    pass.begun = true;
+  }
+  const Block& block = plan_.blocks[entry.block];
+  const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
+  const std::size_t end = action.phase == Phase::input_gradient ? split : ops.size();
+  bool moved = false;
+  if (pass.op < end) {
+    const std::uint32_t op = ops[pass.op++];
     sends_.insert(sends_.end(), barrier_.begin(), barrier_.end());
-    const TaskId task = emit(op, frame, sends_);
+    const TaskId task = emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e], sends_);
     sends_.clear();
     barrier_.clear();
     if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
+    moved = moves(plan_.ops[op]);
   }
-  const bool last = action.micro_batch == plan_.micro_batches - 1;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, last);
+  if (pass.op < end) return moved;
+  const bool ends_backward = action.phase == Phase::backward || weights;
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, action.micro_batch);
+  if (forward) {
+    release_activations();
+    if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  }
+  ++pass.at;
+  pass.begun = false;
+  return moved;
 }
 
 // Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
@@ -131,17 +159,37 @@ void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   emit(op_id(cast), entry.unit);
 }
 
-void PlanBuilder::emit_action(const Action& action) {
-  Chunk& chunk = chunks_[action.chunk];
-  if (spec_.strategy.overlap.pipeline) sends_.clear();
-  std::vector<std::size_t> order;
-  for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
-    if (!chunk.entries[e].transfer) order.push_back(e);
+// Activations come back from the host while the block before is run back: this entry's, and those of the next.
+void PlanBuilder::fetch_activations(const Pass& pass) {
+  const Chunk& chunk = chunks_[pass.action.chunk];
+  for (std::size_t at = pass.at; at < std::min(pass.at + 2, pass.entries.size()); ++at) {
+    const std::size_t e = pass.entries[at];
+    const Block& block = plan_.blocks[chunk.entries[e].block];
+    const std::uint32_t frame = chunk.frames[pass.action.micro_batch * chunk.entries.size() + e];
+    if (block.fetches == 0 || !fetched_.insert(frame).second) continue;
+    for (std::uint32_t i = 0; i < block.fetches; ++i) emit(block.backward[i], frame);
   }
-  if (action.phase != Phase::forward) std::reverse(order.begin(), order.end());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (row_.shards_parameters && action.phase != Phase::weight_gradient) gather_for(action, i, order);
-    emit_entry(chunk, order[i], action);
+}
+
+// The device's copy of what leaves for the host is given up when the block after it has been issued, or before anything
+// runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
+void PlanBuilder::release_activations() {
+  if (leaving_ == kNone) return;
+  for (const std::uint32_t op : plan_.blocks[plan_.frames[leaving_].block].release) emit(op, leaving_);
+  leaving_ = kNone;
+}
+
+// Woven actions take turns: while what one has sent is on its way, the other computes.
+void PlanBuilder::emit_actions(std::span<const Action> woven) {
+  if (spec_.strategy.overlap.pipeline) sends_.clear();
+  std::vector<Pass> passes;
+  for (const Action& action : woven) passes.push_back(begin(action));
+  for (bool left = true; left;) {
+    left = false;
+    for (Pass& pass : passes) {
+      while (!pass.done() && !issue_next(pass)) continue;
+      left = left || !pass.done();
+    }
   }
 }
 
@@ -158,13 +206,19 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   barrier_.clear();
   gathered_.clear();
   released_.clear();
+  staged_.clear();
+  fetched_.clear();
+  leaving_ = kNone;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
-  const auto& order = schedule_.order[stage];
-  for (std::size_t i = 0; i <= order.size(); ++i) {
+  const std::span<const Action> order = schedule_.order[stage];
+  for (std::size_t i = 0, woven = 0; i < order.size(); i += woven) {
     emit_turn(turns_[stage][i]);
-    if (i < order.size()) emit_action(order[i]);
+    woven = 1;
+    while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
+    emit_actions(order.subspan(i, woven));
   }
+  emit_turn(turns_[stage].back());
   end_step();
   plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;

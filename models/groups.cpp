@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/schedules.h"
 
 namespace orrery {
 namespace {
@@ -87,6 +88,11 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   const auto replica = [&](std::int64_t r) { return at[r].data * s.context + at[r].context; };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context;
   const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + at[r].tensor; };
+  // Stages that hold the same weights count as one.
+  const bool both_ways = runs_both_ways(s.schedule);
+  const auto weights_of = [&](std::int64_t r) {
+    return both_ways ? std::min(at[r].pipeline, s.pipeline - 1 - at[r].pipeline) : at[r].pipeline;
+  };
   const std::int64_t models = s.pipeline * s.tensor;
 
   std::vector<GroupTable> tables(kDimensions);
@@ -104,15 +110,16 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::expert_tensor, [&](std::int64_t r) { return in_stage(r, place[r] / s.expert_tensor); });
   set(Dimension::expert,
       [&](std::int64_t r) { return in_stage(r, place[r] / block * s.expert_tensor + place[r] % s.expert_tensor); });
-  set(Dimension::expert_data, [&](std::int64_t r) { return experts ? in_stage(r, place[r] % block) : r; });
-  set(Dimension::data, [&](std::int64_t r) { return replica(r) / shards * models + model_part(r); });
+  set(Dimension::expert_data, [&](std::int64_t r) { return experts ? weights_of(r) * stage + place[r] % block : r; });
+  set(Dimension::data,
+      [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + at[r].tensor; });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
   set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + at[r].tensor; });
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
   set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + at[r].tensor : ranks + r; });
   set(Dimension::kv,
       [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + at[r].tensor / kv_copies; });
-  if (experts)
+  if (experts || both_ways)
     set(Dimension::model, [](std::int64_t) { return std::int64_t{0}; });
   else
     set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });

@@ -21,7 +21,8 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 //   tensor, pipeline: ranks that differ in that coordinate alone
 //   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
 //   ulysses: neighbours in it that exchange heads, those of one block
-//   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid)
+//   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid), those of
+//     the mirrored stage too where two copies of the model run in opposite directions
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group
 //   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies
@@ -30,8 +31,7 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 //     the same place of every block (Megatron-Core's second layout of the same ranks, for experts); expert_data: alone
 //     without experts
 //   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded;
-//   everybody where a model has
-//     experts, whose weights are spread otherwise than the rest
+//     everybody where a model has experts, whose weights are spread otherwise than the rest, or runs in two copies
 //   world: everybody
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);

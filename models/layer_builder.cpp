@@ -17,7 +17,8 @@ Precision precision_of(const BlockContext& c, BlockRole role) {
 }  // namespace
 
 bool unit_gradients(const Spec& spec, const ShardingRow& row) {
-  return row.shards_gradients && (row.shards_parameters || !spec.software.keep_gradients_whole);
+  const bool sharded = row.shards_gradients && (row.shards_parameters || !spec.software.keep_gradients_whole);
+  return sharded || spec.strategy.offload.gradients != Device::none;
 }
 
 bool averages_gradients(const Spec& spec, const ShardingRow& row) {

@@ -15,46 +15,55 @@ std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(co
 }
 
 // Layers of one kind share a block: they differ in their attention window, in whether they are recomputed, in whether
-// they have experts and in how those are loaded.
+// their activations go to the host, in whether they have experts and in how those are loaded.
 std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
+  const Offload& o = spec_.strategy.offload;
+  const bool offload = o.activations != Device::none && (!o.activation_layers || index_in_stage < *o.activation_layers);
   const auto& window = spec_.model.sliding_window;
   const bool experts = has_experts(spec_.model, layer);
   const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {} {} {}", static_cast<int>(context_.load),
-                                      context_.ring_block, recompute, window ? (layer + 1) % window->every : 0,
+  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {}", static_cast<int>(context_.load),
+                                      context_.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
                                       recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
-  if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops));
+  if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops, offload));
   return it->second;
 }
 
-std::vector<Entry> PlanBuilder::entries_of(std::int64_t virtual_stage) {
+std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   std::vector<Entry> entries;
-  const auto last = static_cast<std::int64_t>(layers_of_.size()) - 1;
+  const auto count = static_cast<std::int64_t>(layers_of_.size());
+  const std::int64_t virtual_stage = place % count;
   const auto layers = static_cast<std::int32_t>(spec_.model.layers);
   const auto add = [&](std::uint32_t block, std::int32_t layer, bool transfer) {
     entries.push_back({.block = block, .layer = layer, .transfer = transfer});
   };
+  const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
+    context_.hop = hop(schedule_, static_cast<std::size_t>(boundary));
+    if (context_.hop != 0)
+      add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
+  };
   if (virtual_stage == 0)
     add(shared_block("embedding", embedding_block), -1, false);
   else
-    add(shared_block("receive", receive_block), static_cast<std::int32_t>(first_layer_[virtual_stage]), true);
+    cross(place - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
-  for (std::int64_t k = virtual_stage - spec_.strategy.pipeline; k >= 0; k -= spec_.strategy.pipeline)
-    before += layers_of_[k];
+  for (std::int64_t k = 0; k < virtual_stage; ++k) {
+    if (schedule_.stage_of[place - virtual_stage + k] == schedule_.stage_of[place]) before += layers_of_[k];
+  }
   for (std::int64_t i = 0; i < layers_of_[virtual_stage]; ++i) {
     const std::int64_t layer = first_layer_[virtual_stage] + i;
     add(layer_kind(layer, before + i), static_cast<std::int32_t>(layer), false);
   }
-  if (virtual_stage == last) {
+  if (virtual_stage == count - 1) {
     add(shared_block("final norm", final_norm_block), layers, false);
     if (spec_.model.mtp_layers > 0)
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
     add(shared_block("output", output_block), layers, false);
   } else {
-    add(shared_block("send", send_block), static_cast<std::int32_t>(first_layer_[virtual_stage + 1]) - 1, true);
+    cross(place, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
   return entries;
 }
@@ -101,7 +110,7 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
 // A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
 // else its block has (learned positions) is another region.
 bool PlanBuilder::cut_alike(const Block& block) const {
-  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && spec_.strategy.pipeline > 1 &&
+  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && !context_.ends_meet &&
          (block.role == BlockRole::embedding || block.role == BlockRole::output);
 }
 
@@ -141,11 +150,9 @@ void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
     const std::int64_t elements = block.parameter_elements;
-    const bool tied = spec_.model.tied_embeddings && block.role == BlockRole::output &&
-                      chunk.entries.front().layer == -1 && !chunk.entries.front().transfer;
-    if (tied) {
+    if (spec_.model.tied_embeddings && context_.ends_meet && block.role == BlockRole::output) {
       entry.owns = false;
-      entry.unit = chunk.entries.front().unit;
+      entry.unit = chunks_.front().entries.front().unit;
       continue;
     }
     entry.base = chunk.elements;
@@ -158,7 +165,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), shard(regions));
     const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
     if (fresh) {
-      const Bytes shard_bytes = row_.fp32_shards ? shard(regions) * context_.width : 0;
+      const Bytes shard_bytes = row_.fp32_shards || host_parameters() ? shard(regions) * context_.width : 0;
       const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
       plan_.blocks.push_back({.name = "unit",
                               .role = BlockRole::unit,
@@ -167,6 +174,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
                                         {"cast shard", shard_bytes, Category::buffers},
                                         {"unit gradients", elements * context_.width, Category::gradients},
                                         {"cast gradients", cast, Category::buffers}}});
+      add_staging(plan_.blocks.back(), shard(regions));
     }
     entry.unit = add_frame(it->second);
     regions_[entry.unit] = regions;
@@ -182,12 +190,16 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const std::int64_t whole = chunk.elements;
   const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
-  const bool master = width < o.master_bytes && !row_.fp32_shards;
+  const bool master = (width < o.master_bytes && !row_.fp32_shards) || host_update();
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
   block.slots.resize(kStateSlots);
-  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : whole * width, Category::parameters};
+  std::int64_t eight_bit = 0;
+  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
+  // Stacks that gather eight-bit matrices keep those alone.
+  const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
+  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : wide * width, Category::parameters};
   block.slots[kParameterShard] = {"parameter shard",
                                   row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
                                   Category::parameters};
@@ -199,11 +211,10 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
   const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
-  std::int64_t eight_bit = 0;
-  for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1;
+  place_on_host(block, own);
   block.slots[kBuckets] = {"gradient buckets",
                            copies   ? whole * gradient_width_
                            : beside ? whole * width
@@ -212,28 +223,36 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   return block;
 }
 
+// The frame that ends the virtual stage before a chunk, where that lies on the same stage.
+std::uint32_t PlanBuilder::handed_over(const Chunk& chunk, std::int32_t micro_batch) const {
+  const std::int32_t k = chunk.place;
+  if (k % schedule_.virtual_stages() == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
+  const Chunk& before = chunks_[schedule_.chunk_of[k - 1]];
+  return before.frames[(micro_batch + 1) * before.entries.size() - 1];
+}
+
 void PlanBuilder::make_frames(Chunk& chunk) {
-  const std::string key = fmt::format("state {} {}", slot_, chunk.virtual_stage);
+  const std::string key = fmt::format("state {} {}", slot_, chunk.place);
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
-  const auto c = schedule_.chunk_of[chunk.virtual_stage];
+  const auto c = schedule_.chunk_of[chunk.place];
   plan_.frames[chunk.state].chunk = c;
+  add_tiles(chunk);
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
       const Entry& entry = chunk.entries[e];
       const std::uint32_t id = add_frame(entry.block);
       Frame& frame = plan_.frames[id];
       frame.unit = entry.unit;
-      frame.state = chunk.state;
+      frame.state = entry.owns ? chunk.state : chunks_.front().state;
       frame.layer = entry.layer;
       frame.micro_batch = i;
       frame.chunk = c;
       frame.base = entry.base;
-      if (e > 0) {
-        frame.previous = id - 1;
-        plan_.frames[id - 1].next = id;
-      }
+      const std::uint32_t previous = e > 0 ? id - 1 : handed_over(chunk, i);
+      frame.previous = previous;
+      if (previous != kNone) plan_.frames[previous].next = id;
       chunk.frames.push_back(id);
     }
   }
@@ -252,14 +271,35 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
   }
 }
 
+void PlanBuilder::find_micro_batches(Chunk& chunk) const {
+  const std::int32_t c = schedule_.chunk_of[chunk.place];
+  const auto& order = schedule_.order[stage_];
+  const auto mine = [&](const Action& a) { return a.chunk == c; };
+  const auto first = std::find_if(order.begin(), order.end(), mine);
+  const auto last = std::find_if(order.rbegin(), order.rend(), mine);
+  if (first == order.end()) return;
+  chunk.first_micro_batch = first->micro_batch;
+  chunk.last_micro_batch = last->micro_batch;
+}
+
+// Copies of a virtual stage reduce it together: all ranks take them in this order.
+std::vector<Chunk*> PlanBuilder::in_model_order() {
+  std::vector<Chunk*> chunks;
+  for (Chunk& chunk : chunks_) chunks.push_back(&chunk);
+  const std::int64_t count = schedule_.virtual_stages();
+  std::sort(chunks.begin(), chunks.end(), [&](auto* a, auto* b) { return a->place % count < b->place % count; });
+  return chunks;
+}
+
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
-  chunks_.resize(spec_.strategy.virtual_stages);
+  chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies));
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
     if (schedule_.stage_of[k] != stage) continue;
     Chunk& chunk = chunks_[schedule_.chunk_of[k]];
-    chunk.virtual_stage = static_cast<std::int32_t>(k);
+    chunk.place = static_cast<std::int32_t>(k);
+    find_micro_batches(chunk);
     chunk.entries = entries_of(static_cast<std::int64_t>(k));
     place_weights(chunk);
     make_buckets(chunk);
@@ -281,7 +321,8 @@ std::uint32_t PlanBuilder::add_rank_frame() {
                             .role = BlockRole::rank,
                             .slots = {{"squared norm", norm, Category::workspace},
                                       {"found infinity", scale, Category::workspace},
-                                      {"loss scale", scale, Category::workspace}}});
+                                      {"loss scale", scale, Category::workspace},
+                                      {"next squared norm", delayed() ? norm : 0, Category::workspace}}});
   }
   return add_frame(it->second);
 }
@@ -300,7 +341,8 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 // gives it a bucket of its own too). Experts' weights are in buckets of their own.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  if (row_.shards_parameters || (group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1)) return;
+  const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1;
+  if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
   const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
   Bucket open;

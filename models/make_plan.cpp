@@ -48,8 +48,11 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.context > 1 && s.attention == Attention::unfused, "strategy.attention", ": unfused with context above 1"},
       {s.context > 1 && spec.model.mla.has_value(), "model.mla", " with context above 1"},
       {s.tensor_kind != "1d", "strategy.tensor_kind", " other than 1d"},
-      {s.offload.any() || s.offload.tiling > 1, "strategy.offload"},
-      {s.partition_activations, "strategy.partition_activations"},
+      {s.offload.tiling > 1, "strategy.offload.tiling"},
+      {s.offload.optimizer != Device::none && row_of(s.sharding).fp32_shards, "strategy.offload.optimizer",
+       " with sharding of fp32 shards (fsdp)"},
+      {s.offload.optimizer != Device::none && spec.software.gradient_average == "copy" && s.data * s.context > 1,
+       "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
       {!c.stragglers.empty(), "cluster.stragglers"},
@@ -64,13 +67,16 @@ void refuse_what_is_not_built(const Spec& spec) {
                               f.key.substr(6), f.what));
     throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
-  const bool chunked = s.schedule == "file" || find_schedule(s.schedule).chunked;
-  if (s.virtual_stages > 1 && (!chunked || s.pipeline == 1)) {
+  const std::int64_t chunks = s.schedule == "file" ? 0 : find_schedule(s.schedule).chunks;
+  if (s.virtual_stages > 1 && (chunks == 1 || s.pipeline == 1)) {
     throw Error(
         fmt::format("strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
                     "e.g. interleaved; not pipeline: {} with {}",
                     s.virtual_stages, s.pipeline, s.schedule));
   }
+  if (chunks > 1 && s.virtual_stages != chunks)
+    throw Error(fmt::format("{}strategy.virtual_stages: {} has {} a stage, in a pipeline of several stages; not {}",
+                            place_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
   row_of(s.sharding);
 }
 
@@ -102,17 +108,37 @@ void PlanBuilder::choose_schedule() {
   if (s.schedule == "file") {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
+    context_.ends_meet = ends_meet(schedule_);
   } else {
-    context_.splits_backward = find_schedule(s.schedule).splits;
-    if (context_.splits_backward) shape.times = phase_times();
-    schedule_ = make_schedule(s.schedule, shape);
+    const ScheduleRow& row = find_schedule(s.schedule);
+    schedule_ = place_chunks(row.placement, shape);
+    context_.splits_backward = row.splits;
+    context_.ends_meet = ends_meet(schedule_);
+    if (row.splits) shape.times = phase_times();
+    schedule_.order = row.orders(shape);
   }
   if (context_.splits_backward && unit_gradients_)
     throw Error(
         fmt::format("{}strategy.sharding: {} reduces gradients micro-batch by micro-batch, but {} makes those of "
                     "weights later; choose zero1 or none",
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
+  if (schedule_.copies > 1) refuse_both_ways();
   turns_ = order_transfers(schedule_);
+}
+
+// What two copies of a model cannot do, or not yet.
+void PlanBuilder::refuse_both_ways() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](std::string_view key, std::string_view why) {
+    throw Error(fmt::format("{}{}: {} runs two copies of the model in opposite directions; {}", place_of(spec_, key),
+                            key, s.schedule, why));
+  };
+  if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
+  if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
+  if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
+  if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
+  if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
+    refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -105,6 +105,11 @@ struct Shapes {
   Shape operator()(const Load& l) const { return {"load", {real(l.rows)}}; }
   Shape operator()(const Fill& f) const { return {"fill", {real(f.bytes)}}; }
   Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {real(m.elements)}}; }
+  Shape operator()(const PlaceCopy& c) const {
+    return {fmt::format("copy/{}-{}", static_cast<int>(c.from), static_cast<int>(c.to)), {real(c.bytes)}};
+  }
+  Shape operator()(const Wait&) const { return {"wait", {1}}; }
+  Shape operator()(const Exchange&) const { return {"exchange", {1}}; }
   Shape operator()(const SquaredNorm& n) const { return {fmt::format("squared norm/{}", n.width), {real(n.elements)}}; }
   Shape operator()(const Update& u) const {
     return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {real(u.elements)}};

@@ -134,6 +134,9 @@ struct Costs {
   Cost operator()(const Load& l) const { return {0, 8 * d(l.rows)}; }
   Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
   Cost operator()(const Multiply& s) const { return {d(s.elements), 2 * d(s.elements) * d(s.width)}; }
+  Cost operator()(const PlaceCopy& c) const { return {0, 2 * d(c.bytes)}; }
+  Cost operator()(const Wait&) const { return {}; }
+  Cost operator()(const Exchange&) const { return {}; }
   Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
   // Reads gradient, master and moments; writes master, moments and the forward copy. Unfused as torch's foreach AdamW:
   // decay (2 passes), first moment (3), second (2 + 3), root (2), correction (2), epsilon (2), update (4), where fused
@@ -175,6 +178,9 @@ struct Kernels {
   int operator()(const Load&) const { return 1; }
   int operator()(const Fill&) const { return 1; }
   int operator()(const Multiply&) const { return 1; }
+  int operator()(const PlaceCopy&) const { return 1; }
+  int operator()(const Wait&) const { return 0; }
+  int operator()(const Exchange&) const { return 0; }
   int operator()(const SquaredNorm&) const { return 2; }
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Collective&) const { return 1; }

@@ -256,6 +256,26 @@ struct Multiply {
   std::int64_t first = 0;
 };
 
+// Where a buffer lies: in the device's memory, in its host's, or on the node's disks.
+enum class Home : std::uint8_t { device, host, nvme };
+
+// A copy of `bytes` between two places, or inside one. Between a tile (plan.h) and a chunk's states it holds the rank's
+// `elements` from `first` on of its shards; between two buffers of the states, those of as many of the chunk that it
+// owns. From a longer buffer to a shorter one on the device: this rank's of the tensor group's equal parts.
+struct PlaceCopy {
+  Bytes bytes = 0;
+  Home from = Home::device, to = Home::host;
+  std::int64_t first = 0, elements = 0;
+  Bytes width = 2;  // of an element
+};
+
+// Does nothing: the plan wants what the task waits for, and what it frees.
+struct Wait {};
+
+// Two buffers of the same size change names, when the task is issued: what the first operand names is the second's from
+// then on.
+struct Exchange {};
+
 // Sum of squares of the gradients this rank owns, added to those of the chunks before. A weight that several ranks hold
 // counts on one of them: replicated ones on the first of the tensor group, key/value heads on the first of `kv`, a tied
 // table on the first stage.
@@ -264,12 +284,15 @@ struct SquaredNorm {
   Bytes width = 4;
 };
 
-// The update of `elements` parameters: reads gradient, master and moments, writes them and the forward copy.
+// The update of `elements` parameters, from element `first` of the rank's shards: reads gradient, master and moments,
+// writes them and the forward copy. delayed: with the gradients of the step before (none in the first step).
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
   int moments = 2;
   bool fused = true;
+  std::int64_t first = 0;
+  bool delayed = false;
 };
 
 // Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
@@ -312,8 +335,8 @@ struct Transfer {
 
 using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, MoveHeads, Softmax,
                           Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding,
-                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, SquaredNorm, Update,
-                          Collective, Transfer>;
+                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
+                          SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

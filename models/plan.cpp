@@ -31,22 +31,12 @@ std::string_view name_of(Dimension d) {
 }
 
 std::string_view name_of(LaneKind l) {
-  static constexpr std::array<std::string_view, kLanes> names = {"compute",
-                                                                 "tensor",
-                                                                 "context",
-                                                                 "expert",
-                                                                 "data reduce",
-                                                                 "data gather",
-                                                                 "replicate",
-                                                                 "send next",
-                                                                 "receive previous",
-                                                                 "send previous",
-                                                                 "receive next",
-                                                                 "embedding",
-                                                                 "model",
-                                                                 "down",
-                                                                 "up",
-                                                                 "cpu"};
+  static constexpr std::array<std::string_view, kLanes> names = {"compute",       "tensor",       "context",
+                                                                 "expert",        "data reduce",  "data gather",
+                                                                 "replicate",     "send next",    "receive previous",
+                                                                 "send previous", "receive next", "embedding",
+                                                                 "model",         "down",         "up",
+                                                                 "cpu",           "fetch",        "store"};
   return names[static_cast<std::size_t>(l)];
 }
 
@@ -55,6 +45,8 @@ std::string_view name_of(Category c) {
                                                                       "activations", "buffers",   "workspace"};
   return names[static_cast<std::size_t>(c)];
 }
+
+std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Home::host ? "host" : "nvme"; }
 
 // A rank stands in the stage whose representative sits at the same place of its pipeline group; where the blocks of a
 // context ring differ, of its context group too.

@@ -41,11 +41,13 @@ enum class LaneKind : std::uint8_t {
   receive_next,
   embedding,
   model,
-  down,
-  up,
-  cpu
+  down,   // from the device's memory to the host's
+  up,     // back
+  cpu,    // what the host's processors compute
+  fetch,  // from the node's disks to the host's memory
+  store   // back
 };
-inline constexpr std::uint32_t kLanes = 16;
+inline constexpr std::uint32_t kLanes = 18;
 
 // What a buffer's bytes count as in the memory report.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
@@ -58,6 +60,7 @@ struct Slot {
   Category category = Category::activations;
   bool lazy = false;               // state that first appears at the first update (moments), and stays
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes: bytes are those of as many rows as predicted
+  Home home = Home::device;
 };
 
 // Whose frame an operand lies in, seen from the task's own frame.
@@ -90,6 +93,8 @@ struct Operand {
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
+
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
@@ -143,10 +148,13 @@ struct RuntimeSize {
 };
 
 // What a block stands for.
-enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit, rank };
+// tile: buffers on the host that pieces of the states pass through (offload).
+enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit, rank, tile };
 
 // Whether its buffers live from before the first step on.
-inline bool outlives_steps(BlockRole role) { return role == BlockRole::state || role == BlockRole::rank; }
+inline bool outlives_steps(BlockRole role) {
+  return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile;
+}
 
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
 // the buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
@@ -156,6 +164,8 @@ struct Block {
   std::vector<Slot> slots;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
   std::uint32_t input_gradients = 0;             // of backward, how many come before those that only weights need
+  std::uint32_t fetches = 0;                     // of backward, how many first ones may be issued a block early
+  std::vector<std::uint32_t> release;            // op ids: of forward, issued a block late
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // their sum
   std::vector<RuntimeSize> runtime_sizes;
@@ -250,6 +260,7 @@ std::string_view letter_of(Phase p);  // "F", "B", "I", "W", "step"
 std::string_view name_of(Dimension d);
 std::string_view name_of(LaneKind l);
 std::string_view name_of(Category c);
+std::string_view name_of(Home p);
 
 // The slot that each rank of the job runs: its own, or that of its class in its stage.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);

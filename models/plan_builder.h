@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -16,6 +18,12 @@
 #include "models/turns.h"
 
 namespace orrery {
+
+// Operands that stand for a whole slot.
+inline Operand state(std::uint16_t slot, Access access) { return {Scope::state, access, slot, -1}; }
+inline Operand unit(std::uint16_t slot, Access access) { return {Scope::unit, access, slot, -1}; }
+inline Operand own(std::uint16_t slot, Access access) { return {Scope::own, access, slot, -1}; }
+inline Operand number(std::uint16_t slot, Access access) { return {Scope::rank, access, slot, -1}; }
 
 // One block of a chunk.
 struct Entry {
@@ -46,14 +54,16 @@ struct Region {
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t virtual_stage = 0;
-  std::vector<Entry> entries;         // in forward order
-  std::int64_t elements = 0;          // weights it owns
-  std::int64_t own = 0;               // of those, what one rank keeps states of
+  std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
+  std::int32_t first_micro_batch = 0, last_micro_batch = 0;  // that pass through it
+  std::vector<Entry> entries;                                // in forward order
+  std::int64_t elements = 0;                                 // weights it owns
+  std::int64_t own = 0;                                      // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
+  std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
   std::vector<Bucket> buckets;                       // in the order in which backward finishes them
   std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
 };
@@ -67,15 +77,19 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void refuse_both_ways() const;
   void tell_classes_apart();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
   void find_ranks(RankSlot& slot) const;
-  std::vector<Entry> entries_of(std::int64_t virtual_stage);
+  std::vector<Entry> entries_of(std::int64_t place);
   std::vector<PhaseTimes> phase_times();
+  void find_micro_batches(Chunk& chunk) const;
+  std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
   void make_frames(Chunk& chunk);
+  std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
   Block state_block(const Chunk& chunk) const;
@@ -88,12 +102,25 @@ class PlanBuilder {
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
+  // An action as its ops are issued.
+  struct Pass {
+    Action action;
+    std::vector<std::size_t> entries;  // of its chunk, in the action's order
+    std::size_t at = 0, op = 0;        // entry and op that come next
+    bool begun = false;                // that entry
+
+    bool done() const { return at == entries.size(); }
+  };
+
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
-  void emit_action(const Action& action);
+  void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);
-  void emit_entry(Chunk& chunk, std::size_t entry, const Action& action);
+  Pass begin(const Action& action) const;
+  bool issue_next(Pass& pass);  // one op, and whether it is a transfer
+  void fetch_activations(const Pass& pass);
+  void release_activations();
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
   void note_writes(const Op& op, std::uint32_t frame, TaskId task);
   TaskId* writer(std::uint32_t frame, const Operand& operand);
@@ -107,7 +134,7 @@ class PlanBuilder {
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
-  void reduce_unit(const Chunk& chunk, const Entry& entry, bool last_micro_batch);
+  void reduce_unit(const Chunk& chunk, const Entry& entry, std::int32_t micro_batch);
   void gather_buckets();
   void begin_step();
   void end_step();
@@ -119,11 +146,42 @@ class PlanBuilder {
   std::vector<TaskId> sum_over_model(const char* name, std::uint16_t number, bool maximum);
   void unscale(const std::vector<TaskId>& after);
   std::vector<TaskId> gradient_norm(const std::vector<TaskId>& after);
+  std::vector<TaskId> device_norm(std::uint16_t number, const std::vector<TaskId>& after);
+  void zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after);
   void update(const Chunk& chunk, const std::vector<TaskId>& after);
   Operand optimizer_gradients(Access access) const;
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
+  // offload.cpp: what lies on the host or on disks, and its way there and back.
+  bool host_parameters() const { return spec_.strategy.offload.parameters != Device::none; }
+  bool host_gradients() const { return spec_.strategy.offload.gradients != Device::none; }
+  bool host_update() const { return spec_.strategy.offload.optimizer != Device::none; }
+  bool delayed() const { return host_update() && spec_.strategy.offload.delayed_update; }
+  void add_staging(Block& unit, std::int64_t shard) const;
+  void place_on_host(Block& state, std::int64_t own) const;
+  void add_tiles(Chunk& chunk);
+  std::uint16_t arriving_gradients() const;
+  std::uint16_t due_gradients() const;
+  void stage_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
+  void raise_unit(std::uint32_t unit, std::uint32_t state, Phase phase, const std::vector<TaskId>& after);
+  bool copied_alone(std::uint32_t unit) const;
+  void raise_gradients(std::uint32_t unit);
+  TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
+  void lower_gradients(std::uint32_t unit, TaskId after);
+  void lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  std::vector<TaskId> host_clip(std::vector<TaskId> after);
+  void update_on_host(const std::vector<TaskId>& after);
+  void update_tiles(const Chunk& chunk, const std::vector<TaskId>& after);
+  void fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after);
+  void update_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after);
+  void store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n);
+  void raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n);
+  void finish_delayed();
+  void refuse_on_host(const char* sum) const;
+
   bool ring_is_alike() const;
+  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders.
+  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1; }
   std::int64_t group_size(Dimension d) const;
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }
@@ -163,6 +221,10 @@ class PlanBuilder {
   std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
   std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
+  std::set<std::uint32_t> staged_;          // unit frames on their way from disks
+  std::set<std::uint32_t> fetched_;         // frames whose activations are on their way back
+  std::uint32_t leaving_ = kNone;           // a frame whose activations are on their way to the host
+  bool norm_begun_ = false;                 // whether a unit's squares are in the step's norm
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
   // Ends of each transfer: boundary, micro-batch, whether forward, class.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;

@@ -85,9 +85,12 @@ struct HashedShapes {
   void operator()(const Multiply& s) const {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
   }
+  void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
+  void operator()(const Wait&) const {}
+  void operator()(const Exchange&) const {}
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
   void operator()(const Update& u) const {
-    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused);
+    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
   }
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum);
@@ -119,7 +122,9 @@ void add_op(Hash& h, const Op& op) {
 
 void add_block(Hash& h, const Block& block) {
   h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
-  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size);
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home);
+  h.add(block.fetches);
+  for (const std::uint32_t op : block.release) h.add(op);
   for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);

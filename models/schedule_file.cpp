@@ -90,16 +90,20 @@ class Reader {
     schedule.stage_of.assign(count, -1);
     schedule.chunk_of.assign(count, 0);
     for (std::size_t s = 0; s < lines_.size(); ++s) place(static_cast<std::int32_t>(s), schedule);
-    std::vector<std::int32_t> chunks(shape_.stages, 0);
+    const ChunkPlacement placement = std::equal(schedule.stage_of.begin(), schedule.stage_of.end(),
+                                                place_chunks(ChunkPlacement::v_shaped, shape_).stage_of.begin())
+                                         ? ChunkPlacement::v_shaped
+                                         : ChunkPlacement::in_turn;
+    const Schedule expected = place_chunks(placement, shape_);
     for (std::int64_t k = 0; k < count; ++k) {
       if (schedule.stage_of[k] < 0) throw Error(fmt::format("{}: virtual stage {} runs nowhere", path_, k));
-      if (schedule.stage_of[k] != k % shape_.stages)
+      if (schedule.stage_of[k] != expected.stage_of[k])
         throw Error(
-            fmt::format("{}: virtual stage {} stands in line {} of actions; they go round the stages in turn, so "
-                        "it belongs in line {}",
-                        path_, k, schedule.stage_of[k] + 1, k % shape_.stages + 1));
-      schedule.chunk_of[k] = chunks[schedule.stage_of[k]]++;
+            fmt::format("{}: virtual stage {} stands in line {} of actions; they go round the stages in turn, or "
+                        "there and back; in turn it belongs in line {}",
+                        path_, k, schedule.stage_of[k] + 1, expected.stage_of[k] + 1));
     }
+    schedule.chunk_of = expected.chunk_of;
     for (const Line& line : lines_) {
       require_complete(line, schedule);
       std::vector<Action> order;

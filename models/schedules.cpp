@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/chimera.h"
+#include "models/dualpipe.h"
 #include "models/error.h"
+#include "models/v_schedules.h"
 #include "models/zero_bubble.h"
 
 namespace orrery {
@@ -94,22 +97,58 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
+// Qi et al. 2024, arXiv:2405.15362: p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
+Orders zb_v(const ScheduleShape& shape) { return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages); }
+Orders v_half(const ScheduleShape& shape) { return v_orders(shape, {2, 1, 2, 1}, 2 * ((shape.stages + 2) / 2)); }
+
+// DualPipe cut in half: a V's two ways are the two directions.
+Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
+  return dualpipe_order(shape.stages, stage, shape.micro_batches);
+}
+
+// The ranks of the second half see the directions exchanged.
+Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
+  const bool mirrored = 2 * stage >= shape.stages;
+  Order order = dualpipe_order(shape.stages / 2, mirrored ? shape.stages - 1 - stage : stage, shape.micro_batches / 2);
+  for (Action& a : order) {
+    if (mirrored) a.chunk = 1 - a.chunk;
+    a.micro_batch = 2 * a.micro_batch + a.chunk;
+  }
+  return order;
+}
+Orders v_min(const ScheduleShape& shape) { return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3)); }
+
 }  // namespace
 
 const std::vector<ScheduleRow>& schedule_rows() {
   static const std::vector<ScheduleRow> rows = {
-      {"naive", "one micro-batch at a time through all stages", false, false, stage_by_stage<naive>},
-      {"gpipe", "all forwards, then all backwards", false, false, stage_by_stage<gpipe>},
-      {"1f1b", "one forward, one backward: at most p micro-batches in flight", false, false,
+      {"naive", "one micro-batch at a time through all stages", 1, false, ChunkPlacement::in_turn,
+       stage_by_stage<naive>},
+      {"gpipe", "all forwards, then all backwards", 1, false, ChunkPlacement::in_turn, stage_by_stage<gpipe>},
+      {"1f1b", "one forward, one backward: at most p micro-batches in flight", 1, false, ChunkPlacement::in_turn,
        stage_by_stage<one_f_one_b>},
-      {"dapple", "1F1B with early backward (DAPPLE); the same order as 1f1b", false, false,
+      {"dapple", "1F1B with early backward (DAPPLE); the same order as 1f1b", 1, false, ChunkPlacement::in_turn,
        stage_by_stage<one_f_one_b>},
-      {"interleaved", "1F1B over v chunks a stage: bubble divided by v", true, false, stage_by_stage<interleaved>},
-      {"zb-h1", "weight gradients fill bubbles, in the memory of 1F1B (Qi et al. 2024)", false, true,
-       stage_by_stage<zb_h1>},
-      {"zb-h2", "the same with up to 2p - 1 micro-batches in flight", false, true, stage_by_stage<zb_h2>},
-      {"zb-1p", "zero bubble, order searched with at most p micro-batches in flight", false, true, zb_1p},
-      {"zb-2p", "zero bubble, order searched with at most 2p micro-batches in flight", false, true, zb_2p},
+      {"interleaved", "1F1B over v chunks a stage: bubble divided by v", 0, false, ChunkPlacement::in_turn,
+       stage_by_stage<interleaved>},
+      {"zb-h1", "weight gradients fill bubbles, in the memory of 1F1B (Qi et al. 2024)", 1, true,
+       ChunkPlacement::in_turn, stage_by_stage<zb_h1>},
+      {"zb-h2", "the same with up to 2p - 1 micro-batches in flight", 1, true, ChunkPlacement::in_turn,
+       stage_by_stage<zb_h2>},
+      {"zb-1p", "zero bubble, order searched with at most p micro-batches in flight", 1, true, ChunkPlacement::in_turn,
+       zb_1p},
+      {"zb-2p", "zero bubble, order searched with at most 2p micro-batches in flight", 1, true, ChunkPlacement::in_turn,
+       zb_2p},
+      {"zb-v", "zero bubble on stages that hold a V of two, p micro-batches in flight (Qi et al. 2024)", 2, true,
+       ChunkPlacement::v_shaped, zb_v},
+      {"v-half", "the same with about p / 2 micro-batches in flight", 2, true, ChunkPlacement::v_shaped, v_half},
+      {"v-min", "the same with about p / 3", 2, true, ChunkPlacement::v_shaped, v_min},
+      {"dualpipev", "a V whose forwards and backwards are woven op by op; at least 2p micro-batches (DeepSeek)", 2,
+       true, ChunkPlacement::v_shaped, stage_by_stage<dualpipe_v>},
+      {"chimera", "two copies of the model in opposite directions: bubbles halved (Li and Hoefler 2021)", 1, false,
+       ChunkPlacement::both_ways, chimera_orders},
+      {"dualpipe", "the same, forwards and backwards woven; at least 2p micro-batches (DeepSeek)", 1, true,
+       ChunkPlacement::both_ways, stage_by_stage<dualpipe>},
   };
   return rows;
 }
@@ -123,15 +162,40 @@ const ScheduleRow& find_schedule(std::string_view name) {
   throw Error(fmt::format("strategy.schedule: '{}' is not built yet; known: {}", name, fmt::join(names, ", ")));
 }
 
-Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
-  const ScheduleRow& row = find_schedule(name);
+Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape) {
   Schedule schedule;
-  schedule.order = row.orders(shape);
-  for (std::int64_t k = 0; k < shape.stages * shape.chunks; ++k) {
-    schedule.stage_of.push_back(static_cast<std::int32_t>(k % shape.stages));
-    schedule.chunk_of.push_back(static_cast<std::int32_t>(k / shape.stages));
+  schedule.copies = placement == ChunkPlacement::both_ways ? 2 : 1;
+  for (std::int64_t k = 0; k < shape.stages * shape.chunks * schedule.copies; ++k) {
+    const std::int64_t chunk = k / shape.stages, at = k % shape.stages;
+    const bool back = placement != ChunkPlacement::in_turn && chunk % 2 == 1;
+    schedule.stage_of.push_back(static_cast<std::int32_t>(back ? shape.stages - 1 - at : at));
+    schedule.chunk_of.push_back(static_cast<std::int32_t>(chunk));
   }
   return schedule;
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
+  const ScheduleRow& row = find_schedule(name);
+  Schedule schedule = place_chunks(row.placement, shape);
+  schedule.order = row.orders(shape);
+  return schedule;
+}
+
+std::int64_t hop(const Schedule& schedule, std::size_t boundary) {
+  const std::int64_t from = schedule.stage_of[boundary], to = schedule.stage_of[boundary + 1];
+  const std::int64_t stages = 1 + *std::max_element(schedule.stage_of.begin(), schedule.stage_of.end());
+  return from == to ? 0 : (from + 1) % stages == to ? 1 : -1;
+}
+
+bool ends_meet(const Schedule& schedule) {
+  return schedule.stage_of.front() == schedule.stage_of[schedule.virtual_stages() - 1];
+}
+
+bool runs_both_ways(std::string_view schedule) {
+  const auto& rows = schedule_rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const ScheduleRow& row) {
+    return row.name == schedule && row.placement == ChunkPlacement::both_ways;
+  });
 }
 
 bool splits_backward(const Schedule& schedule) {

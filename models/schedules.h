@@ -13,6 +13,7 @@ struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
+  bool woven = false;  // with the action that follows: their ops are issued in turn, from transfer to transfer
 };
 
 // What a micro-batch takes on one stage: forward, the input gradient's part of backward, the weight gradient's. In any
@@ -31,25 +32,46 @@ struct ScheduleShape {
 };
 
 // The order of actions of every stage, and where each virtual stage lives: virtual stage k (in model order) is chunk
-// chunk_of[k] of stage stage_of[k].
+// chunk_of[k] of stage stage_of[k]. A second copy of the model has places of its own, after those of the first.
 struct Schedule {
   std::vector<std::vector<Action>> order;
   std::vector<std::int32_t> stage_of;
   std::vector<std::int32_t> chunk_of;
+  std::int64_t copies = 1;
+
+  std::int64_t virtual_stages() const { return static_cast<std::int64_t>(stage_of.size()) / copies; }
 };
+
+// Where virtual stages lie: round the stages in turn (Megatron-LM's interleaving), or there and back: the first and the
+// last on stage 0, those in the middle on the last stage (a V, for two a stage). both_ways: a copy of the model from
+// the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn.
+enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 
 // A pipeline schedule: a row of the table in schedules.cpp.
 struct ScheduleRow {
   std::string_view name;
   std::string_view about;
-  bool chunked;  // uses virtual stages
-  bool splits;   // runs weight gradients apart from the rest of backward
+  std::int64_t chunks;  // virtual stages a stage; 0: as many as are asked for
+  bool splits;          // runs weight gradients apart from the rest of backward
+  ChunkPlacement placement;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
+// Where virtual stages lie, without orders.
+Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape);
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
+
+// Stages from virtual stage `boundary` to the next: 1 onwards, -1 back, 0 for the same stage. In a ring of two stages
+// there is no way back.
+std::int64_t hop(const Schedule& schedule, std::size_t boundary);
+
+// Whether the first and the last virtual stage lie on one stage.
+bool ends_meet(const Schedule& schedule);
+
+// Whether every stage and its mirror image hold the same weights.
+bool runs_both_ways(std::string_view schedule);
 
 bool splits_backward(const Schedule& schedule);
 

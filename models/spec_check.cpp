@@ -389,7 +389,7 @@ Broken rank_order_rules(const Spec& spec) {
 Broken first_broken(const Spec& spec) {
   return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
                   sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules, precision_rules,
-                  rank_order_rules);
+                  offload_rules, rank_order_rules);
 }
 
 }  // namespace orrery

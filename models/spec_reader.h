@@ -124,5 +124,6 @@ struct Broken {
   std::string what;
 };
 Broken first_broken(const Spec& spec);
+Broken offload_rules(const Spec& spec);  // those of what may leave the device
 
 }  // namespace orrery

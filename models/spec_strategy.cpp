@@ -2,6 +2,7 @@
 
 #include "models/names.h"
 #include "models/open_spec.h"
+#include "models/schedules.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
@@ -68,7 +69,7 @@ constexpr std::string_view kServerModes[] = {"sync", "async", "bounded"};
 constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
 constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor", "pipeline", "expert"};
 constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
-constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update"};
+constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
 constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
 
 std::string_view precision_name(Precision p) { return name_of(p); }
@@ -85,6 +86,15 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
     return;
   }
   section.take_word("schedule", s.schedule, kSchedules, habit ? "profile " + software.name : "default");
+}
+
+// Virtual stages that the schedule which a spec names comes with.
+std::int64_t chunks_of_schedule(const SpecSection& section) {
+  const SpecNode* node = section.find("schedule");
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (node != nullptr && node->text == row.name) return std::max<std::int64_t>(1, row.chunks);
+  }
+  return 1;
 }
 
 void read_context_kind(const SpecSection& section, Strategy& s) {
@@ -145,7 +155,8 @@ void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   s.sequence_parallel = s.tensor > 1 && software.sequence_parallel;
   section.take("sequence_parallel", s.sequence_parallel, s.tensor > 1 ? profile : "tensor > 1");
   section.take_count("pipeline", s.pipeline, kMostRanks);
-  section.take_count("virtual_stages", s.virtual_stages, kMostRanks);
+  s.virtual_stages = chunks_of_schedule(section);
+  section.take_count("virtual_stages", s.virtual_stages, kMostRanks, s.virtual_stages > 1 ? "schedule" : "default");
   read_schedule(section, s, software);
   section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
   section.take_count("context", s.context, kMostRanks);
@@ -285,6 +296,7 @@ void read_offload(const SpecSection& section, Offload& o) {
                               "device");
   take_device(optimizer, "device", o.optimizer);
   optimizer.take("delayed_update", o.delayed_update);
+  optimizer.take("tile", o.tile);
   take_device(map, "parameters", o.parameters);
   take_device(map, "gradients", o.gradients);
   const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",

@@ -56,7 +56,9 @@ struct Offload {
   Device parameters = Device::none;
   Device gradients = Device::none;
   Device activations = Device::none;
-  bool delayed_update = false;
+  bool delayed_update = false;  // the update with one step's gradients runs beside the next step's forward and backward
+  // Elements of a rank's shards that are updated, and go up, at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
+  std::int64_t tile = std::int64_t{128} << 20;
   std::optional<std::int64_t> activation_layers;
   std::int64_t tiling = 1;
 

@@ -33,6 +33,7 @@ void visit_memory(Memory& m, Visit visit) {
   visit("peak_reserved_bytes", m.peak_reserved);
   visit("peak_device_bytes", m.peak_device);
   visit("host_peak_bytes", m.host_peak);
+  visit("nvme_peak_bytes", m.nvme_peak);
   visit("peak_task", m.peak_task);
   visit("at_peak", m.at_peak);
 }

@@ -43,7 +43,8 @@ struct MeasuredMemory {
   Bytes peak = 0;                            // allocated
   Bytes peak_reserved = 0;                   // held by the caching allocator
   Bytes peak_device = 0;                     // what the driver shows; of a CPU rank: peak_reserved
-  Bytes host_peak = 0;                       // of the process
+  Bytes host_peak = 0;                       // of the process; of what is offloaded, where anything is
+  Bytes nvme_peak = 0;                       // of what is offloaded to disk
   TaskId peak_task = kNone;                  // of instantiate(plan, rank); kNone: before the first
   std::array<Bytes, kCategories> at_peak{};  // sums to peak
 };

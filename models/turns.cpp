@@ -21,9 +21,9 @@ struct Key {
 class Replay {
  public:
   explicit Replay(const Schedule& schedule)
-      : schedule_(schedule), last_(static_cast<std::int32_t>(schedule.stage_of.size()) - 1) {
+      : schedule_(schedule), virtual_stages_(static_cast<std::int32_t>(schedule.virtual_stages())) {
     virtual_stage_.resize(schedule.order.size());
-    for (std::int32_t k = 0; k <= last_; ++k) {
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(schedule.stage_of.size()); ++k) {
       auto& row = virtual_stage_[schedule.stage_of[k]];
       row.resize(std::max<std::size_t>(row.size(), schedule.chunk_of[k] + 1));
       row[schedule.chunk_of[k]] = k;
@@ -48,34 +48,45 @@ class Replay {
   }
 
  private:
+  bool is_first(std::int32_t place) const { return place % virtual_stages_ == 0; }
+  bool is_last(std::int32_t place) const { return (place + 1) % virtual_stages_ == 0; }
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   // What an action needs from another virtual stage, and what it produces for one.
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward) return k > 0 ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || k == last_) return std::nullopt;
+    if (a.phase == Phase::forward)
+      return !is_first(k) ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || is_last(k)) return std::nullopt;
     return Key{k, a.micro_batch, false};
   }
   std::optional<Key> output_of(std::size_t s, const Action& a) const {
     const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward) return k < last_ ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || k == 0) return std::nullopt;
+    if (a.phase == Phase::forward) return !is_last(k) ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
+    if (a.phase == Phase::weight_gradient || is_first(k)) return std::nullopt;
     return Key{k - 1, a.micro_batch, false};
   }
+
+  bool crosses(const Key& key) const { return hop(schedule_, static_cast<std::size_t>(key.boundary)) != 0; }
 
   bool advance(std::size_t s) {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
-    const Action& a = schedule_.order[s][ends.size()];
-    std::int64_t start = ends.empty() ? 0 : ends.back();
-    if (const auto input = input_of(s, a)) {
-      const auto it = produced_.find(*input);
-      if (it == produced_.end()) return false;
-      start = std::max(start, it->second);
+    const std::size_t first = ends.size();
+    std::size_t last = first;  // of the actions woven with it
+    while (schedule_.order[s][last].woven) ++last;
+    std::int64_t end = ends.empty() ? 0 : ends.back();
+    for (std::size_t i = first; i <= last; ++i) {
+      const auto input = input_of(s, schedule_.order[s][i]);
+      const auto it = input ? produced_.find(*input) : produced_.end();
+      if (input && it == produced_.end()) return false;
+      if (input) end = std::max(end, it->second);
     }
-    ends.push_back(start + (a.phase == Phase::backward ? 2 : 1));
-    if (const auto output = output_of(s, a)) produced_[*output] = ends.back();
+    for (std::size_t i = first; i <= last; ++i) end += schedule_.order[s][i].phase == Phase::backward ? 2 : 1;
+    for (std::size_t i = first; i <= last; ++i) {
+      ends.push_back(end);
+      if (const auto output = output_of(s, schedule_.order[s][i])) produced_[*output] = end;
+    }
     return true;
   }
 
@@ -98,9 +109,9 @@ class Replay {
   std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, Crossing>> all;
     for (const Action& a : schedule_.order[s]) {
-      if (const auto in = input_of(s, a))
-        all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
-      if (const auto out = output_of(s, a))
+      const auto in = input_of(s, a), out = output_of(s, a);
+      if (in && crosses(*in)) all.push_back({produced_.at(*in), {in->boundary, in->micro_batch, in->forward, false}});
+      if (out && crosses(*out))
         all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
@@ -114,7 +125,7 @@ class Replay {
   }
 
   const Schedule& schedule_;
-  std::int32_t last_;
+  std::int32_t virtual_stages_;  // of a copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
   std::map<Key, std::int64_t> produced_;

@@ -27,6 +27,8 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::down:
     case LaneKind::up:
     case LaneKind::cpu:
+    case LaneKind::fetch:
+    case LaneKind::store:
       return TimeKind::offload;
     case LaneKind::compute:
       break;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/blocks.h"
 #include "models/topology.h"
 #include "sim/commands.h"
 #include "sim/critical_path.h"
@@ -32,7 +33,26 @@ std::string with_numbers(const StateFormula& f, double elements) {
     return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
   };
   return fmt::format("{} + {} + {}", part(f.parameters, f.shards_parameters), part(f.gradients, f.shards_gradients),
-                     part(f.optimizer, f.shards_optimizer));
+                     part(f.optimizer + f.copies, f.shards_optimizer));
+}
+
+// Where states lie that are not on the device, and what a rank copies in a step.
+std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
+  const Offload& o = spec.strategy.offload;
+  std::string text(kIndented);
+  for (const auto& [name, device] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
+                                     std::pair("optimizer", o.optimizer), std::pair("activations", o.activations)})
+    text += fmt::format("{}: {}; ", name, name_of(home_of(device)));
+  if (f.copies > 0) text += fmt::format("gradients for the host's update: {}; ", term(f.copies, f.shards_optimizer));
+  std::map<std::pair<Home, Home>, Bytes> copied;
+  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<PlaceCopy>(&p.plan.op_of(t).work);
+    if (c != nullptr && c->from != c->to) copied[{c->from, c->to}] += c->bytes;
+  }
+  text += "copied in a step by a rank:";
+  for (const auto& [way, bytes] : copied)
+    text += fmt::format(" {} to {} {}", name_of(way.first), name_of(way.second), volume_text(as_double(bytes)));
+  return text + '\n';
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
@@ -47,6 +67,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
   if (spec.model.moe) text += fmt::format("{}of experts: N = {}\n", kIndented, e.shards);
+  if (spec.strategy.offload.any()) text += offloaded(spec, p, f);
   Table t;
   t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},

@@ -79,7 +79,7 @@ bool Contention::on_contested_link(TaskId end) const {
   const SlotLinks& links = timing_.links[plan_.tasks[end].lane / kLanes];
   const OpTiming& t = timing_of(end);
   return (t.nic > 0 && links.nic_out != kNone && links.flows[static_cast<std::size_t>(t.group)] > 0) ||
-         (t.nvlink > 0 && links.nvlink_out != kNone);
+         (t.nvlink > 0 && links.nvlink_out != kNone) || t.host;
 }
 
 void Contention::start_flow(TaskId task, End& end) {
@@ -89,13 +89,17 @@ void Contention::start_flow(TaskId task, End& end) {
   const std::int64_t flows = links.flows[static_cast<std::size_t>(t.group)];
   const Rate nic = links.nic_out != kNone && flows > 0 ? t.nic : 0;
   const Rate nvlink = links.nvlink_out != kNone ? t.nvlink : 0;
-  const Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
-  std::array<LinkUse, 4> uses;
+  Rate busiest = std::min(std::max(nic, nvlink), kFullRate);
+  for (const Rate share : t.ports) busiest = std::max(busiest, share);
+  std::array<LinkUse, FairShare::kMaxUses> uses;
   std::size_t count = 0;
   if (nic > 0 && t.out) uses[count++] = {links.nic_out, weight(nic, busiest)};
   if (nic > 0 && t.in) uses[count++] = {links.nic_in, weight(nic, busiest)};
   if (nvlink > 0 && t.out) uses[count++] = {links.nvlink_out, weight(nvlink, busiest)};
   if (nvlink > 0 && t.in) uses[count++] = {links.nvlink_in, weight(nvlink, busiest)};
+  for (std::size_t p = 0; p < kPorts; ++p) {  // as many alike as ranks of the slot are there
+    if (t.ports[p] > 0) uses[count++] = {links.port[p], weight(t.ports[p], busiest) * links.on_port[p]};
+  }
   end.flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? flows : 1);
   end.limit = busiest;
   if (end.flow >= lane_of_flow_.size()) lane_of_flow_.resize(end.flow + 1);

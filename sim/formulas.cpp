@@ -162,7 +162,8 @@ std::int64_t elements_of(const Block& block, Dimension copies) {
 
 double StateFormula::bytes(double elements) const {
   const auto part = [&](Bytes each, bool sharded) { return real(each) * elements / (sharded ? real(shards) : 1); };
-  return part(parameters, shards_parameters) + part(gradients, shards_gradients) + part(optimizer, shards_optimizer);
+  return part(parameters, shards_parameters) + part(gradients, shards_gradients) +
+         part(optimizer + copies, shards_optimizer);
 }
 
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
@@ -173,7 +174,9 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   f.parameters = row.fp32_shards ? s.optimizer.master_bytes : width;
   f.gradients = storage_bytes(s.gradient_precision);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
-  if (width < s.optimizer.master_bytes && !row.fp32_shards) f.optimizer += s.optimizer.master_bytes;
+  const bool on_host = s.offload.optimizer != Device::none;
+  if (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)) f.optimizer += s.optimizer.master_bytes;
+  if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
   f.shards_parameters = row.shards_parameters;
   f.shards_gradients = unit_gradients(spec, row);
   f.shards_optimizer = row.shards_optimizer;
@@ -187,7 +190,7 @@ std::string text_of(const StateFormula& f) {
   Bytes whole = 0, cut = 0;
   (f.shards_parameters ? cut : whole) += f.parameters;
   (f.shards_gradients ? cut : whole) += f.gradients;
-  (f.shards_optimizer ? cut : whole) += f.optimizer;
+  (f.shards_optimizer ? cut : whole) += f.optimizer + f.copies;
   if (cut == 0) return term(whole, false);
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }

@@ -16,7 +16,8 @@ namespace orrery {
 // Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): what a rank holds whole, and of what
 // it holds 1/shards.
 struct StateFormula {
-  Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter, wherever it lies
+  Bytes copies = 0;  // of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 

@@ -99,11 +99,12 @@ struct KernelTime {
 }  // namespace
 
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
+  if (kernels_of(op.work) == 0) return 0;
   const bool formulas = has_formulas(profile);
   const auto measured = profile.rest_built_in ? covered_time(profile.measured, op.work, width)
                                               : measured_time(profile.measured, op.work, width);
   if (measured) return *measured;
-  if (!formulas && op.lane == LaneKind::compute) {
+  if (!formulas && !moves(op)) {
     throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,
                             shape_of(op.work, width).kind, op.name));
   }

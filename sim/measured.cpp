@@ -85,9 +85,9 @@ void find_matches(const Plan& plan, Trace& trace) {
 }
 
 // Of the node whose ranks together hold most.
-Bytes host_peak(std::span<const RankRun> runs) {
+Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
   std::map<std::string, Bytes> nodes;
-  for (const RankRun& r : runs) nodes[r.host] += r.memory.host_peak;
+  for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
   Bytes most = 0;
   for (const auto& [host, bytes] : nodes) most = std::max(most, bytes);
   return most;
@@ -107,7 +107,8 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
     add_rank(report, rank);
     report.capacity = s == 0 ? m.capacity : std::min(report.capacity, m.capacity);
   }
-  report.host_peak = host_peak(runs);
+  report.host_peak = node_peak(runs, &MeasuredMemory::host_peak);
+  report.nvme_peak = node_peak(runs, &MeasuredMemory::nvme_peak);
   report.usable = report.capacity;
   report.fits = true;  // it ran
   return report;

@@ -26,6 +26,7 @@ int stream_of(LaneKind lane) {
 }
 
 constexpr int kNotHeld = -1;
+constexpr int kBeyond = -2;  // on the host or on disks
 
 struct Held {
   BlockId block = 0;
@@ -78,8 +79,8 @@ class Replay {
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
     for (const Operand& o : op.frees) {
-      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, std::holds_alternative<Transfer>(op.work),
-           offset + trace_.spans[t].ended);
+      const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
+      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, sent, offset + trace_.spans[t].ended);
     }
   }
 
@@ -87,6 +88,11 @@ class Replay {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
+    if (what.home != Home::device) {
+      held.stream = kBeyond;
+      count_beyond(what.home, what.bytes);
+      return;
+    }
     held = {allocate(what.bytes, stream, now), stream};
     count(what.category, allocator_.size(held.block));
   }
@@ -105,6 +111,11 @@ class Replay {
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
     if (held.stream == kNotHeld) return;
+    if (held.stream == kBeyond) {
+      held.stream = kNotHeld;
+      count_beyond(what.home, -what.bytes);
+      return;
+    }
     count(what.category, -allocator_.size(held.block));
     if (held.stream == stream && stream == 0 && !sent)
       allocator_.free(held.block);
@@ -116,6 +127,12 @@ class Replay {
   void count(Category category, Bytes bytes) {
     now_[static_cast<std::size_t>(category)] += bytes;
     allocated_ += bytes;
+  }
+
+  void count_beyond(Home home, Bytes bytes) {
+    (home == Home::host ? host_ : nvme_) += bytes;
+    result_.host_peak = std::max(result_.host_peak, host_);
+    result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
 
   void note_peak(TaskId t) {
@@ -135,7 +152,7 @@ class Replay {
   std::vector<char>& named_;  // by buffer: counted by name_largest()
   SlotMemory result_;
   CategoryBytes now_{};
-  Bytes allocated_ = 0;
+  Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
   int step_ = 0;
 };
 
@@ -147,7 +164,7 @@ void Replay::name_largest() {
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
     char& is = named_[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || (is != 0) == on) return;
+    if (what.bytes == 0 || what.home != Home::device || (is != 0) == on) return;
     is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;

@@ -26,6 +26,7 @@ struct SlotMemory {
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // the allocator had to give cached segments back
   bool out_of_memory = false;
+  Bytes host_peak = 0, nvme_peak = 0;  // that lie beyond the device
 };
 
 struct MemoryOptions {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "models/nccl.h"
+#include "sim/host_work.h"
 #include "sim/kernel_time.h"
 #include "sim/shared_links.h"
 #include "sim/uplinks.h"
@@ -32,8 +33,9 @@ class Pricer {
       : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
-      compute_.push_back(
-          kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile, spec.software.attention_kernel));
+      compute_.push_back(is_host_work(op) ? 0
+                                          : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
+                                                        spec.software.attention_kernel));
     }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
@@ -144,6 +146,8 @@ class Pricer {
         transfer(i, t, choose(op, *c, lie));
       else if (const auto* p = std::get_if<Transfer>(&op.work))
         transfer(i, t, send(op, *p, lie));
+      else if (is_host_work(op))
+        beyond_device(i, t);
       else
         compute(i, t);
       t.issue = issue(op);
@@ -218,7 +222,19 @@ class Pricer {
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
     const Seconds time = compute_[i] + gap;
     t.duration = picoseconds(time);
-    t.memory = memory_share(cost_of(op.work, plan_.element_bytes).bytes / time);
+    t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
+  }
+
+  void beyond_device(std::size_t i, OpTiming& t) {
+    const HostWork work = host_work(plan_.ops[i], plan_, spec_.cluster, profile_.memory.start_us * kMicrosecond);
+    t.duration = picoseconds(work.seconds);
+    for (std::size_t p = 0; p < kPorts; ++p) {
+      t.ports[p] = static_cast<Rate>(std::min(work.share[p], 1.0) * static_cast<double>(kFullRate));
+      t.host = t.host || t.ports[p] > 0;
+    }
+    const double link =
+        std::max(work.share[static_cast<std::size_t>(Port::down)], work.share[static_cast<std::size_t>(Port::up)]);
+    t.memory = memory_share(link * spec_.cluster.gpu.pcie_GBps * 1e9);
   }
 
   std::uint32_t memory_share(double bytes_per_s) const {

@@ -22,7 +22,7 @@ constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says lit
 
 // What rows say in words (models/data/published_facts.json).
 struct Fact {
-  std::string says;
+  std::vector<std::string> says;                              // all of them
   std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
 };
 
@@ -30,7 +30,10 @@ std::vector<Fact> known_facts() {
   std::vector<Fact> facts;
   const nlohmann::json file = nlohmann::json::parse(data_file("published_facts.json"));
   for (const nlohmann::json& f : file.at("facts")) {
-    facts.push_back({f.at("says").get<std::string>(), {}});
+    const nlohmann::json& says = f.at("says");
+    facts.push_back(
+        {says.is_array() ? says.get<std::vector<std::string>>() : std::vector<std::string>{says.get<std::string>()},
+         {}});
     for (const auto& [key, value] : f.at("fills").items()) facts.back().fills.emplace_back(key, value);
   }
   return facts;
@@ -65,7 +68,8 @@ std::string completed(const nlohmann::json& entry, const std::vector<Fact>& fact
   const std::string words = words_of(entry);
   const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
   for (const Fact& fact : facts) {
-    if (words.find(fact.says) == std::string::npos) continue;
+    const auto said = [&](const std::string& text) { return words.find(text) != std::string::npos; };
+    if (!std::all_of(fact.says.begin(), fact.says.end(), said)) continue;
     for (const auto& [key, value] : fact.fills)
       fill(spec, key, value, std::find(unstated.begin(), unstated.end(), key) != unstated.end());
   }

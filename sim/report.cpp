@@ -74,7 +74,28 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
     add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
   }
+  add_beyond_device(r, spec, plan, slots);
   return r;
+}
+
+// What the ranks of the fullest node hold together; a rank's own peaks may come at different moments.
+void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
+  const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
+  const Cluster& c = spec.cluster;
+  const std::int64_t node = std::max(1, c.gpus_per_node);
+  for (std::int64_t first = 0; first < plan.ranks; first += node) {
+    Bytes host = 0, nvme = 0;
+    for (std::int64_t rank = first; rank < std::min(first + node, plan.ranks); ++rank) {
+      host += slots[slot_of[rank]].host_peak;
+      nvme += slots[slot_of[rank]].nvme_peak;
+    }
+    r.host_peak = std::max(r.host_peak, host);
+    r.nvme_peak = std::max(r.nvme_peak, nvme);
+  }
+  if (c.host) r.host_capacity = c.host->dram_bytes;
+  if (c.nvme) r.nvme_capacity = c.nvme->bytes;
+  if (r.host_capacity > 0 && r.host_peak > r.host_capacity) r.fits = false;
+  if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
 }
 
 using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;

@@ -50,7 +50,9 @@ struct RankMemory {
 struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
-  Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0, host_peak = 0, nvme_peak = 0;
+  Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0;
+  Bytes host_peak = 0, nvme_peak = 0;          // of the node whose ranks together hold most
+  Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
   std::vector<RankMemory> ranks;
 };
 // Adds a class of ranks and raises the peaks to its.

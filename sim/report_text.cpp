@@ -45,10 +45,30 @@ std::string strategy_text(const Spec& spec) {
 std::string fit_text(const Report& r, const Style& style) {
   const double room = as_double(r.memory.capacity - r.memory.peak_device);
   const std::string capacity = memory_text(as_double(r.memory.capacity));
+  const auto over = [&](const char* what, Bytes peak, Bytes limit) {
+    return warning(fmt::format("DOES NOT FIT: {} of {} on a node, which has {}", memory_text(as_double(peak)), what,
+                               memory_text(as_double(limit))),
+                   style);
+  };
+  if (r.memory.host_capacity > 0 && r.memory.host_peak > r.memory.host_capacity)
+    return over("host memory", r.memory.host_peak, r.memory.host_capacity);
+  if (r.memory.nvme_capacity > 0 && r.memory.nvme_peak > r.memory.nvme_capacity)
+    return over("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
   if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
   if (room >= 0)
     return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
   return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
+}
+
+// What a node's ranks hold beyond their devices.
+void add_beyond(Table& t, const Report& r) {
+  const auto add = [&](const char* name, Bytes peak, Bytes capacity) {
+    if (peak == 0) return;
+    t.rows.push_back({name, memory_text(as_double(peak)),
+                      capacity > 0 ? fmt::format("per node, of {}", memory_text(as_double(capacity))) : "per node"});
+  };
+  add("host memory", r.memory.host_peak, r.memory.host_capacity);
+  add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
 }
 
 std::string headline(const Report& r, const Style& style) {
@@ -66,6 +86,7 @@ std::string headline(const Report& r, const Style& style) {
                                   percent_text(r.hfu), r.hardware_tflops_per_gpu)});
   }
   t.rows.push_back({"memory", memory_text(as_double(r.memory.peak_device)), fit_text(r, style)});
+  if (r.source == "simulated") add_beyond(t, r);
   return print(t, kIndent);
 }
 

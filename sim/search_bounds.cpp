@@ -188,6 +188,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
 
 // Norm, clipping, update and clearing of what one rank owns.
 Picoseconds Bounds::update_time(std::int64_t elements) {
+  if (space_.base().strategy.offload.any()) return 0;  // the host may do it
   const auto [it, fresh] = updates_.try_emplace(elements);
   if (!fresh) return it->second;
   const Spec& spec = space_.base();
@@ -284,6 +285,7 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
 
 Bytes Bounds::memory() const {
   const Spec& spec = space_.base();
+  if (spec.strategy.offload.any()) return 0;  // what lies elsewhere is not told apart yet
   const bool cpu = spec.cluster.gpu.memory_bytes == 0;
   const double buffers = row_of(cell_.sharding).shards_optimizer ? spec.software.buffers_MiB : 0;
   const auto fixed =

@@ -16,6 +16,7 @@ using Mix = std::map<std::int64_t, std::int64_t>;
 struct Lanes {
   std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes whose transfers cross the NIC, with their groups
   std::uint32_t nvlink = 0;                           // as bits
+  std::array<bool, kPorts> ports{};
 };
 
 Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
@@ -28,6 +29,7 @@ Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
     const std::uint32_t lane = plan.tasks[t].lane % kLanes;
     if (op.nic > 0) lanes.nic.insert({lane, op.group});
     if (op.nvlink > 0) lanes.nvlink |= 1U << lane;
+    for (std::size_t p = 0; p < kPorts; ++p) lanes.ports[p] = lanes.ports[p] || op.ports[p] > 0;
   }
   return lanes;
 }
@@ -35,7 +37,10 @@ Lanes lanes_of(const Plan& plan, const Timing& timing, std::uint32_t s) {
 class NicFinder {
  public:
   NicFinder(const Plan& plan, const Cluster& cluster)
-      : plan_(plan), gpus_(cluster.gpus_per_node), nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)) {
+      : plan_(plan),
+        gpus_(cluster.gpus_per_node),
+        nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)),
+        on_switch_(std::max(cluster.gpus_per_pcie_switch, 1)) {
     const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
     stage_of_.resize(plan.ranks);
     slot_of_ = slots_of_ranks(plan);
@@ -52,6 +57,21 @@ class NicFinder {
     const std::int64_t node = rank / gpus_ * gpus_;
     for (std::int64_t r = node; r < std::min(node + gpus_, plan_.ranks); ++r) {
       if (nic_of(r) == nic_of(rank)) result.push_back(r);
+    }
+    return result;
+  }
+
+  // Ranks at a port: of the same PCIe switch, or of the node.
+  std::int64_t port_of(std::int64_t rank, Port port) const {
+    const bool link = port == Port::down || port == Port::up;
+    const std::int64_t node = rank / gpus_, at = rank % gpus_ / on_switch_;
+    return link ? node * ceil_div(gpus_, on_switch_) + at : node;
+  }
+  Mix slots_at(std::int64_t rank, Port port) const {
+    Mix result;
+    const std::int64_t node = rank / gpus_ * gpus_;
+    for (std::int64_t r = node; r < std::min(node + gpus_, plan_.ranks); ++r) {
+      if (port_of(r, port) == port_of(rank, port)) ++result[slot_of_[r]];
     }
     return result;
   }
@@ -100,10 +120,27 @@ class NicFinder {
 
  private:
   const Plan& plan_;
-  std::int64_t gpus_, nics_;
+  std::int64_t gpus_, nics_, on_switch_;
   std::vector<std::int64_t> stage_of_;
   std::vector<std::uint32_t> slot_of_;
 };
+
+// In a folded plan ports that serve the same mix of slots are one.
+using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
+
+void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,
+                LinkId& link_count, SlotLinks& links, std::uint32_t slot) {
+  for (std::size_t p = 0; p < kPorts; ++p) {
+    if (!lanes.ports[p]) continue;
+    const auto port = static_cast<Port>(p);
+    const Mix mix = nics.slots_at(rank, port);
+    const Mix key = folded ? mix : Mix{{nics.port_of(rank, port), 0}};
+    const auto [it, fresh] = ids.try_emplace({p, key}, link_count);
+    if (fresh) ++link_count;
+    links.port[p] = it->second;
+    links.on_port[p] = folded ? mix.at(slot) : 1;
+  }
+}
 
 }  // namespace
 
@@ -111,6 +148,7 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
   const NicFinder nics(plan, cluster);
   const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
   std::map<Mix, LinkId> ids;
+  PortIds ports;
   timing.links.assign(plan.slots.size(), {});
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
     const std::int64_t rank = plan.slots[s].representative;
@@ -127,6 +165,7 @@ void find_shared_links(const Plan& plan, const Cluster& cluster, Timing& timing)
         links.flows[d] = folded ? found.own : (found.first ? 1 : 0);
       }
     }
+    find_ports(nics, lanes, rank, folded, ports, timing.link_count, links, s);
     if (std::popcount(lanes.nvlink) > 1) {
       links.nvlink_out = timing.link_count++;
       links.nvlink_in = timing.link_count++;

@@ -12,6 +12,11 @@ namespace orrery {
 
 inline constexpr Seconds kMicrosecond = 1e-6;
 
+// What ranks of a node share beyond the network: the link to the host of the devices on one PCIe switch, both ways;
+// the host's processors and memory; the node's disks.
+enum class Port : std::uint8_t { down, up, processors, host_memory, disk_read, disk_write };
+inline constexpr std::size_t kPorts = 6;
+
 // What a task of an op costs when nothing else runs.
 struct OpTiming {
   Picoseconds duration = 0;
@@ -21,6 +26,8 @@ struct OpTiming {
   std::uint32_t memory = 0;    // of the rank's memory bandwidth, while it runs, in 1/65536
   Rate nic = 0, nvlink = 0;    // of a transfer: share of its rank's NIC and NVLink that it uses at full speed
   bool out = true, in = true;  // which directions of them
+  bool host = false;           // whether it loads any port
+  std::array<Rate, kPorts> ports{};       // shares of its ports at full speed
   Dimension group = Dimension::pipeline;  // of a transfer: whose members move together
 };
 
@@ -31,6 +38,9 @@ struct OpTiming {
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
+  // Ports, kNone where no task of the slot uses them, and how many of the slot's ranks are on each.
+  std::array<LinkId, kPorts> port{kNone, kNone, kNone, kNone, kNone, kNone};
+  std::array<std::int64_t, kPorts> on_port{};
 };
 
 // Durations for every op of a plan, and which links its transfers share. Ranks whose groups lie differently on the

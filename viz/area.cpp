@@ -12,7 +12,7 @@ constexpr std::size_t kBoundariesPerPoint = 1024;
 // Walks over the moments at which some lane of a process begins or ends something, and sums what lies between.
 class Walk {
  public:
-  Walk(const Timeline& t, const std::vector<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
+  Walk(const Timeline& t, const Column<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
     for (const std::uint32_t id : tracks) {
       const Track& track = t.tracks[id];
       const EventId e = first_after(t, track, from);
@@ -99,20 +99,22 @@ AreaSums difference(AreaSums a, const AreaSums& b) {
 
 }  // namespace
 
-AreaIndex::AreaIndex(const Timeline& timeline, unsigned threads)
-    : timeline_(&timeline), tracks_(timeline.processes.size()), points_(timeline.processes.size()) {
+AreaIndex::AreaIndex(const Timeline& timeline, unsigned threads) : processes_(timeline.processes.size()) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t p = next++; p < tracks_.size(); p = next++) {
+    for (std::size_t p = next++; p < processes_.size(); p = next++) {
+      std::vector<std::uint32_t> tracks;
       for (const std::uint32_t track : timeline.processes[p].tracks) {
-        if (on_device(timeline, timeline.tracks[track])) tracks_[p].push_back(track);
+        if (on_device(timeline, timeline.tracks[track])) tracks.push_back(track);
       }
-      Walk walk(timeline, tracks_[p], 0);
+      processes_[p].tracks = std::move(tracks);
+      Walk walk(timeline, processes_[p].tracks, 0);
       AreaSums sums;
-      points_[p].push_back({0, sums});
+      std::vector<Point> points = {{0, sums}};
       for (std::size_t i = 1; walk.step(sums, timeline.end); ++i) {
-        if (i % kBoundariesPerPoint == 0) points_[p].push_back({walk.now(), sums});
+        if (i % kBoundariesPerPoint == 0) points.push_back({walk.now(), sums});
       }
+      processes_[p].points = std::move(points);
     }
   };
   std::vector<std::thread> others;
@@ -123,28 +125,34 @@ AreaIndex::AreaIndex(const Timeline& timeline, unsigned threads)
   for (std::thread& t : others) t.join();
 }
 
-AreaSums AreaIndex::up_to(std::uint32_t process, Picoseconds time) const {
-  const std::vector<Point>& points = points_[process];
-  const auto after =
-      std::upper_bound(points.begin(), points.end(), time, [](Picoseconds t, const Point& p) { return t < p.time; });
+AreaSums AreaIndex::up_to(const Timeline& timeline, const OfProcess& process, Picoseconds time) {
+  const auto after = std::upper_bound(process.points.begin(), process.points.end(), time,
+                                      [](Picoseconds t, const Point& p) { return t < p.time; });
   const Point& before = *(after - 1);
   AreaSums sums = before.sums;
-  Walk walk(*timeline_, tracks_[process], before.time);
+  Walk walk(timeline, process.tracks, before.time);
   while (walk.step(sums, time)) {
   }
   return sums;
 }
 
-AreaSums AreaIndex::sums(std::uint32_t process, Picoseconds from, Picoseconds to) const {
-  from = std::clamp<Picoseconds>(from, 0, timeline_->end);
-  to = std::clamp<Picoseconds>(to, from, timeline_->end);
-  return difference(up_to(process, to), up_to(process, from));
+AreaSums AreaIndex::sums(const Timeline& timeline, std::uint32_t process, Picoseconds from, Picoseconds to) const {
+  from = std::clamp<Picoseconds>(from, 0, timeline.end);
+  to = std::clamp<Picoseconds>(to, from, timeline.end);
+  return difference(up_to(timeline, processes_[process], to), up_to(timeline, processes_[process], from));
 }
 
 std::size_t AreaIndex::bytes() const {
   std::size_t sum = 0;
-  for (const auto& points : points_) sum += points.size() * sizeof(Point);
+  for (const OfProcess& p : processes_) sum += p.points.size() * sizeof(Point);
   return sum;
+}
+
+std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index) {
+  std::vector<Picoseconds> times;
+  for (std::uint32_t p = 0; p < timeline.processes.size(); ++p)
+    times.push_back(index.sums(timeline, p, 0, timeline.end).compute);
+  return times;
 }
 
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time) {
@@ -174,7 +182,7 @@ std::vector<AreaRow> area_statistics(const Timeline& timeline, const AreaIndex& 
                                      Picoseconds to) {
   std::vector<AreaRow> rows;
   for (std::uint32_t p = 0; p < timeline.processes.size(); ++p) {
-    AreaRow row{p, index.sums(p, from, to), {}};
+    AreaRow row{p, index.sums(timeline, p, from, to), {}};
     if (const Counter* memory = memory_of(timeline.processes[p])) row.memory = memory_peak(*memory, from, to);
     rows.push_back(row);
   }

@@ -18,21 +18,37 @@ struct AreaSums {
 // lies between.
 class AreaIndex {
  public:
+  AreaIndex() = default;
   explicit AreaIndex(const Timeline& timeline, unsigned threads = 1);
-  AreaSums sums(std::uint32_t process, Picoseconds from, Picoseconds to) const;
+  // timeline: the one that it was made of.
+  AreaSums sums(const Timeline& timeline, std::uint32_t process, Picoseconds from, Picoseconds to) const;
   std::size_t bytes() const;
+  template <class A>
+  friend void fields(A& a, AreaIndex& index) {
+    a(index.processes_);
+  }
 
  private:
   struct Point {
     Picoseconds time = 0;
     AreaSums sums;
   };
-  AreaSums up_to(std::uint32_t process, Picoseconds time) const;
+  struct OfProcess {
+    Column<std::uint32_t> tracks;  // those with events of the device
+    Column<Point> points;
+    template <class A>
+    friend void fields(A& a, OfProcess& p) {
+      a(p.tracks);
+      a(p.points);
+    }
+  };
+  static AreaSums up_to(const Timeline& timeline, const OfProcess& process, Picoseconds time);
 
-  const Timeline* timeline_;
-  std::vector<std::vector<std::uint32_t>> tracks_;  // by process: those with events of the device
-  std::vector<std::vector<Point>> points_;          // by process
+  std::vector<OfProcess> processes_;
 };
+
+// By process: how long it computes in all.
+std::vector<Picoseconds> compute_times(const Timeline& timeline, const AreaIndex& index);
 
 // The largest sum of a memory counter's series within a window, and when; {0, from} without samples.
 struct MemoryPeak {

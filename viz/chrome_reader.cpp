@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "models/error.h"
 #include "viz/event_kind.h"
+#include "viz/event_scan.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kReportEvery = 1 << 16;              // events between two reports of progress
+constexpr std::size_t kReadAhead = 1 << 22;                // bytes of text that are worth a second thread
 constexpr std::int64_t kLongestTrace = 4'000'000'000'000;  // microseconds from the first event: 46 days fit the clock
 constexpr std::size_t kMostThreads = 1 << 16;              // a broken file may name a thread per event
 constexpr std::size_t kMostSeries = 64;
@@ -30,6 +33,12 @@ std::uint64_t mix(std::string_view text, std::uint64_t h) {
 }  // namespace
 
 Details FileDetails::details(std::uint64_t key) const {
+  try {
+    if (!file_ && error_.empty()) file_ = std::make_shared<const MappedText>(path_);
+  } catch (const Error& e) {
+    error_ = e.what();
+  }
+  if (!file_) return {{"details", error_}};
   JsonScan scan(file_->text(), std::min<std::size_t>(key, file_->text().size()));
   return members_of_object(scan.raw());
 }
@@ -75,44 +84,21 @@ void ChromeReader::read_rank(std::string_view object) {
 }
 
 void ChromeReader::read_events(const LoadProgress& progress) {
-  scan_.take('[');
-  std::size_t events = 0;
-  RawEvent raw;
-  while (!scan_.done()) {
-    if (events++ % kReportEvery == 0 && progress &&
-        !progress(static_cast<double>(scan_.position()) / static_cast<double>(text_.size())))
+  EventScan events(scan_, text_);
+  std::size_t taken = 0;
+  const auto take_one = [&](const RawEvent& raw) {
+    if (taken++ % kReportEvery == 0 && progress &&
+        !progress(static_cast<double>(raw.position) / static_cast<double>(text_.size())))
       throw Cancelled{};
-    const char next = scan_.peek();
-    if (next == ']') {
-      scan_.take(']');
-      return;
-    }
-    if (next == ',') {
-      scan_.take(',');
-      continue;
-    }
-    if (next == '\0' && scan_.done()) break;
-    if (next == '{' && read_event(scan_, text_, raw)) {
-      take(raw);
-    } else {
-      if (scan_.done()) break;
-      ++count_.skipped;
-      resynchronize();
-    }
+    take(raw);
+  };
+  if (text_.size() < kReadAhead) {
+    take_events(events, take_one);
+  } else {
+    take_events_ahead(events, take_one);
   }
-  count_.unclosed = true;
-}
-
-// To the next place that looks like the beginning of an event.
-void ChromeReader::resynchronize() {
-  std::size_t at = scan_.position();
-  while (true) {
-    at = text_.find('{', at + 1);
-    if (at == std::string_view::npos) break;
-    const std::size_t key = text_.find_first_not_of(" \t\r\n", at + 1);
-    if (key == std::string_view::npos || text_[key] == '"') break;
-  }
-  scan_.move_to(std::min(at, text_.size()));
+  count_.skipped += events.skipped();
+  count_.unclosed = !events.closed();
 }
 
 void ChromeReader::take(const RawEvent& raw) {

@@ -49,7 +49,6 @@ class ChromeReader {
   std::uint32_t process_of(std::string_view pid);
   std::uint32_t thread_of(const RawEvent& raw);
   std::uint32_t label_of(const RawEvent& raw, Kind& kind);
-  void resynchronize();
   void add_remarks();
 
   TimelineBuilder& builder_;
@@ -72,14 +71,18 @@ class ChromeReader {
   } count_;
 };
 
-// What stands in a file about an event, of which the offset of its text is kept.
+// What stands in a file about an event, of which the offset of its text is kept. A file that is not at hand is opened
+// when it is first asked for.
 class FileDetails : public DetailSource {
  public:
-  explicit FileDetails(std::shared_ptr<MappedText> file) : file_(std::move(file)) {}
+  explicit FileDetails(std::shared_ptr<const MappedText> file) : file_(std::move(file)) {}
+  explicit FileDetails(std::string path) : path_(std::move(path)) {}
   Details details(std::uint64_t key) const override;
 
  private:
-  std::shared_ptr<MappedText> file_;
+  std::string path_;
+  mutable std::shared_ptr<const MappedText> file_;
+  mutable std::string error_;
 };
 
 }  // namespace orrery

@@ -107,6 +107,8 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
   };
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (group_of(a) != group_of(b)) return group_of(a) < group_of(b);
+    const std::vector<Picoseconds>& times = options.slowest_first;
+    if (times.size() == order.size() && times[a] != times[b]) return times[a] > times[b];
     return timeline.processes[a].order < timeline.processes[b].order;
   });
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -26,7 +26,10 @@ struct LayoutOptions {
   std::set<std::uint32_t> closed;  // processes
   std::set<std::int64_t> closed_groups;
   std::set<std::uint32_t> pinned;  // tracks
-  bool host = false;               // lanes on which nothing but the host is
+  // By process: how long it computes. Those that compute longest come first, also within a group: the others wait for
+  // them. Empty: processes as they come.
+  std::vector<Picoseconds> slowest_first;
+  bool host = false;  // lanes on which nothing but the host is
   bool counters = true;
 };
 

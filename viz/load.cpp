@@ -23,15 +23,13 @@ constexpr std::size_t kHead = 1 << 20;       // bytes that tell what a file is
 constexpr std::size_t kBytesPerEvent = 100;  // of a JSON event, at least: for reserving address space
 constexpr std::size_t kMostReserved = 1 << 26;
 
-enum class Format : std::uint8_t { trace, report, spec };
-
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-Format format_of(const std::string& path, std::string_view text) {
+Format format_of(const std::string& path) {
   if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return Format::spec;
-  const std::string_view head = text.substr(0, kHead);
+  const std::string head = beginning_of(path, kHead);
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw Error(path + ": is empty");
   if (head[first] == '[' || head.find("\"traceEvents\"") != std::string_view::npos) return Format::trace;
@@ -104,7 +102,9 @@ void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, Ti
   }
 }
 
-Document open_spec(const std::string& path) { return document_of(timeline_of(predict_step(load_spec(path)))); }
+Document open_spec(const std::string& path, const SpecOptions& options) {
+  return document_of(timeline_of(predict_step(load_spec(path, options.overrides), options)));
+}
 
 }  // namespace
 
@@ -186,36 +186,40 @@ Document document_of_report(const std::string& path, const std::string& text) {
   }
 }
 
-std::vector<Document> open_inputs(const std::vector<std::string>& paths, const LoadProgress& progress) {
-  std::vector<Document> documents;
-  std::vector<std::pair<std::string, std::vector<std::string>>> traces;  // by name without the rank, in order
-  std::vector<std::pair<std::size_t, bool>> order;                       // (index, is a trace)
+std::vector<Input> inputs_of(const std::vector<std::string>& paths) {
+  std::vector<Input> inputs;
   for (const std::string& path : expanded(paths)) {
-    Format format = Format::spec;
-    std::string report;
-    if (!ends_with(path, ".yaml") && !ends_with(path, ".yml")) {
-      const MappedText head(path, progress);
-      format = format_of(path, head.text());
-      if (format == Format::report) report = head.text();
-    }
-    if (format != Format::trace) {
-      order.emplace_back(documents.size(), false);
-      documents.push_back(format == Format::spec ? open_spec(path) : document_of_report(path, report));
-      continue;
-    }
+    const Format format = format_of(path);
     const std::string key = without_rank(path);
-    auto found = std::find_if(traces.begin(), traces.end(), [&](const auto& t) { return t.first == key; });
-    if (found == traces.end() || key == path) {
-      order.emplace_back(traces.size(), true);
-      found = traces.insert(traces.end(), {key, {}});
+    const auto same = std::find_if(inputs.begin(), inputs.end(), [&](const Input& input) {
+      return format == Format::trace && input.format == format && key != path && without_rank(input.files[0]) == key;
+    });
+    if (same != inputs.end()) {
+      same->files.push_back(path);
+    } else {
+      inputs.push_back({{path}, format});
     }
-    found->second.push_back(path);
   }
-  std::vector<Document> result;
-  for (const auto& [index, is_trace] : order) {
-    result.push_back(is_trace ? open_trace(traces[index].second, progress) : std::move(documents[index]));
+  return inputs;
+}
+
+Document open_input(const Input& input, const SpecOptions& options, const LoadProgress& progress) {
+  switch (input.format) {
+    case Format::spec:
+      return open_spec(input.files[0], options);
+    case Format::report:
+      return document_of_report(input.files[0], std::string(MappedText(input.files[0], progress).text()));
+    case Format::trace:
+      break;
   }
-  return result;
+  return open_trace(input.files, progress);
+}
+
+std::vector<Document> open_inputs(const std::vector<std::string>& paths, const SpecOptions& options,
+                                  const LoadProgress& progress) {
+  std::vector<Document> documents;
+  for (const Input& input : inputs_of(paths)) documents.push_back(open_input(input, options, progress));
+  return documents;
 }
 
 }  // namespace orrery

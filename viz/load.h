@@ -18,16 +18,29 @@ struct Document {
   Timeline timeline;
   std::shared_ptr<const Step> step;
   std::vector<EventId> event_of_task;
+  std::string cache_key;  // viz/scene_cache.h; "" if it is not to be cached
 
   bool simulated() const { return step != nullptr; }
 };
 
 Document document_of(StepTimeline timeline);
 
-// Opens what a user names: specs (simulated here), reports, traces. Files that differ by a rank in their names are one
-// trace, their clocks aligned; a folder stands for the traces in it. Throws Error for what cannot be opened, Cancelled
-// when progress says so.
-std::vector<Document> open_inputs(const std::vector<std::string>& paths, const LoadProgress& progress = {});
+// What a file is, by its name and beginning.
+enum class Format : std::uint8_t { trace, report, spec };
+struct Input {
+  std::vector<std::string> files;  // more than one of a trace
+  Format format = Format::spec;
+};
+
+// What a user names, as inputs: files that differ by a rank in their names are one trace; a folder stands for the
+// traces in it. Throws Error for what cannot be read or is none of these.
+std::vector<Input> inputs_of(const std::vector<std::string>& paths);
+
+// Opens an input: a spec is simulated, the clocks of a trace's files are aligned. Throws Error for what cannot be
+// opened, Cancelled when progress says so.
+Document open_input(const Input& input, const SpecOptions& options = {}, const LoadProgress& progress = {});
+std::vector<Document> open_inputs(const std::vector<std::string>& paths, const SpecOptions& options = {},
+                                  const LoadProgress& progress = {});
 
 // Of one trace in several files.
 Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress = {});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,17 @@ struct Descriptor {
   }
   int value;
 };
+
+int open_regular(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) unreadable(path, std::strerror(errno));
+  struct stat about {};
+  const bool known = fstat(file, &about) == 0;
+  if (known && S_ISREG(about.st_mode)) return file;
+  const char* const reason = known ? "it is no regular file" : std::strerror(errno);
+  close(file);
+  unreadable(path, reason);
+}
 
 int nameless_file() {
   const char* folder = std::getenv("TMPDIR");
@@ -72,11 +84,9 @@ int MappedText::inflate(int file, const std::string& path, const LoadProgress& p
 }
 
 MappedText::MappedText(const std::string& path, const LoadProgress& progress) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.value < 0) unreadable(path, std::strerror(errno));
+  Descriptor file(open_regular(path));
   struct stat about {};
-  if (fstat(file.value, &about) != 0) unreadable(path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) unreadable(path, "it is no regular file");
+  fstat(file.value, &about);
   unsigned char magic[2] = {};
   if (pread(file.value, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {
     const int inflated = inflate(file.value, path, progress);
@@ -89,6 +99,16 @@ MappedText::MappedText(const std::string& path, const LoadProgress& progress) {
   if (at == MAP_FAILED) unreadable(path, std::strerror(errno));
   madvise(at, size_, MADV_SEQUENTIAL);
   data_ = static_cast<const char*>(at);
+}
+
+std::string beginning_of(const std::string& path, std::size_t bytes) {
+  const gzFile in = gzdopen(open_regular(path), "rb");  // reads what is not compressed as it is
+  if (in == nullptr) unreadable(path, "out of memory");
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> closer(in, gzclose);
+  std::string text(bytes, ' ');
+  const int got = gzread(in, text.data(), static_cast<unsigned>(bytes));
+  text.resize(static_cast<std::size_t>(std::max(got, 0)));
+  return text;
 }
 
 MappedText::~MappedText() {

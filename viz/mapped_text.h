@@ -33,4 +33,7 @@ class MappedText {
   std::string damage_;
 };
 
+// The first bytes of a file, inflated where it is compressed; nothing more is read. Throws as MappedText does.
+std::string beginning_of(const std::string& path, std::size_t bytes);
+
 }  // namespace orrery

@@ -32,10 +32,15 @@ class Pyramid {
   std::size_t bytes() const;
   // cells: one for each pixel of the scale.
   void render(const TimeScale& scale, std::span<Cell> cells) const;
+  template <class A>
+  friend void fields(A& a, Pyramid& p) {
+    a(p.bin_);
+    a(p.levels_);
+  }
 
  private:
   Picoseconds bin_ = 1;  // of the finest level
-  std::vector<std::vector<Bin>> levels_;
+  std::vector<Column<Bin>> levels_;
 };
 
 // The pyramids of all tracks; empty ones where a track has few events. threads: how many may build.

@@ -194,14 +194,14 @@ void add_arrows(const Plan& plan, const Trace& trace, Threads& threads, Timeline
 Kind kind_of(const Op& op) {
   if (const auto* c = std::get_if<Collective>(&op.work)) return kind_of(c->group);
   if (std::holds_alternative<Transfer>(op.work)) return Kind::pipeline;
-  if (op.lane == LaneKind::down || op.lane == LaneKind::up) return Kind::copy;
+  if (std::holds_alternative<PlaceCopy>(op.work)) return Kind::copy;
   if (op.optimizer || op.phase == Phase::step) return Kind::optimizer;
   if (op.recompute) return Kind::recompute;
   return op.phase == Phase::forward ? Kind::forward : Kind::backward;
 }
 
-std::shared_ptr<const Step> predict_step(const Spec& spec, bool unfold) {
-  return std::make_shared<const Step>(Step{spec, predict(spec, unfold)});
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
+  return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
 }
 
 StepTimeline timeline_of(std::shared_ptr<const Step> step) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/spec.h"
@@ -23,7 +24,16 @@ struct StepTimeline {
   std::vector<EventId> event_of_task;
 };
 
-std::shared_ptr<const Step> predict_step(const Spec& spec, bool unfold = false);
+// How a spec is opened: keys set otherwise ("strategy.tensor=4"), a measured profile's path in the place of the
+// built-in one, every rank instead of one of each class.
+struct SpecOptions {
+  std::vector<std::string> overrides;
+  std::string profile;
+  bool unfold = false;
+};
+
+// options.overrides are the caller's to load the spec with.
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options = {});
 StepTimeline timeline_of(std::shared_ptr<const Step> step);
 
 Kind kind_of(const Op& op);

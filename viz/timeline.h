@@ -10,6 +10,7 @@
 
 #include "models/plan.h"
 #include "models/units.h"
+#include "viz/column.h"
 
 namespace orrery {
 
@@ -101,11 +102,11 @@ struct Timeline {
   std::vector<Process> processes;
   std::vector<Track> tracks;
   std::vector<Label> labels;
-  std::vector<Picoseconds> begins, ends;  // by event
-  std::vector<std::uint32_t> label;       // by event: index into labels
-  std::vector<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
-  std::vector<Place> places;              // by event; empty where no event has one
-  std::vector<Arrow> arrows;              // by `from`
+  Column<Picoseconds> begins, ends;  // by event
+  Column<std::uint32_t> label;       // by event: index into labels
+  Column<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
+  Column<Place> places;              // by event; empty where no event has one
+  std::vector<Arrow> arrows;         // by `from`
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // what was repaired or left out
 

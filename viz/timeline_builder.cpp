@@ -18,7 +18,7 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
 }
 
 template <class T>
-std::vector<T> permuted(std::vector<T>& column, const std::vector<EventId>& order) {
+Column<T> permuted(std::vector<T>& column, const std::vector<EventId>& order) {
   std::vector<T> result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) result[i] = column[order[i]];
   column = std::vector<T>();  // = {} would keep the memory

@@ -1,6 +1,7 @@
 #include "viz/what_if.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -54,13 +55,14 @@ std::vector<Knob> knobs_of(const Spec& spec) {
 
 }  // namespace
 
-WhatIf::WhatIf(std::string path) : path_(std::move(path)), knobs_(knobs_of(load_spec(path_))) {
+WhatIf::WhatIf(std::string path, std::vector<std::string> overrides)
+    : path_(std::move(path)), overrides_(std::move(overrides)), knobs_(knobs_of(load_spec(path_, overrides_))) {
   for (const Knob& k : knobs_) original_.push_back(k.value);
 }
 
 // As it stands, but for one knob.
 Spec WhatIf::with(std::size_t knob, const std::string& value) const {
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides = overrides_;
   double nvlink = 1, network = 1;
   for (std::size_t i = 0; i < knobs_.size(); ++i) {
     const Knob& k = knobs_[i];
@@ -99,17 +101,18 @@ void WhatIf::set(std::size_t knob, const std::string& value) {
   knobs_[knob].value = value;
 }
 
-std::vector<Candidate> candidates(const std::string& path) {
+std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options) {
   std::vector<Candidate> result;
   for (const int tensor : {1, 2, 4, 8}) {
     for (const int pipeline : {1, 2, 4, 8, 16}) {
       for (const char* sharding : {"none", "zero1", "zero3"}) {
         for (const char* recompute : {"none", "full"}) {
-          Candidate c;
-          c.overrides = {fmt::format("strategy.tensor={}", tensor), fmt::format("strategy.pipeline={}", pipeline),
-                         fmt::format("strategy.sharding={}", sharding), fmt::format("strategy.recompute={}", recompute),
-                         std::string(kFreeData)};
-          c.name = fmt::format("tensor {}, pipeline {}, {}, recompute {}", tensor, pipeline, sharding, recompute);
+          Candidate c{options.overrides, tensor, pipeline, sharding, recompute};
+          for (const std::string& key :
+               {fmt::format("strategy.tensor={}", tensor), fmt::format("strategy.pipeline={}", pipeline),
+                fmt::format("strategy.sharding={}", sharding), fmt::format("strategy.recompute={}", recompute),
+                std::string(kFreeData)})
+            c.overrides.push_back(key);
           try {
             load_spec(path, c.overrides);
             result.push_back(std::move(c));
@@ -122,10 +125,19 @@ std::vector<Candidate> candidates(const std::string& path) {
   return result;
 }
 
-Tried try_candidate(const std::string& path, const Candidate& candidate) {
+std::string name_of(const Candidate& c) {
+  return fmt::format("tensor {}, pipeline {}, {}, recompute {}", c.tensor, c.pipeline, c.sharding, c.recompute);
+}
+
+bool better(const Tried& a, const Tried& b) {
+  const auto worth = [](const Tried& t) { return std::tuple(!t.error.empty(), !t.fits, t.step_s); };
+  return worth(a) < worth(b);
+}
+
+Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options) {
   Tried tried{candidate, 0, 0, 0, 0, 0, true, ""};
   try {
-    const Report report = predict(load_spec(path, candidate.overrides)).report;
+    const Report report = predict(load_spec(path, candidate.overrides), false, options.profile).report;
     tried.step_s = report.step_time_s;
     tried.gpu_hours = report.gpu_hours;
     tried.mfu = report.mfu;

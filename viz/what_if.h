@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/spec.h"
+#include "viz/step.h"
 
 namespace orrery {
 
@@ -23,7 +24,8 @@ struct Knob {
 // gives way, so that tensor and pipeline degrees can be changed.
 class WhatIf {
  public:
-  explicit WhatIf(std::string path);  // throws what load_spec throws
+  // overrides: of the file's keys, before any knob. Throws what load_spec throws.
+  explicit WhatIf(std::string path, std::vector<std::string> overrides = {});
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   std::vector<Choice> choices(std::size_t knob) const;
@@ -35,17 +37,20 @@ class WhatIf {
   Spec with(std::size_t knob, const std::string& value) const;
 
   std::string path_;
+  std::vector<std::string> overrides_;
   std::vector<Knob> knobs_;
   std::vector<std::string> original_;  // values of the file: these are not overridden
 };
 
 // A strategy that was tried.
 struct Candidate {
-  std::vector<std::string> overrides;  // "strategy.tensor=4"
-  std::string name;                    // "tensor 4, pipeline 2, zero1, recompute full"
+  std::vector<std::string> overrides;  // "strategy.tensor=4", the file's own first
+  int tensor = 1, pipeline = 1;
+  std::string sharding, recompute;
 };
+std::string name_of(const Candidate& candidate);  // "tensor 4, pipeline 2, zero1, recompute full"
 // Every valid combination of tensor and pipeline degrees, sharding and recomputation of a spec, in a fixed order.
-std::vector<Candidate> candidates(const std::string& path);
+std::vector<Candidate> candidates(const std::string& path, const SpecOptions& options = {});
 
 // A candidate's figures.
 struct Tried {
@@ -55,6 +60,8 @@ struct Tried {
   bool fits = true;
   std::string error;  // why it could not be simulated; then the figures are 0
 };
-Tried try_candidate(const std::string& path, const Candidate& candidate);
+// What fits before what does not, then the faster; what could not be simulated last.
+bool better(const Tried& a, const Tried& b);
+Tried try_candidate(const std::string& path, const Candidate& candidate, const SpecOptions& options = {});
 
 }  // namespace orrery

@@ -208,6 +208,9 @@ struct CudaKernels {
   void operator()(const SortChunks&) const { assert(false); }
   void operator()(const GroupedGemm&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }
+  void operator()(const PlaceCopy&) const { assert(false); }
+  void operator()(const Wait&) const { assert(false); }
+  void operator()(const Exchange&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
   void operator()(const Collective&) const { assert(false); }

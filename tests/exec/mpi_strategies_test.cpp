@@ -158,6 +158,18 @@ const Case kCases[] = {
     {kGpt, "pipeline: 2, data: 2, schedule: zb-h2, recompute: selective, attention: unfused, global_batch: 8"},
     {kLlama, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, schedule: zb-1p, global_batch: 8"},
     {kGpt, "pipeline: 4, data: 1, schedule: zb-2p, global_batch: 8"},
+    {kLlama, "pipeline: 2, data: 2, sharding: zero1, schedule: zb-v, global_batch: 8"},
+    {kGpt,
+     "pipeline: 2, data: 2, sharding: zero1, schedule: v-half, recompute: selective, attention: unfused, "
+     "global_batch: 8"},
+    {kLlama,
+     "pipeline: 4, tensor: 2, data: 1, schedule: v-min, stage_layers: [0, 1, 1, 0, 1, 0, 1, 0], global_batch: 8"},
+    {kLlama, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: dualpipev, global_batch: 8"},
+    {kLlama, "pipeline: 4, data: 1, schedule: chimera, global_batch: 8"},
+    {kLlama, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: chimera, global_batch: 8"},
+    {kLlama, "pipeline: 4, data: 2, sharding: zero1, schedule: dualpipe, global_batch: 16"},
+    {kGpt, "pipeline: 2, virtual_stages: 2, data: 2, schedule: {file: " ORRERY_SOURCE_DIR
+           "/tests/data/order_v.txt}, global_batch: 4"},
     {kLlama, "data: 1, recompute: full, global_batch: 2"},
     {kLlama, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 4"},
     {kGpt, "data: 2, global_batch: 4"},

@@ -15,6 +15,7 @@
 #include "exec/host_device.h"
 #include "exec/mpi_transport.h"
 #include "models/plan_hash.h"
+#include "models/schedules.h"
 #include "tests/exec/agreement.h"
 
 namespace orrery::test {
@@ -93,7 +94,9 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const Execution e = execute(rank, *transport, text, options);
   Result result = {
       collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
-  const std::int64_t copies = spec.strategy.data * spec.strategy.context;
+  // Where two copies of the model run, each has half of the loss.
+  const std::int64_t ways = runs_both_ways(spec.strategy.schedule) ? 2 : 1;
+  const std::int64_t copies = spec.strategy.data * spec.strategy.context * ways;
   const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(copies) : 0.0;
   for (std::int64_t step = 0; step < changes.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;

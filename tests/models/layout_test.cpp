@@ -61,5 +61,23 @@ TEST(Layout, BucketsCoverTheGradients) {
   }
 }
 
+// With eight-bit parameters a rank holds a layer's matrices and their transposes in one byte each, and no wider copy.
+TEST(Layout, EightBitMatricesAlone) {
+  const auto bytes = [](const char* software) {
+    const Plan plan = make_plan(test::spec_of(test::kSmall, "precision: fp8", 32, software));
+    std::map<std::string, Bytes> result;
+    for (const Block& block : plan.blocks) {
+      if (block.role != BlockRole::state) continue;
+      for (const Slot& s : block.slots) result[s.name] += s.bytes;
+    }
+    return result;
+  };
+  auto both = bytes("profile: megatron-core, gathers_eight_bit: false");
+  auto alone = bytes("profile: megatron-core, gathers_eight_bit: true");
+  EXPECT_EQ(both["fp8 weights"], alone["fp8 weights"]);
+  EXPECT_EQ(both["parameters"] - alone["parameters"], alone["fp8 weights"]);  // two bytes each way
+  EXPECT_GT(alone["parameters"], 0);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -216,7 +216,12 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 1, virtual_stages: 2, schedule: interleaved, global_batch: 4", "virtual_stages: 2 needs"},
            {"pipeline: 2, virtual_stages: 2, schedule: gpipe, global_batch: 4", "virtual_stages: 2 needs"},
            {"pipeline: 2, virtual_stages: 2, schedule: dapple, global_batch: 4", "virtual_stages: 2 needs"},
-           {"pipeline: 2, schedule: zb-v, global_batch: 4", "not built yet"},
+           {"pipeline: 2, schedule: bpipe, global_batch: 4", "not built yet"},
+           {"pipeline: 3, schedule: chimera, global_batch: 4", "an even number of stages"},
+           {"pipeline: 2, schedule: chimera, global_batch: 3", "an even number of micro-batches"},
+           {"pipeline: 2, data: 2, schedule: chimera, sharding: zero3, global_batch: 4", "choose zero1 or none"},
+           {"pipeline: 4, schedule: dualpipe, global_batch: 4", "needs at least 4 micro-batches a direction"},
+           {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"pipeline: 2, data: 2, sharding: zero3, schedule: zb-h1, global_batch: 4", "choose zero1 or none"},
            {"context: 2, attention: unfused", "not built yet"},
            {"sharding: data-parallel", "not built yet"}}) {

@@ -37,6 +37,12 @@ TEST(ScheduleFile, NumbersTheChunksOfAStage) {
   EXPECT_EQ(s.order[1][2].chunk, 1);
 }
 
+TEST(ScheduleFile, ReadsAV) {
+  const Schedule s = parse_schedule("0F0 3F0 3B0 0B0\n1F0 2F0 2B0 1B0\n", "order.txt", ScheduleShape{2, 1, 2, {}});
+  EXPECT_EQ(s.stage_of, (std::vector<std::int32_t>{0, 1, 1, 0}));
+  EXPECT_EQ(s.chunk_of, (std::vector<std::int32_t>{0, 0, 1, 1}));
+}
+
 TEST(ScheduleFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal_of("F0 F1 B0 B1\nF0 B0 F1 B1\n"), "");
   EXPECT_EQ(refusal_of("F0 F1 B0 B1\n"), "order.txt: has 1 lines of actions; pipeline: 2 needs one a stage");

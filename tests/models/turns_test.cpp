@@ -18,6 +18,12 @@ std::vector<std::pair<std::string, ScheduleShape>> cases() {
   for (const std::int64_t p : {1, 2, 3, 5}) {
     for (const std::int64_t m : {1, 2, 5, 10}) {
       for (const char* name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p"}) all.push_back({name, {p, m, 1}});
+      if (p > 1) {
+        for (const char* name : {"zb-v", "v-half", "v-min"}) all.push_back({name, {p, m, 2}});
+        if (m >= 2 * p) all.push_back({"dualpipev", {p, m, 2}});
+        if (p % 2 == 0 && m % 2 == 0) all.push_back({"chimera", {p, m, 1}});
+        if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p) all.push_back({"dualpipe", {p, m, 1}});
+      }
       for (const std::int64_t v : {2, 3}) {
         if (m % p == 0 && p > 1) all.push_back({"interleaved", {p, m, v}});
       }
@@ -26,8 +32,8 @@ std::vector<std::pair<std::string, ScheduleShape>> cases() {
   return all;
 }
 
-// Every boundary is crossed once per micro-batch and direction, sent by one end and received by the other; v times the
-// volume when interleaved.
+// Every boundary between two stages is crossed once per micro-batch and direction, sent by one end and received by the
+// other; v times the volume when interleaved.
 TEST(Turns, CrossEveryBoundaryOnce) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
@@ -43,7 +49,10 @@ TEST(Turns, CrossEveryBoundaryOnce) {
         }
       }
     }
-    EXPECT_EQ(static_cast<std::int64_t>(ends.size()), 2 * (shape.stages * shape.chunks - 1) * shape.micro_batches);
+    std::int64_t boundaries = 0;
+    for (std::int64_t k = 0; k + 1 < schedule.virtual_stages(); ++k)
+      boundaries += hop(schedule, static_cast<std::size_t>(k)) != 0 ? 1 : 0;
+    EXPECT_EQ(static_cast<std::int64_t>(ends.size()), 2 * boundaries * shape.micro_batches) << name;
     for (const auto& [key, end] : ends) {
       const auto [boundary, micro_batch, forward] = key;
       EXPECT_EQ(end.first, schedule.stage_of[forward ? boundary : boundary + 1]) << name;
@@ -57,7 +66,7 @@ TEST(Turns, StandAroundTheirActions) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
     const Turns turns = order_transfers(schedule);
-    const int last = static_cast<int>(shape.stages * shape.chunks) - 1;
+    const auto count = static_cast<int>(schedule.virtual_stages());
     for (std::size_t s = 0; s < turns.size(); ++s) {
       std::map<Key, std::size_t> received, sent;
       for (std::size_t i = 0; i < turns[s].size(); ++i) {
@@ -66,13 +75,17 @@ TEST(Turns, StandAroundTheirActions) {
       for (std::size_t i = 0; i < schedule.order[s].size(); ++i) {
         const Action& a = schedule.order[s][i];
         if (a.phase == Phase::weight_gradient) continue;  // of no concern to other stages
-        const int k = static_cast<int>(a.chunk * shape.stages) + static_cast<int>(s);
+        int k = 0;
+        while (schedule.stage_of[k] != static_cast<int>(s) || schedule.chunk_of[k] != a.chunk) ++k;
         const bool forward = a.phase == Phase::forward;
         const int in = forward ? k - 1 : k, out = forward ? k : k - 1;  // boundaries
-        if (in >= 0 && in < last) {
+        const auto crosses = [&](int b) {
+          return b >= k / count * count && b % count != count - 1 && hop(schedule, static_cast<std::size_t>(b)) != 0;
+        };
+        if (crosses(in)) {
           EXPECT_LE(received.at({in, a.micro_batch, forward}), i) << name;
         }
-        if (out >= 0 && out < last) {
+        if (crosses(out)) {
           EXPECT_GT(sent.at({out, a.micro_batch, forward}), i) << name;
         }
       }
@@ -83,13 +96,15 @@ TEST(Turns, StandAroundTheirActions) {
 // Both ends of a pair of neighbours see their transfers of one direction in the same order: a queue cannot block.
 TEST(Turns, NeighboursAgreeOnTheOrder) {
   for (const auto& [name, shape] : cases()) {
-    const Turns turns = order_transfers(make_schedule(name, shape));
+    const Schedule schedule = make_schedule(name, shape);
+    const Turns turns = order_transfers(schedule);
     std::map<std::pair<std::int64_t, bool>, std::vector<Key>> sent, received;  // by sending stage and direction
     for (std::int64_t s = 0; s < shape.stages; ++s) {
       for (const auto& turn : turns[s]) {
         for (const Crossing& c : turn) {
-          const std::int64_t from = (c.send ? s : s + (c.forward ? -1 : 1) + shape.stages) % shape.stages;
-          (c.send ? sent : received)[{from, c.forward}].push_back({c.boundary, c.micro_batch, c.forward});
+          const std::int64_t from = schedule.stage_of[c.forward ? c.boundary : c.boundary + 1];
+          const bool next = c.forward == (hop(schedule, static_cast<std::size_t>(c.boundary)) > 0);
+          (c.send ? sent : received)[{from, next}].push_back({c.boundary, c.micro_batch, c.forward});
         }
       }
     }

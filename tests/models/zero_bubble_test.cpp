@@ -2,43 +2,16 @@
 #include "models/zero_bubble.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 
 #include <gtest/gtest.h>
+
+#include "tests/models/play_orders.h"
 
 namespace orrery {
 namespace {
 
-// Times at which a stage's actions end, transfers taking none: a second evaluator beside the engine.
-std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedule& schedule, const PhaseTimes& times) {
-  const auto stages = static_cast<int>(schedule.order.size());
-  std::map<std::tuple<int, Phase, int>, std::int64_t> ended;  // (stage, F or I, micro-batch)
-  std::vector<std::size_t> next(stages, 0);
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans(stages, {-1, 0});
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int s = 0; s < stages; ++s) {
-      if (next[s] == schedule.order[s].size()) continue;
-      const Action& a = schedule.order[s][next[s]];
-      const bool forward = a.phase == Phase::forward, input = a.phase == Phase::input_gradient;
-      const int from = forward ? s - 1 : s + 1;
-      std::int64_t start = spans[s].second;
-      if ((forward && s > 0) || (input && s + 1 < stages)) {
-        const auto it = ended.find({from, a.phase, a.micro_batch});
-        if (it == ended.end()) continue;
-        start = std::max(start, it->second);
-      }
-      if (spans[s].first < 0) spans[s].first = start;
-      spans[s].second = start + (forward ? times.forward : input ? times.input : times.weight);
-      ended[{s, a.phase, a.micro_batch}] = spans[s].second;
-      ++next[s];
-      moved = true;
-    }
-  }
-  return spans;
-}
+using test::spans_of;
 
 // Qi et al. 2024, section 2.3: (p - 1)(T_F + T_B - 2 T_W) with T_B the whole backward, for T_W <= min(T_F, T_B - T_W);
 // of ZB-H2 on the busiest stage max(0, (p - 1)(T_F + T_B - 3 T_W)), given micro-batches enough.

@@ -118,6 +118,10 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["model"]["vocab"], 50304);
   row["unstated"] = {"model.vocab"};
   EXPECT_EQ(spec_of(row)["model"]["vocab"], 32000);
+  row["source"] = "container NeMo 24.07";
+  EXPECT_FALSE(spec_of(row)["model"].contains("dropout"));  // a fact of two words needs both
+  row["spec"]["model"]["name"] = "GPT-3 5B";
+  EXPECT_EQ(spec_of(row)["model"]["dropout"], 0.1);
 }
 
 // Which peak an unstated figure is, and whose, is a habit of the stack's log.

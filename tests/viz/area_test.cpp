@@ -14,13 +14,13 @@ std::size_t index_of(Kind k) { return static_cast<std::size_t>(k); }
 TEST(Area, TellsComputeExposedHiddenAndIdle) {
   const Timeline t = two_lanes();
   const AreaIndex index(t);
-  const AreaSums all = index.sums(0, 0, t.end);
+  const AreaSums all = index.sums(t, 0, 0, t.end);
   EXPECT_EQ(all.compute, 40 * us);
   EXPECT_EQ(all.busy[index_of(Kind::forward)], 20 * us);
   EXPECT_EQ(all.busy[index_of(Kind::tensor)], 20 * us);
   EXPECT_EQ(all.exposed[index_of(Kind::tensor)], 15 * us);
   EXPECT_EQ(all.idle, 5 * us);
-  const AreaSums part = index.sums(0, 12 * us, 22 * us);
+  const AreaSums part = index.sums(t, 0, 12 * us, 22 * us);
   EXPECT_EQ(part.compute, 8 * us);
   EXPECT_EQ(part.exposed[index_of(Kind::tensor)], 2 * us);
   EXPECT_EQ(part.idle, 0);
@@ -43,10 +43,10 @@ TEST(Area, WindowsAddUp) {
   }
   const Timeline t = b.finish(0);
   const AreaIndex index(t);
-  const AreaSums whole = index.sums(0, 0, t.end);
+  const AreaSums whole = index.sums(t, 0, 0, t.end);
   Picoseconds compute = 0, idle = 0, exposed = 0;
   for (int i = 0; i < 37; ++i) {
-    const AreaSums part = index.sums(0, t.end * i / 37, t.end * (i + 1) / 37);
+    const AreaSums part = index.sums(t, 0, t.end * i / 37, t.end * (i + 1) / 37);
     compute += part.compute;
     idle += part.idle;
     exposed += part.exposed[index_of(Kind::data)];
@@ -54,7 +54,7 @@ TEST(Area, WindowsAddUp) {
   EXPECT_EQ(compute, whole.compute);
   EXPECT_EQ(idle, whole.idle);
   EXPECT_EQ(exposed, whole.exposed[index_of(Kind::data)]);
-  EXPECT_EQ(index.sums(0, 50, 50).compute, 0);
+  EXPECT_EQ(index.sums(t, 0, 50, 50).compute, 0);
 }
 
 TEST(Area, PeakCountsWhatIsHeldWhenTheWindowBegins) {

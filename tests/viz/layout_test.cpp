@@ -82,3 +82,26 @@ TEST(Layout, PinnedTracksComeFirst) {
   EXPECT_EQ(l.pinned_height, kLaneHeight);
   EXPECT_EQ(l.row_of_track[2], 0);
 }
+
+TEST(Layout, TheSlowestComeFirstWithinTheirGroup) {
+  TimelineBuilder b;
+  for (std::int64_t p = 0; p < 4; ++p) {
+    Process process;
+    process.order = p;
+    process.coordinates[2] = p % 2;
+    b.add_process(process);
+  }
+  const Timeline t = b.finish();
+  const auto order = [&](const LayoutOptions& options) {
+    std::vector<std::uint32_t> processes;
+    for (const Row& row : lay_out(t, options).rows) {
+      if (row.kind == RowKind::process) processes.push_back(row.process);
+    }
+    return processes;
+  };
+  LayoutOptions options;
+  options.slowest_first = {5, 9, 7, 9};
+  EXPECT_EQ(order(options), (std::vector<std::uint32_t>{1, 3, 2, 0}));
+  options.group_by = 2;
+  EXPECT_EQ(order(options), (std::vector<std::uint32_t>{2, 0, 1, 3}));
+}

@@ -70,7 +70,7 @@ TEST(Step, AreaSumsAgreeWithTheReport) {
   double compute = 0, ranks = 0;
   for (std::uint32_t p = 0; p < s.timeline.processes.size(); ++p) {
     const auto n = static_cast<double>(s.timeline.processes[p].ranks);
-    compute += n * seconds(index.sums(p, 0, s.timeline.end).compute);
+    compute += n * seconds(index.sums(s.timeline, p, 0, s.timeline.end).compute);
     ranks += n;
   }
   const TimeSplit& t = s.step->prediction.report.time_s;

@@ -52,7 +52,7 @@ TEST(WhatIf, SaysWhyAChoiceIsImpossible) {
 TEST(WhatIf, CandidatesAreValidAndCanBeTried) {
   const auto all = candidates(kPath);
   ASSERT_GE(all.size(), 20u);
-  for (const Candidate& c : all) EXPECT_NO_THROW(load_spec(kPath, c.overrides)) << c.name;
+  for (const Candidate& c : all) EXPECT_NO_THROW(load_spec(kPath, c.overrides)) << name_of(c);
   const Tried t = try_candidate(kPath, all.back());
   EXPECT_TRUE(t.error.empty()) << t.error;
   EXPECT_GT(t.step_s, 0);

@@ -11,15 +11,6 @@ namespace {
 constexpr double kNamed = 30;         // pixels from which on a bar carries its name
 constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
 
-std::vector<std::vector<Run>> runs_by_process(const Timeline& t) {
-  std::vector<std::vector<Run>> runs(t.processes.size());
-  for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
-    const std::uint32_t track = compute_track(t, p);
-    if (track != kNone) runs[p] = runs_of(t, t.tracks[track]);
-  }
-  return runs;
-}
-
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
   return qRgb(channel(qRed(a), qRed(b)), channel(qGreen(a), qGreen(b)), channel(qBlue(a), qBlue(b)));
@@ -28,6 +19,12 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
 // Sparse pixels are drawn stronger than they are filled, so that a lone event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
 
+constexpr int kHatch = 6;  // pixels between the stripes of waiting
+
+bool waiting(const Cell& c) { return c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait); }
+
+QRgb hatch_colour() { return mixed(colour_of(Kind::wait).rgb(), colours::kInk.rgb(), 90); }
+
 TimeScale scale_of(const View& view, int width) {
   TimeScale s = view.scale;
   s.width = width;
@@ -35,12 +32,6 @@ TimeScale scale_of(const View& view, int width) {
 }
 
 }  // namespace
-
-Scene::Scene(Document d, unsigned threads)
-    : document(std::move(d)),
-      pyramids(build_pyramids(document.timeline, threads)),
-      areas(document.timeline, threads),
-      runs(runs_by_process(document.timeline)) {}
 
 int top_of(const View& view, const Row& row) { return CanvasFrame::kRuler + row.y - (row.pinned ? 0 : view.scroll); }
 
@@ -75,34 +66,64 @@ int Canvas::label_width(const Scene& scene, std::uint32_t label) {
   return width;
 }
 
-void Canvas::paint_lane(QImage& image, const Scene& scene, const View& view, const Row& row, int y) {
-  const CanvasFrame frame{image.width(), image.height()};
+void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
   cells_.resize(static_cast<std::size_t>(frame.plot_width()));
   line_.resize(cells_.size());
-  render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.pyramids[row.track],
+  render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.prepared->pyramids[row.track],
                scale_of(view, frame.plot_width()), cells_);
   std::array<QRgb, kKinds> palette{};
   for (int k = 0; k < kKinds; ++k) palette[static_cast<std::size_t>(k)] = colour_of(static_cast<Kind>(k)).rgb();
   const QRgb background = colours::kRow.rgb(), white = colours::kPaper.rgb();
-  bool waits = false;
   for (std::size_t x = 0; x < cells_.size(); ++x) {
     const Cell& c = cells_[x];
     QRgb colour = mixed(background, palette[c.kind], visible(c.share));
     if (c.edge) colour = mixed(colour, white, 150);
-    waits |= c.share > 0 && c.kind == static_cast<std::uint8_t>(Kind::wait);
     line_[x] = colour;
   }
-  const QRgb hatch = mixed(palette[static_cast<std::size_t>(Kind::wait)], colours::kInk.rgb(), 90);
-  const int first = std::max(y + 2, CanvasFrame::kRuler), last = std::min(y + row.height - 1, image.height());
+  const int first = std::max(y + 2, CanvasFrame::kRuler), last = std::min(y + row.height - 1, frame.height);
+  if (image_ != nullptr) {
+    copy_lane(first, last);
+  } else {
+    draw_lane(painter, first, last);
+  }
+}
+
+// Into the lines of the image.
+void Canvas::copy_lane(int first, int last) {
+  const QRgb hatch = hatch_colour();
+  const bool waits = std::any_of(cells_.begin(), cells_.end(), waiting);
   for (int line = first; line < last; ++line) {
-    auto* const pixels = reinterpret_cast<QRgb*>(image.scanLine(line)) + CanvasFrame::kGutter;
+    auto* const pixels = reinterpret_cast<QRgb*>(image_->scanLine(line)) + CanvasFrame::kGutter;
     std::memcpy(pixels, line_.data(), line_.size() * sizeof(QRgb));
     if (!waits) continue;
     for (std::size_t x = 0; x < cells_.size(); ++x) {
-      const bool stripe = (x + static_cast<std::size_t>(line)) % 6 == 0;
-      if (stripe && cells_[x].share > 0 && cells_[x].kind == static_cast<std::uint8_t>(Kind::wait)) pixels[x] = hatch;
+      const bool stripe = (x + static_cast<std::size_t>(line)) % kHatch == 0;
+      if (stripe && waiting(cells_[x])) pixels[x] = hatch;
     }
   }
+}
+
+// A rectangle for every run of one colour.
+void Canvas::draw_lane(QPainter& painter, int first, int last) {
+  const auto runs = [&](auto same, auto draw) {
+    for (std::size_t from = 0, to = 0; from < cells_.size(); from = to) {
+      while (to < cells_.size() && same(from, to)) ++to;
+      draw(static_cast<int>(from), static_cast<int>(to));
+    }
+  };
+  const int left = CanvasFrame::kGutter;
+  runs([&](std::size_t a, std::size_t b) { return line_[a] == line_[b]; },
+       [&](int from, int to) { painter.fillRect(left + from, first, to - from, last - first, QColor(line_[from])); });
+  painter.setPen(QColor(hatch_colour()));
+  runs([&](std::size_t a, std::size_t b) { return waiting(cells_[a]) == waiting(cells_[b]); },
+       [&](int from, int to) {
+         if (!waiting(cells_[from])) return;
+         for (int c = (from + first) / kHatch * kHatch; c < to + last; c += kHatch) {  // pixels where x + y = c
+           const int x1 = std::max(from, c - last), x2 = std::min(to, c - first);
+           if (x1 < x2) painter.drawLine(left + x1, c - x1, left + x2, c - x2);
+         }
+       });
 }
 
 void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
@@ -172,8 +193,8 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
   }
 }
 
-void Canvas::paint_row(QImage& image, QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
-  const int width = image.width();
+void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
+  const int width = painter.device()->width();
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
   painter.fillRect(0, y, width, row.height, header ? colours::kHeader : colours::kPaper);
   if (row.kind == RowKind::counter) {
@@ -183,7 +204,7 @@ void Canvas::paint_row(QImage& image, QPainter& painter, const Scene& scene, con
     if (view.other != nullptr) {
       paint_changes(painter, scene, view, row, y);
     } else {
-      paint_lane(image, scene, view, row, y);
+      paint_lane(painter, scene, view, row, y);
     }
     if (row.kind == RowKind::process) {
       paint_runs(painter, scene, view, row, y);
@@ -203,16 +224,12 @@ void Canvas::paint_row(QImage& image, QPainter& painter, const Scene& scene, con
   painter.setFont(canvas_font());
 }
 
-void Canvas::paint(QImage& image, const Scene& scene, const View& view) {
-  const CanvasFrame frame{image.width(), image.height()};
-  image.fill(colours::kPaper);
-  QPainter painter(&image);
-  painter.setFont(canvas_font());
+void Canvas::paint_rows(QPainter& painter, const Scene& scene, const View& view) {
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
   const int top = CanvasFrame::kRuler, bottom = top + frame.rows_height();
-  painter.setClipRect(0, top, frame.width, frame.rows_height());
   const auto paint_if_in_view = [&](const Row& row) {
     const int y = top_of(view, row);
-    if (y + row.height > top && y < bottom) paint_row(image, painter, scene, view, row, y);
+    if (y + row.height > top && y < bottom) paint_row(painter, scene, view, row, y);
   };
   for (const Row& row : view.layout.rows) {
     if (!row.pinned) paint_if_in_view(row);
@@ -221,10 +238,25 @@ void Canvas::paint(QImage& image, const Scene& scene, const View& view) {
   for (const Row& row : view.layout.rows) {
     if (row.pinned) paint_if_in_view(row);
   }
+}
+
+void Canvas::paint(QPainter& painter, const Scene& scene, const View& view) {
+  const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
+  painter.fillRect(0, 0, frame.width, frame.height, colours::kPaper);
+  painter.setFont(canvas_font());
+  painter.setClipRect(0, CanvasFrame::kRuler, frame.width, frame.rows_height());
+  paint_rows(painter, scene, view);
   paint_marks(painter, frame, scene, view);
   painter.setClipping(false);
   paint_ruler(painter, frame, scene, view);
   paint_legend(painter, frame, scene, view);
+}
+
+void Canvas::paint(QImage& image, const Scene& scene, const View& view) {
+  QPainter painter(&image);
+  image_ = &image;
+  paint(painter, scene, view);
+  image_ = nullptr;
 }
 
 }  // namespace orrery

@@ -5,28 +5,11 @@
 #include <QPainter>
 #include <vector>
 
-#include "viz/area.h"
 #include "viz/compare.h"
 #include "viz/layout.h"
-#include "viz/load.h"
-#include "viz/pyramid.h"
-#include "viz/runs.h"
+#include "viz/scene.h"
 
 namespace orrery {
-
-// A document with what drawing it needs besides, made once.
-struct Scene {
-  explicit Scene(Document d, unsigned threads);
-  Scene(const Scene&) = delete;
-  Scene& operator=(const Scene&) = delete;
-
-  Document document;
-  std::vector<Pyramid> pyramids;
-  AreaIndex areas;
-  std::vector<std::vector<Run>> runs;  // by process, of its computing lane
-
-  const Timeline& timeline() const { return document.timeline; }
-};
 
 // What of a scene is shown, and how: the whole state of the picture.
 struct View {
@@ -66,15 +49,21 @@ QFont canvas_font(bool bold = false);  // the one that is built in, so that pict
 class Canvas {
  public:
   void paint(QImage& image, const Scene& scene, const View& view);
+  // The same as rectangles, lines and text, on a device of vectors.
+  void paint(QPainter& painter, const Scene& scene, const View& view);
 
  private:
-  void paint_row(QImage& image, QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
-  void paint_lane(QImage& image, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_rows(QPainter& painter, const Scene& scene, const View& view);
+  void paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
+  void copy_lane(int first, int last);
+  void draw_lane(QPainter& painter, int first, int last);
   void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   int label_width(const Scene& scene, std::uint32_t label);
 
+  QImage* image_ = nullptr;  // that is painted on, if it is one
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
   const Scene* widths_of_ = nullptr;

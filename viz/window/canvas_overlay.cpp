@@ -20,7 +20,7 @@ TimeScale plot_scale(const CanvasFrame& frame, const View& view) {
 
 CanvasFrame frame_of(const QPainter& painter) { return {painter.device()->width(), painter.device()->height()}; }
 
-struct Column {
+struct Highest {
   std::ptrdiff_t sample = -1;  // the highest within a pixel
   double sum = 0;
 };
@@ -33,12 +33,12 @@ double sum_of(const Counter& c, std::ptrdiff_t sample) {
 }
 
 // For each pixel the highest sample that holds within it, so that no peak is lost.
-std::vector<Column> columns_of(const Counter& c, const TimeScale& scale) {
-  std::vector<Column> columns(static_cast<std::size_t>(scale.width));
+std::vector<Highest> columns_of(const Counter& c, const TimeScale& scale) {
+  std::vector<Highest> columns(static_cast<std::size_t>(scale.width));
   std::ptrdiff_t at = sample_at(c, scale.begin);
   const auto count = static_cast<std::ptrdiff_t>(c.times.size());
   for (std::size_t x = 0; x < columns.size(); ++x) {
-    Column& column = columns[x];
+    Highest& column = columns[x];
     if (at >= 0) column = {at, sum_of(c, at)};
     const Picoseconds end = scale.time_of(static_cast<double>(x + 1));
     for (; at + 1 < count && c.times[static_cast<std::size_t>(at + 1)] < end; ++at) {
@@ -52,6 +52,13 @@ std::vector<Column> columns_of(const Counter& c, const TimeScale& scale) {
 void dashed_line(QPainter& painter, double y, int from, int to, const QColor& colour, Qt::PenStyle style) {
   painter.setPen(QPen(colour, 1, style));
   painter.drawLine(QPointF(from, std::floor(y) + 0.5), QPointF(to, std::floor(y) + 0.5));
+}
+
+// Where a line from a point beside the plot comes in: devices of vectors do not clip.
+QPointF cut(const QPointF& outside, const QPointF& other, const QRectF& plot) {
+  const double x = outside.x() < plot.left() ? plot.left() : plot.right();
+  if (other.x() == outside.x()) return outside;
+  return outside + (other - outside) * ((x - outside.x()) / (other.x() - outside.x()));
 }
 
 QString bytes_text(double bytes) { return QString::fromStdString(memory_text(bytes)); }
@@ -84,7 +91,7 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
   const int base = y + row.height - 1, height = row.height - 3;
   const auto y_of = [&](double value) { return base - value / top * height; };
-  const std::vector<Column> columns = columns_of(counter, scale);
+  const std::vector<Highest> columns = columns_of(counter, scale);
   const std::size_t series = counter.series.size();
   for (std::size_t s = 0; s < series; ++s) {
     const QColor colour = colour_of_series(s);
@@ -119,6 +126,19 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
+// How long the selected area is, on the ruler between its edges, or beside them where it is narrow.
+static void paint_measure(QPainter& painter, const TimeScale& scale, const View& view) {
+  const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
+  if (to <= from) return;
+  const QString text = QString::fromStdString(time_text(seconds(view.area_to - view.area_from)));
+  const double wide = painter.fontMetrics().horizontalAdvance(text) + 8;
+  const double left = std::clamp((from + to - wide) / 2, 0.0, std::max(0.0, scale.width - wide));
+  painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler - 5, to - from, 4), colours::kMeasure);
+  painter.fillRect(QRectF(CanvasFrame::kGutter + left, 2, wide, 17), colours::kMeasure);
+  painter.setPen(colours::kPaper);
+  painter.drawText(QRectF(CanvasFrame::kGutter + left, 2, wide, 17), Qt::AlignCenter, text);
+}
+
 void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
   const TimeScale scale = plot_scale(frame, view);
   painter.fillRect(0, 0, frame.width, CanvasFrame::kRuler, colours::kPaper);
@@ -140,6 +160,7 @@ void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   }
   painter.setPen(colours::kGrid);
   painter.drawLine(0, CanvasFrame::kRuler - 1, frame.width, CanvasFrame::kRuler - 1);
+  if (view.area_to > view.area_from) paint_measure(painter, scale, view);
 }
 
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view) {
@@ -203,14 +224,17 @@ void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scen
   };
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setClipRect(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
+  const QRectF plot(CanvasFrame::kGutter, CanvasFrame::kRuler, frame.plot_width(), frame.rows_height());
   QColor colour = colour_of(Kind::pipeline).darker(130);
   colour.setAlpha(150);
   painter.setPen(QPen(colour, 1));
   painter.setBrush(colour);
   for (auto a = first; a != last; ++a) {
     const QPointF from = point(a->from_track, a->from), to = point(a->to_track, a->to);
-    if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2) continue;
-    painter.drawLine(from, to);
+    if (from.y() < 0 || to.y() < 0 || std::abs(from.y() - to.y()) < 2 || to.x() < plot.left()) continue;
+    painter.drawLine(from.x() < plot.left() ? cut(from, to, plot) : from,
+                     to.x() > plot.right() ? cut(to, from, plot) : to);
+    if (!plot.contains(to)) continue;
     const double down = to.y() > from.y() ? -1 : 1;
     const QPointF head[] = {to, to + QPointF(-3.5, 5 * down), to + QPointF(2, 5.5 * down)};
     painter.drawPolygon(head, 3);
@@ -253,10 +277,10 @@ void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene
   if (view.hovered != kNoEvent) outline(view.hovered, colours::kSelection, 1);
   if (view.selected != kNoEvent) outline(view.selected, colours::kSelection, 2);
   if (view.area_to > view.area_from) {
-    const double from = scale.x_of(view.area_from), to = scale.x_of(view.area_to);
+    const double from = std::max(0.0, scale.x_of(view.area_from)), to = std::min(scale.width, scale.x_of(view.area_to));
     painter.fillRect(QRectF(CanvasFrame::kGutter + from, CanvasFrame::kRuler, to - from, frame.rows_height()),
                      colours::kArea);
-    painter.setPen(QPen(QColor(60, 90, 220), 1));
+    painter.setPen(QPen(colours::kMeasure, 1));
     painter.drawLine(QPointF(CanvasFrame::kGutter + from, 0), QPointF(CanvasFrame::kGutter + from, frame.height));
     painter.drawLine(QPointF(CanvasFrame::kGutter + to, 0), QPointF(CanvasFrame::kGutter + to, frame.height));
   }

@@ -1,5 +1,6 @@
 #include "viz/window/exports.h"
 
+#include <QBuffer>
 #include <QImage>
 #include <QSvgGenerator>
 
@@ -22,15 +23,26 @@ std::string csv_text(const std::string& text) {
   return quoted + "\"";
 }
 
-// In a file: what Qt cannot write it does not say, so it is written by our own.
-void export_svg(const QString& path, const QImage& picture) {
+// The font is not where the picture will be looked at: DejaVu, which it is a part of, or what is like it.
+constexpr const char* kFamilies = "Orrery Sans, DejaVu Sans, Verdana, sans-serif";
+
+// Written by our own file: of what Qt cannot write it does not say so.
+void export_svg(const std::string& path, const Scene& scene, const View& view, const QSize& size) {
+  QBuffer buffer;
   QSvgGenerator generator;
-  generator.setFileName(path);
-  generator.setSize(picture.size());
-  generator.setViewBox(QRect(QPoint(0, 0), picture.size()));
+  generator.setOutputDevice(&buffer);
+  generator.setSize(size);
+  generator.setViewBox(QRect(QPoint(0, 0), size));
+  generator.setTitle(QString::fromStdString(scene.timeline().title));
   QPainter painter(&generator);
-  if (!painter.isActive()) throw Error(path.toStdString() + ": cannot write");
-  painter.drawImage(0, 0, picture);
+  Canvas().paint(painter, scene, view);
+  painter.end();
+  QByteArray text = buffer.data();
+  text.replace("font-family=\"" + canvas_font().family().toUtf8() + "\"",
+               QByteArray("font-family=\"") + kFamilies + "\"");
+  OutputFile file(path);
+  file.write({text.constData(), static_cast<std::size_t>(text.size())});
+  file.commit();
 }
 
 }  // namespace
@@ -91,9 +103,9 @@ void export_scene(const QString& path, const Scene& scene, const View& view, con
   if (path.endsWith(".json") || path.endsWith(".json.gz")) return write_chrome_json(name, scene.document);
   if (!path.endsWith(".png") && !path.endsWith(".svg"))
     throw Error(name + ": unknown format; the name must end in .png, .svg, .csv, .json or .json.gz");
+  if (path.endsWith(".svg")) return export_svg(name, scene, view, size);
   QImage image(size, QImage::Format_RGB32);
   Canvas().paint(image, scene, view);
-  if (path.endsWith(".svg")) return export_svg(path, image);
   if (!image.save(path)) throw Error(name + ": cannot write");
 }
 

@@ -17,6 +17,7 @@ using orrery::Error;
 
 struct Options {
   std::vector<std::string> inputs;
+  orrery::SpecOptions spec;
   std::string screenshot, size = "1600x900", view = "timeline";
 };
 
@@ -42,6 +43,7 @@ void set_look() {
 int take_screenshot(const Options& o) {
   const QSize size = parse_size(o.size);
   orrery::MainWindow window;
+  window.set_options(o.spec);
   window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
   window.setMinimumSize(1, 1);
   window.resize(size);
@@ -61,6 +63,7 @@ int run(int argc, char** argv, const Options& o) {
   set_look();
   if (!o.screenshot.empty()) return take_screenshot(o);
   orrery::MainWindow window;
+  window.set_options(o.spec);
   window.show();
   if (!o.inputs.empty()) window.open_later(o.inputs);
   return QApplication::exec();
@@ -74,10 +77,16 @@ int main(int argc, char** argv) {
   app.add_option("INPUT", o.inputs, "specs, traces (Chrome JSON, gzipped or not), reports, folders of traces");
   app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
   app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
-  app.add_option("--view", o.view,
-                 "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, compare, what-if")
+  app.add_option(
+         "--view", o.view,
+         "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, memory, compare, what-if")
       ->type_name("NAME")
       ->capture_default_str();
+  app.add_option("--set", o.spec.overrides, "a key of the specs set otherwise; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  app.add_option("--profile", o.spec.profile, "a measured profile in the place of the built-in one")->type_name("FILE");
+  app.add_flag("--unfold", o.spec.unfold, "simulate every rank of a spec instead of one of each class");
   app.set_version_flag("--version", std::string("orrery-view ") + std::string(orrery::kVersion));
   try {
     app.parse(argc, argv);

@@ -25,6 +25,7 @@
 
 #include "models/error.h"
 #include "sim/text.h"
+#include "viz/scene_cache.h"
 #include "viz/window/exports.h"
 #include "viz/window/palette.h"
 
@@ -62,7 +63,8 @@ MainWindow::MainWindow(QWidget* parent)
       compare_(table_with({"op", "first", "second", "more", "%"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
-  compare_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  for (QTableWidget* table : {area_, compare_})
+    table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());
   timelines_->addWidget(first_);
   timelines_->addWidget(second_);
@@ -78,7 +80,7 @@ MainWindow::MainWindow(QWidget* parent)
   all->addWidget(timelines_);
   all->addWidget(panel_);
   all->setStretchFactor(0, 1);
-  all->setSizes({1100, 380});
+  all->setSizes({1000, 500});
   setCentralWidget(all);
   details_->setFont(canvas_font());
   details_->setHtml(
@@ -137,9 +139,14 @@ void MainWindow::build_tool_bar() {
       w->set_options(o);
     }
   });
+  slowest_action_ = bar->addAction("Slowest first", [this](bool on) {
+    for (TimelineWidget* w : {first_, second_}) w->set_slowest_first(on);
+  });
+  slowest_action_->setToolTip("ranks that compute longest first: the others wait for them");
   critical_action_ = bar->addAction("Critical path", [this](bool on) { show_critical_path(on); });
   compare_action_ = bar->addAction("Compare", [this](bool on) { compare(on); });
-  for (QAction* a : {arrows_action_, host_action_, critical_action_, compare_action_}) a->setCheckable(true);
+  for (QAction* a : {arrows_action_, host_action_, slowest_action_, critical_action_, compare_action_})
+    a->setCheckable(true);
   arrows_action_->setChecked(true);
   search_text_ = new QLineEdit;
   search_text_->setPlaceholderText("search (Ctrl+F)");
@@ -182,13 +189,14 @@ void MainWindow::build_menu() {
 void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
 
 void MainWindow::open(const std::vector<std::string>& paths) {
-  show_documents(open_inputs(paths));
+  show_scenes(open_scenes(paths, options_, {}, kThreads));
   offer_spec(paths);
+  for (const auto& s : scenes_) put_in_cache(*s);
 }
 
 // The first input, where it is a spec, can be changed.
 void MainWindow::offer_spec(const std::vector<std::string>& paths) {
-  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string());
+  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string(), options_);
 }
 
 // In place of the first scene: the user looks on at the same ranks and lanes.
@@ -213,17 +221,18 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   auto cancelled = std::make_shared<std::atomic<bool>>(false);
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
   // The thread touches no widget: everything goes through the event loop.
-  loader_ = std::thread([this, dialog, cancelled, paths] {
+  loader_ = std::thread([this, dialog, cancelled, paths, options = options_] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
     std::string error;
     try {
-      *scenes = scenes_of(open_inputs(paths, [&](double share) {
+      const auto progress = [&](double share) {
         later([dialog = QPointer<QProgressDialog>(dialog), share] {
           if (dialog) dialog->setValue(static_cast<int>(share * 999));
         });
         return !*cancelled;
-      }));
+      };
+      *scenes = open_scenes(paths, options, progress, kThreads);
     } catch (const Cancelled&) {
       error = "loading was cancelled";
     } catch (const std::exception& e) {
@@ -235,6 +244,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
       show_scenes(*scenes);
       offer_spec(paths);
     });
+    for (const auto& s : *scenes) put_in_cache(*s);
   });
 }
 
@@ -252,6 +262,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
     remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
   }
   first_->show_scene(scenes_[0]);
+  first_->set_slowest_first(slowest_action_->isChecked());
   second_->show_scene(nullptr);
   compare_action_->setEnabled(scenes_.size() > 1);
   critical_action_->setEnabled(scenes_[0]->document.simulated());

@@ -29,7 +29,8 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  void open(const std::vector<std::string>& paths);        // at once
+  void set_options(const SpecOptions& options) { options_ = options; }  // of the specs that are opened from now on
+  void open(const std::vector<std::string>& paths);                     // at once
   void open_later(const std::vector<std::string>& paths);  // in a thread, with a progress bar that can cancel
   void show_documents(std::vector<Document> documents);
   std::size_t documents() const { return scenes_.size(); }
@@ -60,6 +61,7 @@ class MainWindow : public QMainWindow {
   std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
   void say(const std::string& text);
 
+  SpecOptions options_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;
   Search search_;
@@ -73,7 +75,8 @@ class MainWindow : public QMainWindow {
   QLineEdit* search_text_ = nullptr;
   QLabel* search_count_ = nullptr;
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;
-  QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr;
+  QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
+          *slowest_action_ = nullptr;
   std::thread loader_;
 };
 

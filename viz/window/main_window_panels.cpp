@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "sim/text.h"
+#include "viz/replayed.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
 
@@ -85,7 +86,7 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
-  const auto rows = area_statistics(s.timeline(), s.areas, from, to);
+  const auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
   area_->setRowCount(static_cast<int>(rows.size()));
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const AreaRow& row = rows[static_cast<std::size_t>(i)];
@@ -132,7 +133,8 @@ void MainWindow::show_differences() {
   }
   compare_->resizeColumnsToContents();
   panel_->setCurrentWidget(compare_);
-  const PredictionError e = prediction_error(a, b);
+  PredictionError e = prediction_error(a, b);
+  e.engine = replayed_engine_error(scenes_[0]->document, scenes_[1]->document, matching_).value_or(e.engine);
   say(fmt::format("{} against {}: {} of {} events matched; step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %",
                   a.title, b.title, matching_.matched, a.events(), 100 * e.step, 100 * e.cost, 100 * e.engine));
 }

@@ -18,6 +18,7 @@ constexpr double kKeyZoom = 1.25, kKeyPan = 0.1;  // of the view, per key press
 constexpr double kWheelZoom = 1.2;                // per notch
 constexpr int kWheelScroll = 54;                  // pixels per notch
 constexpr double kNotch = 120;                    // eighths of a degree (QWheelEvent)
+constexpr double kGrip = 4;                       // pixels from an area's edge that hold it
 constexpr int kDragStart = 3;                     // pixels that tell a drag from a click
 
 }  // namespace
@@ -103,6 +104,12 @@ void TimelineWidget::set_arrows(bool shown) {
   update();
 }
 
+void TimelineWidget::set_slowest_first(bool on) {
+  options_.slowest_first =
+      on && scene_ ? compute_times(scene_->timeline(), scene_->prepared->areas) : std::vector<Picoseconds>{};
+  relayout();
+}
+
 void TimelineWidget::compare_with(std::shared_ptr<const Scene> other, const Matching* matching) {
   other_ = std::move(other);
   view_.other = other_.get();
@@ -178,7 +185,7 @@ bool TimelineWidget::toggle_row(int index) {
   return true;
 }
 
-void TimelineWidget::click(const QPoint& at, bool) {
+void TimelineWidget::click(const QPoint& at) {
   const int row = row_at_pixel(view_, frame(), at.y());
   if (at.x() < CanvasFrame::kGutter) {
     toggle_row(row);
@@ -260,36 +267,57 @@ void TimelineWidget::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
+// Whether the mouse is at an edge of the area; then `other` is the opposite one.
+bool TimelineWidget::at_edge(int x, Picoseconds& other) const {
+  if (view_.area_to <= view_.area_from) return false;
+  const auto near = [&](Picoseconds edge) {
+    return std::abs(CanvasFrame::kGutter + view_.scale.x_of(edge) - x) <= kGrip;
+  };
+  if (near(view_.area_to)) {
+    other = view_.area_from;
+  } else if (near(view_.area_from)) {
+    other = view_.area_to;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void TimelineWidget::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !scene_) return;
   pressed_ = last_ = event->pos();
-  drag_ = Drag::none;
+  const bool plain = !(event->modifiers() & Qt::ShiftModifier);
+  drag_ = plain && at_edge(pressed_.x(), anchor_) ? Drag::area : Drag::none;
 }
 
 void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
   if (!scene_) return;
   const QPoint at = event->pos();
   if (!(event->buttons() & Qt::LeftButton)) {
+    Picoseconds other = 0;
+    setCursor(at_edge(at.x(), other) ? Qt::SplitHCursor : Qt::ArrowCursor);
     hover(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
     return;
   }
-  if (drag_ == Drag::none && (at - pressed_).manhattanLength() > kDragStart && pressed_.x() >= CanvasFrame::kGutter)
+  const auto time = [&](int x) {
+    return view_.scale.time_of(std::clamp<double>(x - CanvasFrame::kGutter, 0, view_.scale.width));
+  };
+  if (drag_ == Drag::none && (at - pressed_).manhattanLength() > kDragStart && pressed_.x() >= CanvasFrame::kGutter) {
     drag_ = event->modifiers() & Qt::ShiftModifier ? Drag::pan : Drag::area;
+    anchor_ = time(pressed_.x());
+  }
   if (drag_ == Drag::pan) {
     apply(panned(view_.scale, last_.x() - at.x(), total_));
     scroll_to(view_.scroll + last_.y() - at.y());
   } else if (drag_ == Drag::area) {
-    const auto time = [&](int x) {
-      return view_.scale.time_of(std::clamp<double>(x - CanvasFrame::kGutter, 0, view_.scale.width));
-    };
-    set_area(time(std::min(pressed_.x(), at.x())), time(std::max(pressed_.x(), at.x())));
+    set_area(std::min(anchor_, time(at.x())), std::max(anchor_, time(at.x())));
   }
   last_ = at;
 }
 
 void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !scene_) return;
-  if (drag_ == Drag::none) click(event->pos(), false);
+  if (drag_ == Drag::none) click(event->pos());
   drag_ = Drag::none;
 }
 

@@ -12,8 +12,8 @@ class QScrollBar;
 namespace orrery {
 
 // Shows one scene and lets the user move in it: W/A/S/D and arrows, wheel to scroll, Ctrl+wheel to zoom about the
-// cursor, Shift+drag or Shift+wheel to pan, drag to select an area, F to focus, 0 to fit. It changes its view, never
-// the scene.
+// cursor, Shift+drag or Shift+wheel to pan, drag to select an area and its edges to change it, F to focus, 0 to fit. It
+// changes its view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
@@ -32,6 +32,7 @@ class TimelineWidget : public QWidget {
   void set_found(std::vector<bool> labels);
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
+  void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
   void select(EventId e);  // and brings it into view
   void mark(Picoseconds time);
@@ -67,7 +68,8 @@ class TimelineWidget : public QWidget {
   void apply(TimeScale scale);
   void zoom(double x, double factor);
   void hover(EventId e);
-  void click(const QPoint& at, bool pin);
+  void click(const QPoint& at);
+  bool at_edge(int x, Picoseconds& other) const;
   bool toggle_row(int index);
 
   std::shared_ptr<const Scene> scene_, other_;
@@ -79,6 +81,7 @@ class TimelineWidget : public QWidget {
   Picoseconds total_ = 1;
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
+  Picoseconds anchor_ = 0;  // the edge of the area that stays
 };
 
 }  // namespace orrery

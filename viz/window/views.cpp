@@ -54,6 +54,16 @@ void show_details(MainWindow& w) {
   w.first()->select(e);
   w.first()->focus_on_selection();
 }
+// The first process with its memory, at the peak, and what is alive then.
+void show_memory_peak(MainWindow& w) {
+  open_processes(*w.first(), 1, true);
+  const Timeline& t = w.first()->scene()->timeline();
+  const Counter* const memory = t.processes.empty() ? nullptr : memory_of(t.processes[0]);
+  if (memory == nullptr) throw Error("--view memory: this input says nothing of memory");
+  const Picoseconds time = memory_peak(*memory, 0, t.end).time;
+  w.first()->mark(time);
+  Q_EMIT w.first()->time_clicked(time, 0);
+}
 void show_compare(MainWindow& w) {
   if (w.documents() < 2) throw Error("--view compare: needs two inputs");
   w.compare(true);
@@ -69,9 +79,9 @@ struct NamedView {
   std::string_view name;
   void (*show)(MainWindow&);
 };
-constexpr NamedView kViews[] = {{"timeline", show_timeline}, {"lanes", show_lanes},    {"pipeline", show_pipeline},
-                                {"critical", show_critical}, {"area", show_area},      {"details", show_details},
-                                {"compare", show_compare},   {"what-if", show_what_if}};
+constexpr NamedView kViews[] = {{"timeline", show_timeline},  {"lanes", show_lanes},     {"pipeline", show_pipeline},
+                                {"critical", show_critical},  {"area", show_area},       {"details", show_details},
+                                {"memory", show_memory_peak}, {"compare", show_compare}, {"what-if", show_what_if}};
 
 }  // namespace
 

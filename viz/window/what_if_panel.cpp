@@ -26,7 +26,9 @@ namespace orrery {
 namespace {
 
 constexpr double kNear = 12;  // pixels from a point that are meant for it
-constexpr int kMargin = 46;
+constexpr double kLeft = 66;  // of the plot, for the memory's figures
+constexpr int kColumns = 8;
+constexpr int kFirstFigure = 4;  // column
 
 QTableWidgetItem* cell_of(const std::string& text) {
   auto* item = new QTableWidgetItem(QString::fromStdString(text));
@@ -47,16 +49,22 @@ double hours_of(const Tried& t) { return t.gpu_hours; }
 
 }  // namespace
 
-Scatter::Scatter(QWidget* parent) : QWidget(parent) { setMinimumHeight(180); }
+Scatter::Scatter(QWidget* parent) : QWidget(parent) {
+  setMinimumHeight(240);
+  setMouseTracking(true);
+}
 
 void Scatter::show_points(const std::vector<Tried>* points) {
   points_ = points;
   update();
 }
 
+QRectF Scatter::plot() const { return {kLeft, 10.0, width() - kLeft - 10.0, height() - 56.0}; }
+
 QPointF Scatter::place_of(const Tried& t) const {
+  const QRectF r = plot();
   const double x = t.step_s / most(*points_, step_of), y = static_cast<double>(t.memory) / most(*points_, memory_value);
-  return {kMargin + x * (width() - kMargin - 8), (height() - 22) - y * (height() - 30)};
+  return {r.left() + x * r.width(), r.bottom() - y * r.height()};
 }
 
 int Scatter::nearest(const QPoint& at) const {
@@ -71,6 +79,15 @@ int Scatter::nearest(const QPoint& at) const {
   return best;
 }
 
+void Scatter::mouseMoveEvent(QMouseEvent* event) {
+  const int point = nearest(event->pos());
+  const auto text_of = [](const Tried& t) {
+    return QString::fromStdString(fmt::format("{}\n{}, {}, {:.3g} GPU hours", name_of(t.candidate), time_text(t.step_s),
+                                              memory_text(static_cast<double>(t.memory)), t.gpu_hours));
+  };
+  setToolTip(point < 0 ? QString() : text_of((*points_)[static_cast<std::size_t>(point)]));
+}
+
 void Scatter::mousePressEvent(QMouseEvent* event) {
   const int point = nearest(event->pos());
   if (point >= 0) Q_EMIT clicked(point);
@@ -80,14 +97,8 @@ void Scatter::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setFont(canvas_font());
   painter.fillRect(rect(), colours::kPaper);
-  painter.setPen(colours::kGrid);
-  painter.drawRect(QRect(kMargin, 8, width() - kMargin - 8, height() - 30));
   if (points_ == nullptr || points_->empty()) return;
-  painter.setPen(colours::kFaintInk);
-  painter.drawText(QRect(kMargin, height() - 20, width() - kMargin - 8, 18), Qt::AlignRight,
-                   QString::fromStdString("step time, up to " + time_text(most(*points_, step_of))));
-  painter.drawText(QRect(0, 4, kMargin - 4, 34), Qt::AlignRight | Qt::TextWordWrap,
-                   QString::fromStdString(memory_text(most(*points_, memory_value))));
+  paint_axes(painter);
   painter.setRenderHint(QPainter::Antialiasing);
   const double hours = most(*points_, hours_of);
   for (const Tried& t : *points_) {
@@ -97,16 +108,39 @@ void Scatter::paintEvent(QPaintEvent*) {
     painter.setBrush(t.fits ? QBrush(colour_of(Kind::backward)) : QBrush(Qt::NoBrush));
     painter.drawEllipse(place_of(t), radius, radius);
   }
-  const auto capacity = static_cast<double>(points_->front().capacity);
-  const double y = (height() - 22) - capacity / most(*points_, memory_value) * (height() - 30);
+}
+
+// Quarters of both axes, the capacity, and what the axes and sizes mean.
+void Scatter::paint_axes(QPainter& painter) const {
+  const QRectF r = plot();
+  const double time = most(*points_, step_of), memory = most(*points_, memory_value);
+  for (int i = 0; i <= 4; ++i) {
+    const double x = r.left() + r.width() * i / 4, y = r.bottom() - r.height() * i / 4;
+    painter.setPen(colours::kGrid);
+    painter.drawLine(QPointF(x, r.top()), QPointF(x, r.bottom()));
+    painter.drawLine(QPointF(r.left(), y), QPointF(r.right(), y));
+    painter.setPen(colours::kFaintInk);
+    painter.drawText(QRectF(0, y - 8, kLeft - 5, 16), Qt::AlignRight | Qt::AlignVCenter,
+                     i == 0 ? "0" : QString::fromStdString(memory_text(memory * i / 4)));
+    const Qt::Alignment side = i == 0 ? Qt::AlignLeft : i == 4 ? Qt::AlignRight : Qt::AlignHCenter;
+    painter.drawText(QRectF(i == 0   ? x
+                            : i == 4 ? x - 80
+                                     : x - 40,
+                            r.bottom() + 3, 80, 16),
+                     side, i == 0 ? "0" : QString::fromStdString(time_text(time * i / 4)));
+  }
+  painter.drawText(QRectF(r.left() - 40, r.bottom() + 20, r.width() + 40, 16), Qt::AlignRight,
+                   "step time; up: memory; larger: more GPU hours");
+  const double y = r.bottom() - static_cast<double>(points_->front().capacity) / memory * r.height();
   painter.setPen(QPen(colours::kLimit, 1, Qt::DashLine));
-  painter.drawLine(QPointF(kMargin, y), QPointF(width() - 8, y));
+  painter.drawLine(QPointF(r.left(), y), QPointF(r.right(), y));
+  painter.drawText(QRectF(r.right() - 120, y, 116, 16), Qt::AlignRight, "capacity");
 }
 
 WhatIfPanel::WhatIfPanel(QWidget* parent)
     : QWidget(parent),
       result_(new QLabel),
-      table_(new QTableWidget(0, 5)),
+      table_(new QTableWidget(0, kColumns)),
       scatter_(new Scatter),
       timer_(new QTimer(this)) {
   auto* layout = new QVBoxLayout(this);
@@ -117,10 +151,13 @@ WhatIfPanel::WhatIfPanel(QWidget* parent)
   layout->addWidget(scatter_);
   result_->setWordWrap(true);
   result_->setText("Open a spec to change its strategy here.");
-  table_->setHorizontalHeaderLabels({"strategy", "step", "memory", "GPU h", "MFU"});
+  table_->setHorizontalHeaderLabels({"tp", "pp", "sharding", "recompute", "step", "memory", "GPU h", "MFU"});
   table_->verticalHeader()->setVisible(false);
   table_->verticalHeader()->setDefaultSectionSize(20);
   table_->setFont(canvas_font());
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setMinimumHeight(180);
+  table_->horizontalHeader()->setMinimumSectionSize(16);
   connect(button, &QPushButton::clicked, this, [this] { try_strategies(200); });
   connect(table_, &QTableWidget::cellClicked, this, [this](int row, int) { open_row(row); });
   connect(scatter_, &Scatter::clicked, this, [this](int point) {
@@ -137,8 +174,9 @@ QComboBox* WhatIfPanel::box(const std::string& key) const {
   return nullptr;
 }
 
-void WhatIfPanel::show_spec(const std::string& path) {
+void WhatIfPanel::show_spec(const std::string& path, const SpecOptions& options) {
   path_ = path;
+  options_ = options;
   what_if_.reset();
   boxes_.clear();
   waiting_.clear();
@@ -147,7 +185,7 @@ void WhatIfPanel::show_spec(const std::string& path) {
   scatter_->show_points(nullptr);
   delete std::exchange(form_, nullptr);
   if (path.empty()) return result_->setText("Open a spec to change its strategy here.");
-  what_if_ = std::make_unique<WhatIf>(path);
+  what_if_ = std::make_unique<WhatIf>(path, options.overrides);
   form_ = new QWidget;
   auto* form = new QFormLayout(form_);
   form->setVerticalSpacing(3);
@@ -179,7 +217,7 @@ void WhatIfPanel::change(std::size_t knob, int choice) {
 
 void WhatIfPanel::simulate() {
   const auto start = std::chrono::steady_clock::now();
-  const auto step = predict_step(what_if_->spec());
+  const auto step = predict_step(what_if_->spec(), options_);
   Q_EMIT simulated(step);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const Report& r = step->prediction.report;
@@ -204,7 +242,7 @@ void WhatIfPanel::grey_out() {
 
 void WhatIfPanel::try_strategies(std::size_t most_of_them) {
   if (path_.empty()) return;
-  waiting_ = candidates(path_);
+  waiting_ = candidates(path_, options_);
   waiting_.resize(std::min(waiting_.size(), most_of_them));
   std::reverse(waiting_.begin(), waiting_.end());
   tried_.clear();
@@ -219,23 +257,33 @@ void WhatIfPanel::try_all_now(std::size_t most_of_them) {
 
 void WhatIfPanel::try_next() {
   if (waiting_.empty()) return timer_->stop();
-  tried_.push_back(try_candidate(path_, waiting_.back()));
+  const Tried tried = try_candidate(path_, waiting_.back(), options_);
   waiting_.pop_back();
-  add_row(tried_.back());
+  const auto at = std::upper_bound(tried_.begin(), tried_.end(), tried, better);
+  const int row = static_cast<int>(at - tried_.begin());
+  tried_.insert(at, tried);
+  add_row(row);
   scatter_->show_points(&tried_);
 }
 
-void WhatIfPanel::add_row(const Tried& t) {
-  const int row = table_->rowCount();
+void WhatIfPanel::add_row(int row) {
+  const Tried& t = tried_[static_cast<std::size_t>(row)];
+  const Candidate& c = t.candidate;
   table_->insertRow(row);
-  table_->setItem(row, 0, cell_of(t.candidate.name));
-  const std::string cells[] = {time_text(t.step_s), memory_text(static_cast<double>(t.memory)) + (t.fits ? "" : " !"),
-                               fmt::format("{:.3g}", t.gpu_hours), percent_text(t.mfu)};
-  for (int c = 0; c < 4; ++c) {
-    table_->setItem(row, c + 1, cell_of(t.error.empty() ? cells[c] : "-"));
-    if (!t.fits) table_->item(row, c + 1)->setForeground(colours::kLimit);
+  const std::string cells[kColumns] = {std::to_string(c.tensor),
+                                       std::to_string(c.pipeline),
+                                       c.sharding,
+                                       c.recompute,
+                                       time_text(t.step_s),
+                                       memory_text(static_cast<double>(t.memory)),
+                                       fmt::format("{:.3g}", t.gpu_hours),
+                                       percent_text(t.mfu)};
+  for (int i = 0; i < kColumns; ++i) {
+    QTableWidgetItem* const item = cell_of(t.error.empty() || i < kFirstFigure ? cells[i] : "-");
+    if (!t.fits) item->setForeground(colours::kLimit);
+    item->setToolTip(QString::fromStdString(!t.error.empty() ? t.error : t.fits ? "" : "does not fit"));
+    table_->setItem(row, i, item);
   }
-  table_->item(row, 0)->setToolTip(QString::fromStdString(t.error));
   table_->resizeColumnsToContents();
 }
 
@@ -243,7 +291,7 @@ void WhatIfPanel::open_row(int row) {
   if (row < 0 || row >= static_cast<int>(tried_.size())) return;
   const Tried& t = tried_[static_cast<std::size_t>(row)];
   try {
-    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides)));
+    Q_EMIT simulated(predict_step(load_spec(path_, t.candidate.overrides), options_));
   } catch (const Error& e) {
     result_->setText(QString::fromStdString(e.what()));
   }

@@ -8,6 +8,7 @@
 
 class QComboBox;
 class QLabel;
+class QPainter;
 class QTableWidget;
 class QTimer;
 
@@ -30,8 +31,11 @@ class Scatter : public QWidget {
  protected:
   void paintEvent(QPaintEvent*) override;
   void mousePressEvent(QMouseEvent*) override;
+  void mouseMoveEvent(QMouseEvent*) override;
 
  private:
+  QRectF plot() const;
+  void paint_axes(QPainter& painter) const;
   QPointF place_of(const Tried& t) const;
   const std::vector<Tried>* points_ = nullptr;
 };
@@ -43,7 +47,8 @@ class WhatIfPanel : public QWidget {
 
  public:
   explicit WhatIfPanel(QWidget* parent = nullptr);
-  void show_spec(const std::string& path);  // "": of no spec, nothing to change
+  // path "": of no spec, nothing to change.
+  void show_spec(const std::string& path, const SpecOptions& options = {});
   QComboBox* box(const std::string& key) const;
   void try_strategies(std::size_t most);  // simulates one after the other, between events
   void try_all_now(std::size_t most);
@@ -58,11 +63,12 @@ class WhatIfPanel : public QWidget {
   void simulate();
   void grey_out();
   void try_next();
-  void add_row(const Tried& t);
+  void add_row(int row);
   void open_row(int row);
 
   std::unique_ptr<WhatIf> what_if_;
   std::string path_;
+  SpecOptions options_;
   std::vector<QComboBox*> boxes_;
   QWidget* form_ = nullptr;
   QLabel* result_;
@@ -70,7 +76,7 @@ class WhatIfPanel : public QWidget {
   Scatter* scatter_;
   QTimer* timer_;
   std::vector<Candidate> waiting_;
-  std::vector<Tried> tried_;
+  std::vector<Tried> tried_;  // the best first, as in the table
 };
 
 }  // namespace orrery

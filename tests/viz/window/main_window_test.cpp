@@ -5,11 +5,7 @@
 #include <QComboBox>
 #include <QTableWidget>
 #include <QTest>
-#include <fstream>
 
-#include "models/error.h"
-#include "models/input_file.h"
-#include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 
 using namespace orrery;
@@ -75,35 +71,6 @@ TEST(MainWindow, StrategiesOpenTheirTimelines) {
   const Scene* before = w.first()->scene();
   Q_EMIT w.what_if()->table()->cellClicked(1, 0);
   EXPECT_NE(w.first()->scene(), before);
-}
-
-TEST(MainWindow, EveryNamedViewCanBeShown) {
-  for (const std::string& name : view_names()) {
-    if (name == "what-if") continue;  // takes seconds
-    MainWindow w;
-    w.show_documents(made(2));
-    EXPECT_NO_THROW(w.show_view(name)) << name;
-  }
-  MainWindow w;
-  EXPECT_THROW(w.show_view("nothing"), Error);
-}
-
-TEST(MainWindow, ExportsWhatIsShown) {
-  const test::TemporaryFolder folder;
-  MainWindow w;
-  w.show_documents(made(1));
-  for (const char* name : {"a.png", "a.svg", "a.csv", "a.json", "a.json.gz"}) {
-    const std::string path = folder.path(name);
-    w.export_to(QString::fromStdString(path));
-    EXPECT_GT(std::filesystem::file_size(path), 200u) << name;
-  }
-  const Document again = open_trace({folder.path("a.json.gz")});
-  const Timeline& t = w.first()->scene()->timeline();
-  EXPECT_EQ(again.timeline.events(), t.events());
-  EXPECT_EQ(again.timeline.end, t.end);
-  EXPECT_EQ(read_input(folder.path("a.csv")).substr(0, 34), "rank,lane,name,kind,micro_batch,la");
-  EXPECT_THROW(w.export_to(QString::fromStdString(folder.path("a.doc"))), Error);
-  EXPECT_THROW(w.export_to("/nowhere/a.csv"), Error);
 }
 
 TEST(MainWindow, LoadsInAThread) {

@@ -111,6 +111,16 @@ TEST_F(TimelineWidgetTest, DragSelectsAnArea) {
   EXPECT_EQ(widget_.view().area_to, 0);
 }
 
+TEST_F(TimelineWidgetTest, EdgesOfAnAreaCanBeMoved) {
+  widget_.set_area(15 * us, 30 * us);
+  drag({x_of(30 * us), 60}, {x_of(45 * us), 60}, Qt::NoModifier);
+  EXPECT_EQ(widget_.view().area_from, 15 * us);
+  EXPECT_NEAR(static_cast<double>(widget_.view().area_to), 45e6, 7e4);
+  drag({x_of(15 * us), 60}, {x_of(50 * us), 60}, Qt::NoModifier);  // past the other edge
+  EXPECT_NEAR(static_cast<double>(widget_.view().area_from), 45e6, 7e4);
+  EXPECT_NEAR(static_cast<double>(widget_.view().area_to), 50e6, 7e4);
+}
+
 TEST_F(TimelineWidgetTest, ClickSelectsAndFocusShowsIt) {
   EventId got = kNoEvent;
   QObject::connect(&widget_, &TimelineWidget::selected, [&](EventId e) { got = e; });

@@ -1,0 +1,203 @@
+// PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
+#include "models/plan_builder.h"
+
+namespace orrery {
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs
+// them.
+void PlanBuilder::gather_buckets() {
+  // Norms' and biases' few elements count as eight-bit ones too.
+  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
+  const Bytes width = eight_bit ? 1 : context_.width;
+  for (const Chunk* chunk : in_model_order()) {
+    for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
+      if (group_size(bucket->group) == 1) continue;
+      const Op op = {
+          .name = "gather parameters",
+          .work = Collective{CollectiveKind::all_gather, bucket->group, bucket->elements * width, width, bucket->first},
+          .phase = Phase::step,
+          .lane = LaneKind::data_gather,
+          .operands = {state(kParameters, Access::write)}};
+      const TaskId task = emit(op_id(op), chunk->state, {last_of(LaneKind::compute), last_of(LaneKind::up)});
+      for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
+    }
+  }
+}
+
+// With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.
+void PlanBuilder::begin_step() {
+  norm_begun_ = false;
+  if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
+  if (delayed()) update_on_host({});
+}
+
+// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
+// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
+// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
+void PlanBuilder::reduce_what_is_shared() {
+  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
+                                     last_of(LaneKind::replicate)};
+  const auto gradients = [&](Part part) {
+    return Operand{Scope::state, Access::read_write, unit_gradients_ ? kGradientShard : kGradients, -1, part};
+  };
+  const auto bytes = [&](std::int64_t elements) {
+    return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
+  };
+  const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, Part part, std::int64_t elements) {
+    if (elements == 0) return;
+    refuse_on_host(name);
+    const Op op = {.name = name,
+                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
+                   .phase = Phase::step,
+                   .lane = LaneKind::tensor,
+                   .operands = {gradients(part)}};
+    emit(op_id(op), chunk.state, after);
+  };
+  for (const Chunk& chunk : chunks_) {
+    sum(chunk, "reduce norm gradients", Dimension::tensor, Part::partial, chunk.partial_elements);
+    sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
+  }
+  const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
+  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
+  if (!shared || context_.ends_meet || !end) return;
+  refuse_on_host("reduce tied embedding");
+  const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
+  const Op op = {.name = "reduce tied embedding",
+                 .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
+                 .phase = Phase::step,
+                 .lane = LaneKind::embedding,
+                 .operands = {gradients(Part::tied)}};
+  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
+}
+
+Operand PlanBuilder::optimizer_gradients(Access access) const {
+  return state(unit_gradients_ ? kGradientShard : kGradients, access);
+}
+
+// One number over all ranks that hold a part of the model.
+std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
+  if (group_size(Dimension::model) == 1) return {last_of(LaneKind::compute)};
+  const Op op = {.name = name,
+                 .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4, .maximum = maximum},
+                 .phase = Phase::step,
+                 .lane = LaneKind::model,
+                 .operands = {number(of, Access::read_write)}};
+  return {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+}
+
+// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
+// step is skipped where any rank found one.
+void PlanBuilder::unscale(const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {
+        .name = "unscale gradients",
+        .work = Multiply{chunk.own, gradient_width_, 0, true},
+        .phase = Phase::step,
+        .optimizer = true,
+        .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
+                     number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  sum_over_model("reduce found infinity", kFoundInfinity, true);
+}
+
+std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "gradient norm",
+                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::read),
+                                number(to, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  return sum_over_model("reduce gradient norm", to, false);
+}
+
+std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
+  const std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
+  if (spec_.software.fused_clip) return summed;
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "clip gradients",
+                   .work = Multiply{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
+    emit(op_id(op), chunk.state, summed);
+  }
+  return summed;
+}
+
+void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  Op update = {
+      .name = "update",
+      .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
+                     row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
+      .phase = Phase::step,
+      .optimizer = true,
+      .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
+                   state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                   state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+      .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (s.clip > 0 && spec_.software.fused_clip) update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (s.precision == Precision::fp16) {
+    update.operands.push_back(number(kFoundInfinity, Access::read));
+    update.operands.push_back(number(kLossScale, Access::read_write));
+  }
+  emit(op_id(update), chunk.state, after);
+  zero_gradients(chunk, {});
+}
+
+void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Op zero = {.name = "zero gradients",
+                   .work = Fill{unit_gradients_ ? chunk.own * gradient_width_ : chunk.elements * gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::write)}};
+  emit(op_id(zero), chunk.state, after);
+}
+
+// With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
+void PlanBuilder::clip_and_update() {
+  const Strategy& s = spec_.strategy;
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate), last_of(LaneKind::tensor),
+                               last_of(LaneKind::embedding)};
+  if (host_update()) {
+    for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store}) after.push_back(last_of(lane));
+    delayed() ? finish_delayed() : update_on_host(after);
+    return;
+  }
+  const bool clips = s.clip > 0;
+  if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
+  if (clips) after = gradient_norm(after);
+  for (const Chunk& chunk : chunks_) update(chunk, after);
+}
+
+// DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
+void PlanBuilder::copy_buckets_back() {
+  if (spec_.software.gradient_average != "copy" || !averages_gradients(spec_, row_)) return;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.buckets.empty()) continue;
+    const Op op = {.name = "copy gradients back",
+                   .work = Cast{chunk.elements, gradient_width_, gradient_width_},
+                   .phase = Phase::step,
+                   .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
+    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce)});
+  }
+}
+
+void PlanBuilder::end_step() {
+  if (!reduces_early() && !unit_gradients_) {
+    for (Chunk* chunk : in_model_order()) {
+      for (const Bucket& bucket : chunk->buckets) reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
+    }
+  }
+  copy_buckets_back();
+  reduce_what_is_shared();
+  clip_and_update();
+  if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
+}
+
+}  // namespace orrery

@@ -1,0 +1,69 @@
+#include "sim/host_work.h"
+
+#include <algorithm>
+
+#include "models/error.h"
+
+namespace orrery {
+namespace {
+
+// Of a link's nominal rate that a copy from pinned memory reaches: 25.1 GB/s of a gen 4 x16 link's 31
+// (nvbandwidth on A100, NVIDIA/nvbandwidth issue 42); 12 of gen 3's 15.75 is as much (NCCL's PCI_BW for gen 3).
+constexpr double kPinnedFraction = 0.8;
+// Of the host's memory bandwidth that a vectorised Adam of all its cores reaches: ZeRO-Offload (2101.06840), table 4,
+// updates 1, 2, 4, 8, 10 B parameters on two Xeon 8168 (256 GB/s) in 0.22 to 2.57 s: 117 to 136 GB/s at 30 bytes each.
+constexpr double kAdamFraction = 0.5;
+
+double& at(HostWork& w, Port p) { return w.share[static_cast<std::size_t>(p)]; }
+
+class Machine {
+ public:
+  explicit Machine(const Cluster& c) : cluster_(c) {
+    if (!c.host || c.host->dram_GBps <= 0)
+      throw Error("cluster.host: missing; offload needs dram_GiB and dram_GBps of a node");
+  }
+  double link() const { return cluster_.gpu.pcie_GBps * 1e9 * kPinnedFraction; }
+  double memory() const { return cluster_.host->dram_GBps * 1e9; }
+  double disk(bool read) const {
+    if (!cluster_.nvme || cluster_.nvme->read_GBps <= 0 || cluster_.nvme->write_GBps <= 0)
+      throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
+    return (read ? cluster_.nvme->read_GBps : cluster_.nvme->write_GBps) * 1e9;
+  }
+
+ private:
+  const Cluster& cluster_;
+};
+
+}  // namespace
+
+bool is_host_work(const Op& op) {
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
+  return op.lane == LaneKind::cpu || (c != nullptr && c->from != c->to);
+}
+
+HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start) {
+  const Machine machine(cluster);
+  HostWork w;
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
+  if (c == nullptr) {
+    const double rate = machine.memory() * kAdamFraction;
+    w.seconds = cost_of(op.work, plan.element_bytes).bytes / rate;
+    if (w.seconds == 0) return w;
+    at(w, Port::processors) = 1;
+    at(w, Port::host_memory) = kAdamFraction;
+    return w;
+  }
+  const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
+  const double rate = fetch || store ? machine.disk(fetch) : machine.link();
+  const Port port = fetch                      ? Port::disk_read
+                    : store                    ? Port::disk_write
+                    : c->from == Home::device ? Port::down
+                                               : Port::up;
+  w.seconds = start + static_cast<double>(c->bytes) / rate;
+  const double moving = static_cast<double>(c->bytes) / w.seconds;
+  at(w, port) = moving / rate;
+  at(w, Port::host_memory) = std::min(1.0, moving / machine.memory());
+  return w;
+}
+
+}  // namespace orrery

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+
+#include "models/cluster.h"
+#include "models/plan.h"
+#include "sim/timing.h"
+
+namespace orrery {
+
+// What an op beyond the device takes alone, and which part of every port (timing.h) it loads then: copies between
+// places, and what the host's processors compute.
+struct HostWork {
+  Seconds seconds = 0;
+  std::array<double, kPorts> share{};
+};
+
+// Whether an op is such work: a copy between places, or one of the host's lane.
+bool is_host_work(const Op& op);
+
+// start: of a copy. Throws Error where the cluster states no host, or no disks.
+HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start);
+
+}  // namespace orrery

@@ -1,0 +1,44 @@
+// DualPipe's order: closed forms of DeepSeek's table by the tests' own evaluator.
+#include "models/dualpipe.h"
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "tests/models/play_orders.h"
+
+namespace orrery {
+namespace {
+
+// DeepSeek-AI 2024, table 2: (PP / 2 - 1)(F&B + B - 3W) and PP + 1 activations. DualPipeV folds the PP stages into half
+// as many, each of two; without overlap F&B takes F + B.
+TEST(Dualpipe, WaitsAsTheTableSays) {
+  for (const std::int64_t p : {2, 3, 4, 8, 16}) {
+    for (const PhaseTimes& t : {PhaseTimes{1, 1, 1}, {10, 12, 8}, {10, 10, 10}, {3, 4, 2}}) {
+      for (const std::int64_t m : {2 * p, 2 * p + 1, 5 * p}) {
+        std::int64_t end = 0;
+        for (const auto& [first, last] : test::spans_of(make_schedule("dualpipev", {p, m, 2, {}}), t))
+          end = std::max(end, last);
+        const std::int64_t backward = t.input + t.weight, both = t.forward + backward;
+        EXPECT_EQ(end - 2 * m * both, (p - 1) * (both + backward - 3 * t.weight)) << p << " " << m << " " << t.input;
+      }
+    }
+  }
+}
+
+TEST(Dualpipe, KeepsOneMoreThanStages) {
+  for (const std::int64_t p : {2, 3, 4, 8}) {
+    for (std::int64_t stage = 0; stage < p; ++stage) {
+      std::int64_t now = 0, most = 0;
+      for (const Action& a : dualpipe_order(p, stage, 3 * p)) {
+        now += a.phase == Phase::forward ? 1 : a.phase == Phase::input_gradient ? 0 : -1;
+        most = std::max(most, now);
+      }
+      EXPECT_LE(most, 2 * p + 1) << p << " " << stage;
+    }
+  }
+}
+
+TEST(Dualpipe, RefusesTooFewMicroBatches) { EXPECT_THROW(dualpipe_order(4, 0, 7), Error); }
+
+}  // namespace
+}  // namespace orrery

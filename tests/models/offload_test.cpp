@@ -1,0 +1,214 @@
+// What leaves the device: volumes and memory in closed form, and the order of what moves.
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using namespace test;
+
+// Bytes that a slot's tasks copy from one place to another in a step.
+Bytes copied(const Plan& plan, Home from, Home to) {
+  Bytes sum = 0;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<PlaceCopy>(&plan.op_of(t).work);
+    if (c != nullptr && c->from == from && c->to == to) sum += c->bytes;
+  }
+  return sum;
+}
+
+// Bytes of the states in one place, by category; buffers that they pass through are left out.
+Bytes states_at(const Plan& plan, Home place, Category category) {
+  Bytes sum = 0;
+  for (const Frame& f : plan.frames) {
+    if (f.slot != 0 || plan.blocks[f.block].role != BlockRole::state) continue;
+    for (const Slot& s : plan.blocks[f.block].slots) sum += s.home == place && s.category == category ? s.bytes : 0;
+  }
+  return sum;
+}
+
+std::int64_t weights(const Spec& spec) { return local_parameters(spec, 0).front(); }
+
+const std::string kHalf = "precision: bf16, gradient_precision: bf16, ";
+
+Plan plan_of(const std::string& strategy) { return make_plan(spec_of(kSmall, strategy)); }
+
+// ZeRO-Offload (2101.06840, section 4): 2 bytes a parameter stay on the device; master, moments and gradients are the
+// host's: 12 bytes, and 4 or 2.
+TEST(Offload, KeepsTwoBytesAParameterOnTheDevice) {
+  for (const auto& [gradients, on_host] : {std::pair("fp32", 16), std::pair("bf16", 14)}) {
+    const Spec spec = spec_of(
+        kSmall,
+        fmt::format("precision: bf16, gradient_precision: {}, offload: {{optimizer: cpu, gradients: cpu}}", gradients));
+    const Plan plan = make_plan(spec);
+    const std::int64_t n = weights(spec);
+    EXPECT_EQ(states_at(plan, Home::device, Category::parameters), 2 * n);
+    EXPECT_EQ(states_at(plan, Home::device, Category::gradients), 0);
+    EXPECT_EQ(states_at(plan, Home::device, Category::optimizer), 0);
+    EXPECT_EQ(states_at(plan, Home::host, Category::optimizer) + states_at(plan, Home::host, Category::gradients),
+              on_host * n);
+  }
+}
+
+// Gradients go down once a micro-batch and come up to be added to; parameters come up once a step: each rank's shards.
+TEST(Offload, MovesEachRanksShards) {
+  for (const std::int64_t ranks : {1, 4}) {
+    for (const std::int64_t m : {1, 3}) {
+      const Spec spec = spec_of(
+          kSmall, fmt::format("{}data: {}, sharding: zero2, global_batch: {}, offload: {{optimizer: cpu, gradients: "
+                              "cpu}}",
+                              kHalf, ranks, ranks * m));
+      const Plan plan = make_plan(spec);
+      const std::int64_t shard = weights(spec) / ranks;
+      EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2) << ranks << " ranks, " << m;
+      EXPECT_EQ(copied(plan, Home::host, Home::device), (m - 1) * shard * 2 + shard * 2) << ranks << " ranks, " << m;
+    }
+  }
+}
+
+// Gradients that are summed on the device go down once.
+TEST(Offload, SumsOnTheDeviceWhereGradientsStay) {
+  for (const char* sharding : {"zero1", "zero2", "zero3"}) {
+    const Spec spec = spec_of(
+        kSmall, fmt::format("{}data: 2, sharding: {}, global_batch: 8, offload: {{optimizer: cpu}}", kHalf, sharding));
+    const Plan plan = make_plan(spec);
+    EXPECT_EQ(copied(plan, Home::device, Home::host), weights(spec) / 2 * 2) << sharding;
+    EXPECT_EQ(copied(plan, Home::host, Home::device), weights(spec) / 2 * 2) << sharding;
+  }
+}
+
+// ZeRO-Infinity (2104.07857, section 4): every pass loads a rank's part of the parameters; an optimizer on disks is
+// read and written once, 12 bytes a parameter each way, with gradients read and parameters written beside.
+TEST(Offload, LoadsEachRanksPartOfTheParameters) {
+  const std::int64_t ranks = 4, m = 2;
+  const Spec spec =
+      spec_of(kSmall, fmt::format("{}data: {}, sharding: zero3, global_batch: {}, recompute: full, offload: "
+                                  "{{optimizer: nvme, gradients: nvme, parameters: nvme}}",
+                                  kHalf, ranks, ranks * m));
+  const Plan plan = make_plan(spec);
+  const std::int64_t shard = weights(spec) / ranks;
+  const Bytes loaded = 2 * m * shard * 2;  // forward and backward
+  EXPECT_EQ(copied(plan, Home::host, Home::device), loaded + (m - 1) * shard * 2);
+  EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2);
+  EXPECT_EQ(copied(plan, Home::nvme, Home::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
+  EXPECT_EQ(copied(plan, Home::host, Home::nvme), m * shard * 2 + (12 + 2) * shard);
+  for (const Category c : {Category::parameters, Category::gradients, Category::optimizer}) {
+    EXPECT_EQ(states_at(plan, Home::device, c), 0);
+    EXPECT_EQ(states_at(plan, Home::host, c), 0);
+  }
+  EXPECT_EQ(states_at(plan, Home::nvme, Category::optimizer), 12 * shard);
+}
+
+// Flops of a micro-batch by bytes moved for parameters and gradients: about s·b (2104.07857, equations 9 to 11, with
+// parameters loaded for recomputation by themselves, 8 bytes a parameter; here backward's serve both: 6).
+TEST(Offload, HasThePublishedArithmeticIntensity) {
+  const std::string model =
+      "name: wide, layers: 4, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 256, gated: false";
+  const std::int64_t sequence = 128, batch = 2;
+  const Spec spec = spec_of(model,
+                            kHalf +
+                                "micro_batch: 2, global_batch: 2, sharding: zero3, recompute: full, offload: "
+                                "{optimizer: nvme, gradients: cpu, parameters: cpu}",
+                            sequence);
+  const Plan plan = make_plan(spec);
+  double flops = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    if (plan.op_of(t).lane == LaneKind::compute) flops += cost_of(plan.op_of(t).work, 2).flops;
+  }
+  const double moved =
+      static_cast<double>(copied(plan, Home::host, Home::device) + copied(plan, Home::device, Home::host));
+  EXPECT_NEAR(flops / moved / static_cast<double>(sequence * batch), 8.0 / 6, 0.04);
+  const double swapped =
+      static_cast<double>(copied(plan, Home::nvme, Home::host) + copied(plan, Home::host, Home::nvme));
+  EXPECT_NEAR(flops / swapped / static_cast<double>(sequence * batch), 8.0 / 24, 0.01);
+}
+
+// What an update reads of the host has arrived, and what goes up was updated: on any order of lanes.
+TEST(Offload, UpdatesAfterGradientsHaveArrived) {
+  const Plan plan = plan_of(kHalf +
+                            "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: "
+                            "10000}, gradients: cpu}");
+  TaskId last_down = kNone, update = kNone;
+  int tiles = 0;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane == LaneKind::down) last_down = t;
+    const auto needs = plan.dependencies_of(t);
+    const auto waits_for = [&](TaskId b) { return std::find(needs.begin(), needs.end(), b) != needs.end(); };
+    if (std::holds_alternative<Update>(op.work)) {
+      EXPECT_EQ(op.lane, LaneKind::cpu);
+      if (update == kNone) {
+        EXPECT_TRUE(waits_for(last_down));
+      }
+      update = t;
+      ++tiles;
+    }
+    if (op.name == "parameters up") {
+      EXPECT_TRUE(waits_for(update));
+    }
+  }
+  EXPECT_EQ(tiles, ceil_div(weights(spec_of(kSmall, "clip: 1")) / 2, 10000));
+}
+
+// A delayed update is the first thing a step's host does, and needs nothing of the step.
+TEST(Offload, DelayedUpdateRunsBesideTheStep) {
+  const Plan plan = plan_of(kHalf +
+                            "global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}, "
+                            "gradients: cpu}");
+  const auto begin = plan.slots[0].begin;
+  EXPECT_TRUE(std::holds_alternative<Update>(plan.op_of(begin).work));
+  EXPECT_TRUE(plan.dependencies_of(begin).empty());
+  EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.slots[0].end - 1).work));
+}
+
+// Stored activations go down and up once a micro-batch; of those that only a recomputed layer's input are, as much.
+TEST(Offload, MovesStoredActivationsOnce) {
+  const Spec spec =
+      spec_of(kSmall, kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: cpu}");
+  const Plan plan = make_plan(spec);
+  const Bytes input = 2 * 32 * 64 * 2;  // b s h bytes
+  EXPECT_EQ(copied(plan, Home::device, Home::host), 3 * 8 * input);
+  EXPECT_EQ(copied(plan, Home::host, Home::device), 3 * 8 * input);
+  const Plan some = plan_of(kHalf +
+                            "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: {device: "
+                            "cpu, layers: 3}}");
+  EXPECT_EQ(copied(some, Home::device, Home::host), 3 * 3 * input);
+}
+
+// ZeRO-R Pa (1910.02054, section 6.1): a rank keeps 2sbh/t bytes of a recomputed layer, and gathers them once.
+TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
+  const Spec spec = spec_of(kSmall, kHalf +
+                                        "tensor: 4, sequence_parallel: false, global_batch: 2, recompute: full, "
+                                        "partition_activations: true");
+  const Plan plan = make_plan(spec);
+  const Bytes input = 32 * 64 * 2;
+  EXPECT_EQ(copied(plan, Home::device, Home::device), 2 * 8 * input / 4);
+  EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
+}
+
+TEST(Offload, RefusesWhatIsNotBuilt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"offload: {optimizer: cpu, tiling: 4}", "strategy.offload.tiling"},
+      {"data: 2, sharding: fsdp, offload: {optimizer: cpu}", "fp32 shards"},
+      {"data: 2, offload: {optimizer: cpu}", "choose sharding: zero2"},
+      {"offload: {gradients: cpu}", "needs offload.optimizer"},
+      {"data: 2, sharding: zero2, offload: {optimizer: cpu, parameters: cpu}", "needs sharding: zero3"},
+      {"tensor: 2, offload: {optimizer: cpu}", "sequence_parallel: false"},
+      {"offload: {activations: nvme}", "choose cpu"},
+      {"offload: {optimizer: {device: nvme, delayed_update: true}}", "delayed_update"},
+      {"partition_activations: true", "recompute: full"}};
+  for (const auto& [strategy, line] : cases) {
+    try {
+      plan_of(strategy);
+      ADD_FAILURE() << strategy;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(line), std::string::npos) << strategy << ": " << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,139 @@
+#include "sim/host_work.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "models/error.h"
+#include "models/spec.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+Op copy(Bytes bytes, Home from, Home to) { return {.name = "copy", .work = PlaceCopy{bytes, from, to}}; }
+
+Seconds time_of(const Op& op, const Cluster& cluster) { return host_work(op, Plan{}, cluster, 0).seconds; }
+
+TEST(HostWork, CopiesRunAtTheirLinksRates) {
+  const Cluster c = find_cluster("dgx-2", 1);
+  EXPECT_NEAR(time_of(copy(12'600'000'000, Home::device, Home::host), c), 1, 1e-9);  // 0.8 of 15.75 GB/s
+  EXPECT_NEAR(time_of(copy(25'000'000'000, Home::nvme, Home::host), c), 1, 1e-9);
+  EXPECT_NEAR(time_of(copy(20'000'000'000, Home::host, Home::nvme), c), 1, 1e-9);
+}
+
+// ZeRO-Offload, table 4: 10 B parameters in 2.57 s on two Xeon 8168, those of a DGX-2.
+TEST(HostWork, UpdatesAsFastAsPublished) {
+  const Op update = {.name = "update",
+                     .work = Update{.elements = 10'000'000'000, .gradient = 4, .master = 4, .moment = 4, .forward = 2},
+                     .lane = LaneKind::cpu};
+  EXPECT_NEAR(time_of(update, find_cluster("dgx-2", 1)), 2.57, 0.15 * 2.57);
+}
+
+TEST(HostWork, NeedsAHost) {
+  Cluster c = find_cluster("dgx-2", 1);
+  c.nvme.reset();
+  EXPECT_THROW(time_of(copy(1, Home::nvme, Home::host), c), Error);
+  c.host.reset();
+  EXPECT_THROW(time_of(copy(1, Home::device, Home::host), c), Error);
+}
+
+Spec gpt(const std::string& strategy, const std::string& cluster = "{node: dgx-2, nodes: 1}") {
+  return parse_spec(
+      "model: {name: gpt, layers: 8, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000, gated: false}\n"
+      "sequence: 1024\ncluster: " +
+          cluster + "\nsoftware: orrery\nstrategy: {precision: fp16, gradient_precision: fp16, " + strategy + "}\n",
+      "case");
+}
+
+double seconds_in(const Prediction& p, LaneKind lane) {
+  Picoseconds sum = 0;
+  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    if (p.plan.op_of(t).lane == lane) sum += p.trace.spans[t].ended - p.trace.spans[t].matched;
+  }
+  return seconds(sum);
+}
+
+// Two devices on one switch have half of its link each; and all ranks of a node share its processors, so that N shards
+// of an N-th take as long as the whole on one rank.
+TEST(HostWork, NeighboursShareALink) {
+  const std::string strategy = "sharding: zero2, micro_batch: 1, offload: {optimizer: cpu, gradients: cpu}, data: ";
+  const Prediction one = predict(gpt(strategy + "1")), two = predict(gpt(strategy + "2")),
+                   four = predict(gpt(strategy + "4"));
+  EXPECT_NEAR(seconds_in(two, LaneKind::up) / seconds_in(one, LaneKind::up), 1, 0.02);     // half as much, half as fast
+  EXPECT_NEAR(seconds_in(four, LaneKind::up) / seconds_in(one, LaneKind::up), 0.5, 0.02);  // two switches
+  EXPECT_NEAR(seconds_in(four, LaneKind::cpu) / seconds_in(one, LaneKind::cpu), 1, 0.02);
+}
+
+// ZeRO-Infinity (2104.07857, equation 6): compute / (compute + what moves) where nothing overlaps. What overlaps
+// perfectly takes as long as the longer of the two.
+TEST(HostWork, EfficiencyIsThePublishedOne) {
+  const std::string rest =
+      "data: 1, sharding: zero3, recompute: full, clip: 0, offload: {optimizer: cpu, parameters: cpu}";
+  for (const double gbps : {4.0, 16.0, 64.0}) {
+    Spec apart = gpt(rest + ", overlap: {parameter_gather: false}"), over = gpt(rest +
+                                                                                ", prefetch_units: 2, "
+                                                                                "units_in_flight: 8");
+    apart.cluster.gpu.pcie_GBps = over.cluster.gpu.pcie_GBps = gbps;
+    const Prediction p = predict(apart), q = predict(over);
+    const double compute = seconds_in(p, LaneKind::compute), update = seconds_in(p, LaneKind::cpu);
+    const double moved = seconds_in(p, LaneKind::up);
+    EXPECT_NEAR(p.report.step_time_s / (compute + moved + update), 1, 0.05) << gbps;
+    EXPECT_GE(1.02 * q.report.step_time_s, std::max(compute, moved) + update) << gbps;
+    EXPECT_LT(q.report.step_time_s, 0.98 * p.report.step_time_s) << gbps;
+  }
+}
+
+// Beside a step that is long enough a delayed update costs nothing but the parameters' way up.
+TEST(HostWork, DelayedUpdateHidesBesideTheStep) {
+  const std::string strategy =
+      "data: 1, micro_batch: 8, global_batch: 32, recompute: full, offload: {gradients: cpu, optimizer: ";
+  const Prediction prompt = predict(gpt(strategy + "cpu}"));
+  const Prediction delayed = predict(gpt(strategy + "{device: cpu, delayed_update: true}}"));
+  Picoseconds raised = 0;
+  for (TaskId t = 0; t < delayed.plan.task_count(); ++t) {
+    if (delayed.plan.op_of(t).name == "parameters up")
+      raised += delayed.trace.spans[t].ended - delayed.trace.spans[t].matched;
+  }
+  EXPECT_NEAR(delayed.report.step_time_s / (seconds_in(delayed, LaneKind::compute) + seconds(raised)), 1, 0.05);
+  EXPECT_GT(prompt.report.step_time_s, seconds_in(prompt, LaneKind::compute) + seconds_in(prompt, LaneKind::cpu));
+  EXPECT_LT(delayed.report.step_time_s, prompt.report.step_time_s);
+}
+
+// 13 B parameters train on one V100 with 32 GB (2101.06840, table 2 and figure 7), and not without the host.
+TEST(HostWork, ThirteenBillionParametersFitOneDevice) {
+  const std::string model =
+      "model: {name: gpt-13b, layers: 65, hidden: 4096, heads: 32, feed_forward: 16384, vocab: 50257, gated: false, "
+      "positions: learned, norm: layernorm, bias: true, tied_embeddings: true}\nsequence: 1024\ncluster: {node: dgx-2, "
+      "nodes: 1}\ngpus: 1\nsoftware: deepspeed-megatron-2021\n";
+  const std::string strategy =
+      "strategy: {precision: fp16, gradient_precision: fp16, data: 1, micro_batch: 1, recompute: full";
+  const Report with =
+      predict(parse_spec(model + strategy + ", offload: {optimizer: cpu, gradients: cpu}}\n", "with")).report;
+  const Report without = predict(parse_spec(model + strategy + "}\n", "without")).report;
+  EXPECT_TRUE(with.memory.fits) << with.memory.peak_device;
+  EXPECT_FALSE(without.memory.fits);
+  EXPECT_NEAR(static_cast<double>(with.memory.host_peak), 14 * 13.3e9, 0.1 * 14 * 13.3e9);
+}
+
+// A trillion parameters on one DGX-2 with its disks (2104.07857, table 1 and figure 6a): 128 layers of 25,600.
+TEST(HostWork, ATrillionParametersFitOneNodeWithDisks) {
+  const auto predicted = [](const std::string& device) {
+    return predict(parse_spec("model: megatron-1t\nsequence: 1024\ncluster: {node: dgx-2, nodes: 1}\nsoftware: "
+                              "deepspeed-megatron-2021\nstrategy: {precision: fp16, gradient_precision: fp16, "
+                              "tensor: 4, sequence_parallel: false, sharding: zero3, data: 4, micro_batch: 1, "
+                              "recompute: full, offload: {optimizer: " +
+                                  device + ", gradients: " + device + ", parameters: " + device +
+                                  ", activations: cpu}}\n",
+                              "case"))
+        .report;
+  };
+  const Report disks = predicted("nvme"), host = predicted("cpu");
+  EXPECT_TRUE(disks.memory.fits) << disks.memory.peak_device << ' ' << disks.memory.host_peak << ' '
+                                 << disks.memory.nvme_peak;
+  EXPECT_FALSE(host.memory.fits);
+  EXPECT_GT(host.memory.host_peak, host.memory.host_capacity);
+}
+
+}  // namespace
+}  // namespace orrery

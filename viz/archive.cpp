@@ -1,0 +1,100 @@
+#include "viz/archive.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/error.h"
+#include "viz/mapped_text.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 18;  // bytes that are summed and passed on at once; a multiple of 32
+
+// Of whole pieces and a last one. Four sums beside each other, so that memory is the limit.
+std::uint64_t sum_of(std::uint64_t seed, const char* data, std::size_t bytes) {
+  std::array<std::uint64_t, 4> h = {seed, seed ^ 1, seed ^ 2, seed ^ 3};
+  std::size_t i = 0;
+  for (; i + 32 <= bytes; i += 32) {
+    for (std::size_t k = 0; k < 4; ++k) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, data + i + 8 * k, 8);
+      h[k] = (h[k] ^ word) * 0x9e3779b97f4a7c15ULL;
+      h[k] ^= h[k] >> 29;
+    }
+  }
+  for (; i < bytes; ++i) h[0] = (h[0] ^ static_cast<unsigned char>(data[i])) * 0x100000001b3ULL;
+  return ((h[0] * 3 + h[1]) * 5 + h[2]) * 7 + h[3] + bytes;
+}
+
+}  // namespace
+
+void ArchiveWriter::operator()(std::string& text) {
+  std::uint64_t size = text.size();
+  (*this)(size);
+  put(text.data(), size);
+}
+
+void ArchiveWriter::put(const void* data, std::size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  written_ += bytes;
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, kPiece - pending_.size());
+    pending_.append(from, part);
+    from += part;
+    bytes -= part;
+    if (pending_.size() == kPiece) pass_on();
+  }
+}
+
+void ArchiveWriter::pass_on() {
+  sum_ = sum_of(sum_, pending_.data(), pending_.size());
+  file_.write(pending_);
+  pending_.clear();
+}
+
+void ArchiveWriter::commit() {
+  pass_on();
+  file_.write({reinterpret_cast<const char*>(&sum_), sizeof sum_});
+  file_.commit();
+}
+
+ArchiveReader::ArchiveReader(const std::string& path) {
+  std::shared_ptr<const MappedText> file;
+  try {
+    file = std::make_shared<const MappedText>(path);
+  } catch (const Error&) {
+    throw BrokenArchive{};
+  }
+  const std::string_view text = file->text();
+  std::uint64_t sum = kSumStart, wanted = 0;
+  if (text.size() < sizeof wanted) throw BrokenArchive{};
+  size_ = text.size() - sizeof wanted;
+  data_ = text.data();
+  file_ = file;
+  for (std::size_t at = 0; at < size_; at += kPiece) sum = sum_of(sum, data_ + at, std::min(kPiece, size_ - at));
+  if (size_ % kPiece == 0) sum = sum_of(sum, data_ + size_, 0);
+  std::memcpy(&wanted, data_ + size_, sizeof wanted);
+  if (sum != wanted) throw BrokenArchive{};
+}
+
+const void* ArchiveReader::take(std::size_t bytes) {
+  if (bytes > size_ - at_) throw BrokenArchive{};
+  const char* const from = data_ + at_;
+  at_ += bytes;
+  return from;
+}
+
+std::size_t ArchiveReader::count(std::size_t bytes_each) {
+  std::uint64_t size = 0;
+  (*this)(size);
+  if (size > (size_ - at_) / bytes_each) throw BrokenArchive{};
+  return static_cast<std::size_t>(size);
+}
+
+void ArchiveReader::operator()(std::string& text) {
+  const std::size_t size = count(1);
+  text.assign(static_cast<const char*>(take(size)), size);
+}
+
+}  // namespace orrery
