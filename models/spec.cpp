@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "models/names.h"
+#include "models/open_spec.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
@@ -147,7 +148,28 @@ static void take_habits(SpecReader& reader, Spec& spec) {
   }
 }
 
-Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+// search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys there are is the search's to know.
+static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
+  std::vector<SearchRange> ranges;
+  if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
+  if (node->kind != SpecNode::Kind::map)
+    reader.fail(*node, "search", "needs keys of the strategy with lists of values");
+  for (std::size_t i = 0; i < node->keys.size(); ++i) {
+    const SpecNode& item = node->items[i];
+    SearchRange range{std::string(canonical(node->keys[i])), {}, reader.where(item)};
+    const bool list = item.kind == SpecNode::Kind::list;
+    for (const SpecNode& value : list ? item.items : std::vector<SpecNode>{item}) {
+      std::string text = "null";
+      if (value.kind != SpecNode::Kind::null) convert(reader, value, "search." + range.key, text);
+      range.values.push_back(text);
+    }
+    ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
+static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
+                          bool open) {
   SpecReader reader{path, {}};
   SpecNode root = parse_tree(text, path);
   rename_aliases(reader, root);
@@ -165,10 +187,23 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
   std::int64_t seed = 0;
   if (top.take("seed", seed) && seed < 0) reader.fail(*top.find("seed"), "seed", "must be at least 0");
   spec.seed = static_cast<std::uint64_t>(seed);
-  if (const Broken broken = first_broken(spec); !broken.what.empty()) report(reader, broken);
+  std::vector<SearchRange> search = read_search(reader, top.find("search"));
+  if (!open) {
+    if (const Broken broken = first_broken(spec); !broken.what.empty()) report(reader, broken);
+  }
   spec.origins = std::move(reader.origins);
   sort_origins(spec.origins);
-  return spec;
+  return {std::move(spec), std::move(search)};
+}
+
+Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  return read_spec(text, path, overrides, false).spec;
+}
+OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  return read_spec(text, path, overrides, true);
+}
+OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_open_spec(read_file(path, kMostSpecBytes), path, overrides);
 }
 
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides) {

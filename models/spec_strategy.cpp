@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "models/names.h"
+#include "models/open_spec.h"
 #include "models/schedules.h"
 #include "models/spec_reader.h"
 
@@ -250,9 +251,10 @@ void read_recompute(const SpecSection& section, const Software& software, Strate
       convert(section.reader(), item, "strategy.recompute", word);
       text += (text.empty() ? "" : ", ") + word;
       if (word == "none" && single) continue;
-      const auto find = [&] { return find_named(kRecomputed, "part", word); };
-      s.recompute.*section.located(item, "recompute", find) = true;
-      if (word == "selective" && software.selective_recompute == "operations") recompute_operations(s.recompute);
+      section.located(item, "recompute", [&] {
+        add_recompute(s.recompute, word, software);
+        return true;
+      });
     }
   }
   section.record("recompute", text.empty() ? "none" : text, node, "default");
@@ -305,6 +307,12 @@ void read_offload(const SpecSection& section, Offload& o) {
 }
 
 }  // namespace
+
+void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
+  if (part == "none") return;
+  recompute.*find_named(kRecomputed, "part", part) = true;
+  if (part == "selective" && software.selective_recompute == "operations") recompute_operations(recompute);
+}
 
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
   const SpecSection section(reader, node, "strategy", kStrategyKeys);

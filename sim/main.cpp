@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "models/error.h"
 #include "models/names.h"
 #include "models/version.h"
+#include "sim/command_search.h"
 #include "sim/commands.h"
 #include "sim/processes.h"
 
@@ -31,6 +33,7 @@ constexpr int kFailure = 1;
 struct Options {
   orrery::SimulateOptions simulate;
   orrery::CompareOptions compare;
+  orrery::SearchCommandOptions search;
   orrery::ExplainOptions explain;
   orrery::RunOptions run;
   orrery::CalibrateOptions calibrate;
@@ -72,6 +75,49 @@ void add_compare(CLI::App& app, Options& o) {
   add_shared(c, o.compare.overrides, o.compare.profile);
   c.add_flag("--json", o.json, "print a list of {name, report or error}");
   c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
+}
+
+void add_search(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("search", "the best strategies that fit, proven; which machine, for how much");
+  orrery::SearchCommandOptions& s = o.search;
+  const auto positive = [](CLI::Option* option, const char* unit) {
+    option->check(CLI::PositiveNumber)->type_name(unit);
+  };
+  c.add_option("SPEC", s.spec, "what is given is fixed, what is absent is searched")->required()->type_name("");
+  add_shared(c, s.overrides, s.profile);
+  c.add_option("--gpus", s.gpus, "numbers of GPUs to search with; the spec's, if absent")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...");
+  c.add_option("--cluster", s.clusters, "nodes to search on (list clusters); may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NODE");
+  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("WHAT");
+  c.add_option("--maximize", s.maximize, "instead: the largest micro_batch, sequence or layers that fit")
+      ->type_name("SIZE");
+  positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB");
+  positive(c.add_option("--max-gpus", s.max_gpus, "leave larger machines out"), "N");
+  positive(c.add_option("--tokens", s.tokens, "length of the run, for its time and price"), "N");
+  positive(c.add_option("--deadline", s.deadline_days, "leave machines out whose run takes longer"), "DAYS");
+  positive(c.add_option("--budget", s.budget_usd, "leave machines out whose run costs more to rent"), "USD");
+  c.add_option("--prices", s.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
+  add_repeated(c, "--against", s.against, "a strategy to set beside the best, e.g. --against strategy.tensor=8");
+  positive(c.add_option("--top", s.top, "strategies to show (5)"), "K");
+  positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),
+           "PERCENT");
+  c.add_flag("--pareto", s.pareto, "the best in ever less memory too");
+  c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
+  c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
+  c.footer(
+      "examples: orrery search examples/search-gpt3-175b.yaml\n"
+      "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300e9");
+}
+
+// Ctrl-C ends a search with the best so far; a second one ends the program.
+std::atomic<bool> stop_search = false;
+void on_interrupt(int signal) {
+  stop_search = true;
+  std::signal(signal, SIG_DFL);
 }
 
 void add_explain(CLI::App& app, Options& o) {
@@ -175,6 +221,7 @@ void set_up(CLI::App& app, Options& o) {
   app.require_subcommand(0, 1);
   add_simulate(app, o);
   add_compare(app, o);
+  add_search(app, o);
   add_explain(app, o);
   add_run(app, o);
   add_calibrate(app, o);
@@ -237,6 +284,12 @@ orrery::Outcome run(const CLI::App& app, const Options& o) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "simulate") return orrery::simulate_command(o.simulate, common);
   if (name == "compare") return orrery::compare_command(o.compare, common);
+  if (name == "search") {
+    orrery::SearchCommandOptions search = o.search;
+    search.stop = &stop_search;
+    std::signal(SIGINT, on_interrupt);
+    return orrery::search_command(search, common);
+  }
   if (name == "explain") return orrery::explain_command(o.explain, common);
   if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
   if (name == "validate") return orrery::validate_command(o.validate, common);

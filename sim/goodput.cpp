@@ -1,0 +1,35 @@
+#include "sim/goodput.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery {
+
+Seconds best_interval(const FailurePlan& plan) {
+  const double m = plan.between_failures, d = plan.checkpoint;
+  if (m <= 0) return 0;
+  if (d >= 2 * m) return m;
+  const double ratio = std::sqrt(d / (2 * m));
+  return std::sqrt(2 * d * m) * (1 + ratio / 3 + ratio * ratio / 9) - d;
+}
+
+double goodput(const FailurePlan& plan) {
+  const double m = plan.between_failures;
+  if (m <= 0) return plan.interval > 0 ? plan.interval / (plan.interval + plan.checkpoint) : 1;
+  const double interval = plan.interval > 0 ? plan.interval : best_interval(plan);
+  if (interval <= 0) return std::exp(-plan.restart / m);  // checkpoints that cost nothing, all the time
+  return interval / (m * std::exp(plan.restart / m) * std::expm1((interval + plan.checkpoint) / m));
+}
+
+FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step) {
+  const Failures failures = cluster.failures.value_or(Failures{.node_mtbf_hours = kNodeHoursBetweenFailures});
+  FailurePlan plan;
+  plan.between_failures = failures.node_mtbf_hours * 3600 / static_cast<double>(std::max<std::int64_t>(1, nodes));
+  plan.restart = failures.restart_s;
+  plan.interval = static_cast<double>(failures.checkpoint_every) * step;
+  if (cluster.nvme && cluster.nvme->write_GBps > 0)
+    plan.checkpoint = checkpoint_bytes / static_cast<double>(nodes) / (cluster.nvme->write_GBps * 1e9);
+  return plan;
+}
+
+}  // namespace orrery

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "models/cluster.h"
+#include "models/units.h"
+
+namespace orrery {
+
+// How failures and what is done against them stretch a long run. All in seconds.
+struct FailurePlan {
+  Seconds between_failures = 0;  // of the whole job; 0: it never fails
+  Seconds checkpoint = 0;        // to write one, training stands still
+  Seconds restart = 0;           // from a failure to the first new step
+  Seconds interval = 0;          // of training between two checkpoints; 0: the best one
+};
+
+// Training between checkpoints that loses least: Daly 2006 (Future Generation Computer Systems 22, eq. 37), a higher
+// order form of Young's sqrt(2 checkpoint * between_failures).
+Seconds best_interval(const FailurePlan& plan);
+
+// The share of the time in which steps are made that last: interval / (M e^(R/M) (e^((interval + checkpoint)/M) - 1)),
+// with M between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may hit a restart).
+double goodput(const FailurePlan& plan);
+
+// One node fails every so many hours: Llama 3 405B had 419 unexpected interruptions in 54 days on 2,048 nodes of eight
+// GPUs (arXiv 2407.21783, section 3.3.4).
+inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
+
+// Of a job on `nodes` nodes: its cluster's failures, or the rate above. Weights, master weights and moments are written
+// by every node to its own NVMe at the same time; without one nothing is charged for writing. step: seconds.
+FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step);
+
+}  // namespace orrery

@@ -1,0 +1,296 @@
+#include "sim/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+#include "sim/predict.h"
+#include "sim/text.h"
+
+namespace orrery {
+namespace {
+
+// How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
+// the same are, whatever the number of threads.
+constexpr std::size_t kOpened = 32, kSimulated = 8;
+
+// A layout, one of its cells, or a point, with its place in the order of the space.
+struct Node {
+  std::int64_t value = 0;  // at least
+  std::uint32_t layout = 0;
+  std::int32_t cell = -1, feature = -1;
+  Bound bound;
+  Recipe what;
+  Features features;
+
+  auto order() const { return std::tie(value, layout, cell, feature); }
+  bool operator>(const Node& other) const { return order() > other.order(); }
+};
+
+class Search {
+ public:
+  Search(const Space& space, const Profile& profile, const SearchOptions& options)
+      : space_(space), profile_(profile), options_(options), costs_(space.base(), profile), layouts_(space.layouts()) {
+    const Bytes has = space.base().cluster.gpu.memory_bytes;
+    room_ = has > 0 ? has : profile.memory_bytes;
+    if (options.most_memory > 0) room_ = std::min(room_, options.most_memory);
+    for (unsigned i = 0; i < std::max(1U, options.threads); ++i)
+      bounds_.push_back(std::make_unique<Bounds>(space, profile, costs_));
+  }
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    look_at_layouts();
+    while (!enough() && open() && simulate_next()) {
+    }
+    result_.proven = !enough();
+    if (result_.proven) add_others();
+    std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
+      return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
+    });
+    keep_one_of_each_layout();
+    result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(result_);
+  }
+
+ private:
+  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
+  bool enough() const { return stopped() || (options_.any && !result_.best.empty()); }
+  std::int64_t value_of(const Bound& b) const {
+    return options_.objective == SearchObjective::time ? b.time : b.memory;
+  }
+  std::int64_t value_of(const Report& r) const {
+    return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
+  }
+
+  // f(worker, i) for every i, each by whichever worker is free.
+  template <class F>
+  void in_parallel(std::size_t count, F f) {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](std::size_t worker) {
+      for (std::size_t i = next++; i < count; i = next++) f(worker, i);
+    };
+    std::vector<std::jthread> workers;
+    for (std::size_t w = 1; w < std::min(bounds_.size(), count); ++w) workers.emplace_back(work, w);
+    work(0);
+  }
+
+  void look_at_layouts() {
+    std::vector<Node> nodes(layouts_.size());
+    std::vector<std::uint64_t> points(layouts_.size());
+    in_parallel(layouts_.size(), [&](std::size_t worker, std::size_t i) {
+      if (stopped()) return;
+      nodes[i].layout = static_cast<std::uint32_t>(i);
+      nodes[i].bound = bounds_[worker]->of(layouts_[i]);
+      nodes[i].value = value_of(nodes[i].bound);
+      if (nodes[i].bound.time > 0) points[i] = count_points(layouts_[i]);
+    });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      result_.counts.points += points[i];
+      if (points[i] > 0) queue_.push(nodes[i]);
+    }
+  }
+
+  std::uint64_t count_points(const Degrees& layout) const {
+    std::map<std::pair<Sharding, std::int64_t>, std::uint64_t> features;  // of a sharding
+    std::uint64_t sum = 0;
+    for (const Recipe& cell : space_.cells(layout)) {
+      std::uint64_t& n = features[{cell.sharding, cell.shard_group}];
+      if (n == 0) n = space_.features(layout, cell).size();
+      sum += n;
+    }
+    return sum;
+  }
+
+  // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
+  bool open() {
+    while (!queue_.empty() && queue_.top().value <= limit_) {
+      std::vector<Node> nodes;
+      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().feature < 0 && queue_.top().value <= limit_) {
+        nodes.push_back(queue_.top());
+        queue_.pop();
+      }
+      if (nodes.empty()) return true;
+      open_all(nodes);
+      if (stopped()) return false;
+    }
+    return false;
+  }
+
+  void open_all(const std::vector<Node>& nodes) {
+    std::vector<std::vector<Node>> parts(nodes.size());
+    std::vector<SearchCounts> counts(nodes.size());
+    std::vector<Bytes> least(nodes.size(), 0);
+    in_parallel(nodes.size(), [&](std::size_t worker, std::size_t i) {
+      if (nodes[i].cell < 0)
+        parts[i] = cells_of(*bounds_[worker], nodes[i], counts[i], least[i]);
+      else
+        parts[i] = points_of(*bounds_[worker], nodes[i], counts[i]);
+    });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (Node& node : parts[i]) queue_.push(std::move(node));
+      result_.counts.bounded += counts[i].bounded;
+      result_.counts.without_room += counts[i].without_room;
+      if (least[i] > 0 && (least_ == 0 || least[i] < least_)) least_ = least[i];
+    }
+    progress();
+  }
+
+  std::vector<Node> cells_of(Bounds& bounds, const Node& node, SearchCounts& counts, Bytes& least) const {
+    const Degrees& layout = layouts_[node.layout];
+    std::vector<Node> result;
+    bounds.enter(layout);
+    const std::vector<Recipe> cells = space_.cells(layout);
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      if (!bounds.possible(cells[c])) continue;
+      Node next{.layout = node.layout, .cell = static_cast<std::int32_t>(c), .what = cells[c]};
+      next.bound = bounds.of(cells[c]);
+      next.value = std::max(node.value, value_of(next.bound));
+      ++counts.bounded;
+      if (least == 0 || next.bound.memory < least) least = next.bound.memory;
+      if (next.bound.memory > room_)
+        ++counts.without_room;
+      else if (next.value <= limit_)
+        result.push_back(next);
+    }
+    return result;
+  }
+
+  std::vector<Node> points_of(Bounds& bounds, const Node& node, SearchCounts& counts) const {
+    const Degrees& layout = layouts_[node.layout];
+    bounds.enter(layout);
+    bounds.of(node.what);
+    std::vector<Node> result;
+    const std::vector<Features> all = space_.features(layout, node.what);
+    for (std::size_t f = 0; f < all.size(); ++f) {
+      Node next = node;
+      next.feature = static_cast<std::int32_t>(f);
+      next.features = all[f];
+      next.bound = bounds.of(all[f]);
+      next.value = std::max(node.value, value_of(next.bound));
+      ++counts.bounded;
+      if (next.value <= limit_) result.push_back(next);
+    }
+    return result;
+  }
+
+  // Simulates the points that come first. Returns false when none is left.
+  bool simulate_next() {
+    std::vector<Node> nodes;
+    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().feature >= 0 && queue_.top().value <= limit_) {
+      nodes.push_back(queue_.top());
+      queue_.pop();
+    }
+    simulate_all(nodes);
+    return !nodes.empty();
+  }
+
+  Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
+
+  void simulate_all(const std::vector<Node>& nodes) {
+    std::vector<std::optional<Report>> reports(nodes.size());
+    in_parallel(nodes.size(), [&](std::size_t, std::size_t i) {
+      if (!stopped()) reports[i] = evaluate(space_, profile_, point_of(nodes[i]));
+    });
+    if (stopped()) return;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      ++result_.counts.simulated;
+      if (!reports[i]) {
+        ++result_.counts.refused;
+      } else if (!reports[i]->memory.fits || reports[i]->memory.peak_device > room_) {
+        ++result_.counts.did_not_fit;
+      } else {
+        best_ = std::min(best_, value_of(*reports[i]));
+        limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+        result_.best.push_back({point_of(nodes[i]),
+                                nodes[i].bound,
+                                std::move(*reports[i]),
+                                {nodes[i].layout, nodes[i].cell, nodes[i].feature}});
+      }
+    }
+    progress();
+  }
+
+  // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.
+  void add_others() {
+    std::set<std::int64_t> seen;
+    for (const Found& found : result_.best) seen.insert(found.place[0]);
+    const std::int64_t best = best_, limit = limit_;
+    for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped(); ++tries) {
+      limit_ = queue_.top().value + queue_.top().value / 16;
+      if (!open()) continue;
+      std::vector<Node> nodes;
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().feature >= 0) {
+        if (seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
+        queue_.pop();
+      }
+      simulate_all(nodes);
+    }
+    best_ = best;
+    limit_ = limit;
+  }
+
+  static auto place(const Degrees& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
+
+  void keep_one_of_each_layout() {
+    std::vector<Found> kept;
+    for (Found& found : result_.best) {
+      const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Found& other) {
+        return place(other.point.layout) == place(found.point.layout);
+      });
+      if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
+    }
+    result_.best = std::move(kept);
+    if (result_.best.empty()) result_.least_memory = least_;
+  }
+
+  void progress() const {
+    if (!options_.progress) return;
+    const SearchCounts& c = result_.counts;
+    std::string line = fmt::format("{} points, {} bounded, {} simulated", c.points, c.bounded, c.simulated);
+    if (best_ != kNothing && options_.objective == SearchObjective::time)
+      line += fmt::format("; best {}", time_text(seconds(best_)));
+    if (!queue_.empty() && options_.objective == SearchObjective::time)
+      line += fmt::format(", nothing below {}", time_text(seconds(queue_.top().value)));
+    options_.progress(line);
+  }
+
+  static constexpr std::int64_t kNothing = std::int64_t{1} << 62;
+
+  const Space& space_;
+  const Profile& profile_;
+  const SearchOptions& options_;
+  StackCosts costs_;
+  std::vector<Degrees> layouts_;
+  std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
+  std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
+  Bytes room_ = 0, least_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point) {
+  const Spec spec = space.spec_of(point);
+  try {
+    check(spec);
+    return predict(spec, profile).report;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options) {
+  return Search(space, profile, options).run();
+}
+
+}  // namespace orrery

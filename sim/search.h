@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/profile.h"
+#include "sim/report.h"
+#include "sim/search_bounds.h"
+#include "sim/search_space.h"
+
+namespace orrery {
+
+enum class SearchObjective : std::uint8_t { time, memory };
+
+struct SearchOptions {
+  SearchObjective objective = SearchObjective::time;
+  Bytes most_memory = 0;  // of a GPU; 0: what it has
+  std::size_t top = 5;    // strategies to show: the best, and the best found of other layouts
+  bool any = false;       // end with the first that fits
+  double within = 0;      // of the best: strategies whose bound is not that much better are left out
+  unsigned threads = 1;
+  const std::atomic<bool>* stop = nullptr;           // set: end with the best so far
+  std::function<void(std::string_view)> progress{};  // a line now and then
+};
+
+// A point that was simulated.
+struct Found {
+  Point point;
+  Bound bound;
+  Report report;
+  std::array<std::int64_t, 3> place{};  // in the order of the space: layout, cell, features
+};
+
+struct SearchCounts {
+  std::uint64_t points = 0;        // that the spec leaves open and the rules allow
+  std::uint64_t bounded = 0;       // by themselves; the others as part of a cell or a layout
+  std::uint64_t without_room = 0;  // of cells and points: bounds say that they do not fit
+  std::uint64_t simulated = 0;     // event by event
+  std::uint64_t refused = 0;       // of those, what the planner does not build
+  std::uint64_t did_not_fit = 0;   // of those
+};
+
+struct SearchResult {
+  std::vector<Found> best;  // that fit: the optimum, then other layouts' best found, by objective
+  SearchCounts counts;
+  bool proven = false;     // nothing that was not simulated can be better
+  Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
+  double wall_s = 0;
+};
+
+// Best first: layouts, then their cells, then points come up in the order of their bounds; points are simulated,
+// folded, event by event, until the next bound is above the best that fits. Equal times: the first in the order of
+// Space. The result, and what is simulated, do not depend on the number of threads.
+SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
+
+// A point's report. nullopt: the planner refuses it.
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point);
+
+}  // namespace orrery

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <compare>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "models/profile.h"
+#include "models/spec.h"
+
+namespace orrery {
+
+// What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
+// it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
+// issue: what its host needs to launch it.
+struct PassCost {
+  Picoseconds through = 0, busy = 0, issue = 0;
+};
+
+// A block of one micro-batch on one rank. backward: the input gradients' part where the schedule splits, then weight
+// has the rest. kept: bytes from its forward to its backward; extra: bytes at most in a pass beyond those at its start.
+struct BlockCost {
+  PassCost forward, backward, weight;
+  Bytes kept = 0, forward_extra = 0, backward_extra = 0;
+  std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
+};
+
+// Sums over the first n layers of a model, n = 0 ... layers.
+struct LayerSums {
+  std::vector<PassCost> forward, backward, weight;
+  std::vector<Bytes> kept;
+  std::vector<std::int64_t> elements, expert_elements, eight_bit_elements;
+};
+
+// Every block of a model under one layout.
+struct StackCost {
+  bool possible = true;  // false: the layout breaks a rule, or is not built
+  std::string reason;
+  BlockCost embedding, head;  // head: final norm, predictions, output
+  std::vector<BlockCost> layers;
+  LayerSums sums;
+};
+
+// What the costs of blocks depend on. Tensor, context and expert groups lie as "tp-cp-dp-pp" lays them, each on as few
+// nodes as it can: no other order of ranks makes their transfers faster.
+struct StackKey {
+  std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
+  std::int64_t data = 1;  // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::string context_kind = "ring", recompute = "none";
+  Sharding sharding = Sharding::none;
+  bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
+
+  std::strong_ordering operator<=>(const StackKey&) const = default;
+};
+
+// A small plan of one stage and one micro-batch with each kind of layer is made and simulated; the issue times and the
+// data-parallel transfers are left out of it.
+StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
+
+// Keeps what was asked for. Safe to use from several threads.
+class StackCosts {
+ public:
+  StackCosts(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}
+  const StackCost& of(const StackKey& key);
+
+ private:
+  const Spec& base_;
+  const Profile& profile_;
+  std::mutex mutex_;
+  std::map<StackKey, StackCost> known_;
+};
+
+}  // namespace orrery

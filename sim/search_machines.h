@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/goodput.h"
+#include "sim/search.h"
+#include "sim/text.h"
+
+namespace orrery {
+
+// What one kind of GPU costs, from a price file (models/data/prices.json). Dollars; nullopt: not known.
+struct Price {
+  std::string gpu;
+  std::optional<double> cloud;     // of one GPU for an hour
+  std::optional<double> purchase;  // of a node
+  bool uncertain = false;
+  std::string source;
+};
+struct PriceList {
+  std::string date;
+  std::vector<Price> rows;
+
+  const Price* find(std::string_view gpu) const;
+};
+// The built-in list, or a file's. Throws Error with file and key.
+PriceList load_prices(const std::string& path);
+
+// One machine and the best strategy on it: what a run of so many tokens takes there.
+struct Machine {
+  std::string name;  // "dgx-h100"
+  std::int64_t gpus = 0, nodes = 0;
+  std::string strategy;  // "" where nothing fits
+  double step_s = 0, tokens_per_s = 0, mfu = 0;
+  FailurePlan failures;
+  double goodput = 1;
+  double days = 0;                       // with failures; 0 where no tokens are given
+  std::optional<double> cloud_usd;       // of the run
+  std::optional<double> purchase_usd;    // of the nodes
+  std::optional<double> usd_per_Mtoken;  // rented
+  double power_kW = 0, energy_MWh = 0;   // of the nodes as specified, at full power
+};
+// tokens: of the run, 0 where none are given.
+Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
+
+// A sample is in README.md, "Which machine".
+std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, double tokens,
+                          const Style& style);
+std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
+std::string machines_csv(const std::vector<Machine>& machines);
+
+}  // namespace orrery

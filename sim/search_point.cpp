@@ -1,0 +1,109 @@
+// Space: a point as a spec, as overrides and as text.
+#include <fmt/format.h>
+
+#include "sim/search_space.h"
+
+namespace orrery {
+
+Recompute recompute_of(std::string_view parts, const Software& software) {
+  Recompute result;
+  for (std::size_t start = 0; start <= parts.size();) {
+    const std::size_t end = std::min(parts.find(", ", start), parts.size());
+    add_recompute(result, parts.substr(start, end - start), software);
+    start = end + 2;
+  }
+  return result;
+}
+
+Spec Space::spec_of(const Point& point) const {
+  const auto& [l, c, f] = point;
+  Spec spec = base_;
+  Strategy& s = spec.strategy;
+  spec.gpus = gpus_;
+  spec.cluster.failures.reset();  // a step has none; goodput.h
+  s.tensor = l.tensor;
+  s.context = l.context;
+  s.pipeline = l.pipeline;
+  s.data = l.data;
+  s.expert = l.expert;
+  s.expert_tensor = l.expert_tensor;
+  s.micro_batch = l.micro_batch;
+  if (l.context_kind != "mixed") {
+    s.context_kind = l.context_kind;
+    s.context_ring = l.context_kind == "ulysses" ? 1 : l.context;
+    s.context_ulysses = l.context_kind == "ulysses" ? l.context : 1;
+  }
+  s.sequence_parallel = l.sequence_parallel;
+  s.schedule = c.schedule;
+  s.virtual_stages = c.virtual_stages;
+  s.sharding = c.sharding;
+  s.shard_group = c.shard_group;
+  if (!bucket_given_) {
+    const bool one = spec.software.sharded_in_one_bucket && c.sharding != Sharding::none;
+    s.bucket_MiB = one ? 0 : spec.software.bucket_MiB;
+  }
+  s.recompute = recompute_of(c.recompute, spec.software);
+  if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
+  s.rank_order = f.rank_order;
+  s.overlap = {f.gradient_reduce, f.parameter_gather, l.overlap_tensor, f.pipeline, l.overlap_expert};
+  return spec;
+}
+
+std::vector<std::string> Space::overrides_of(const Point& point) const {
+  const auto& [l, c, f] = point;
+  std::vector<std::string> list = {
+      fmt::format("gpus={}", gpus_),
+      fmt::format("strategy.tensor={}", l.tensor),
+      fmt::format("strategy.sequence_parallel={}", l.sequence_parallel),
+      fmt::format("strategy.pipeline={}", l.pipeline),
+      fmt::format("strategy.virtual_stages={}", c.virtual_stages),
+      fmt::format("strategy.schedule={}", c.schedule),
+      fmt::format("strategy.context={}", l.context),
+      fmt::format("strategy.data={}", l.data),
+      fmt::format("strategy.rank_order={}", f.rank_order),
+      fmt::format("strategy.sharding={}", name_of(c.sharding)),
+      fmt::format("strategy.micro_batch={}", l.micro_batch),
+      fmt::format("strategy.recompute=[{}]", c.recompute),
+      fmt::format("strategy.overlap.gradient_reduce={}", f.gradient_reduce),
+      fmt::format("strategy.overlap.parameter_gather={}", f.parameter_gather),
+      fmt::format("strategy.overlap.tensor={}", l.overlap_tensor),
+      fmt::format("strategy.overlap.pipeline={}", f.pipeline),
+  };
+  if (c.recompute == "none") list[11] = "strategy.recompute=none";
+  if (l.context > 1 && l.context_kind != "mixed")
+    list.push_back(fmt::format("strategy.context_kind={}", l.context_kind));
+  if (c.shard_group > 0) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));
+  if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
+  if (!base_.model.moe) return list;
+  list.push_back(fmt::format("strategy.expert={}", l.expert));
+  list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
+  list.push_back(fmt::format("strategy.overlap.expert={}", l.overlap_expert));
+  return list;
+}
+
+std::string Space::text_of(const Point& point) const {
+  const auto& [l, c, f] = point;
+  std::string text = fmt::format("TP{}{}", l.tensor, l.sequence_parallel ? " SP" : "");
+  if (l.context > 1) text += fmt::format(" CP{} {}", l.context, l.context_kind);
+  text += fmt::format(" PP{}", l.pipeline);
+  if (c.virtual_stages > 1) text += fmt::format(" VP{}", c.virtual_stages);
+  text += fmt::format(" DP{}", l.data);
+  if (base_.model.moe) text += fmt::format(" EP{} ETP{}", l.expert, l.expert_tensor);
+  text += fmt::format(" MB{}", l.micro_batch);
+  if (l.pipeline > 1 && c.virtual_stages == 1) text += fmt::format(" {}", c.schedule);
+  text += fmt::format(" {}", name_of(c.sharding));
+  if (c.shard_group > 0) text += fmt::format("({})", c.shard_group);
+  if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
+  if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
+  if (!f.rank_order.starts_with("tp-cp-dp-pp") && f.rank_order != base_.software.rank_order)
+    text += fmt::format(", {}", f.rank_order);
+  const Software& w = base_.software;
+  if (f.gradient_reduce != w.overlap_gradient_reduce) text += ", reduce after backward";
+  if (f.parameter_gather != w.overlap_parameter_gather) text += ", gather before forward";
+  if (f.pipeline != w.overlap_pipeline) text += ", sends not overlapped";
+  if (l.overlap_tensor) text += ", tensor overlap";
+  if (l.overlap_expert) text += ", expert overlap";
+  return text;
+}
+
+}  // namespace orrery

@@ -1,0 +1,213 @@
+#include "sim/search_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "models/error.h"
+#include "sim/predict.h"
+#include "sim/report_text.h"
+#include "sim/table.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kWorthSaying = 0.01;  // of the best step
+
+std::string words(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+// The row of a report that a kind of exposed time comes from most.
+std::string exposed_transfer(const Report& r, TimeKind kind) {
+  const std::string_view name = name_of(kind);
+  constexpr std::string_view prefix = "exposed_";
+  if (!name.starts_with(prefix)) return "";
+  const std::string_view group = name.substr(prefix.size());
+  const CommunicationRow* most = nullptr;
+  for (const CommunicationRow& row : r.communication) {
+    if (row.group == group && (most == nullptr || row.exposed_s > most->exposed_s)) most = &row;
+  }
+  if (most == nullptr) return "";
+  return fmt::format("{} over {}, {} a step", most->op, most->link, volume_text(most->bytes_per_gpu));
+}
+
+double above(const Report& best, const Report& other) { return other.step_time_s / best.step_time_s - 1; }
+
+std::string counts_text(const SearchResult& r) {
+  const SearchCounts& c = r.counts;
+  return fmt::format(
+      "  {} strategies: {} bounded one by one, the others in groups; {} of those have no room; {} simulated"
+      " ({} did not fit, {} refused); {}\n",
+      grouped(static_cast<double>(c.points)), grouped(static_cast<double>(c.bounded)),
+      grouped(static_cast<double>(c.without_room)), c.simulated, c.did_not_fit, c.refused, time_text(r.wall_s));
+}
+
+Table strategies(const Space& space, const SearchResult& r) {
+  double time = 0, memory = 0;
+  for (const Found& f : r.best) {
+    time = std::max(time, f.report.step_time_s);
+    memory = std::max(memory, static_cast<double>(f.report.memory.peak_device));
+  }
+  const Scale seconds_scale = time_scale(time), bytes = memory_scale(memory);
+  Table t{{{"strategy", "", Align::left},
+           {"step", std::string(seconds_scale.unit)},
+           {"time", "/ best"},
+           {"tokens/s", "per GPU"},
+           {"MFU", "%"},
+           {"bubble", "%"},
+           {"exposed", "comm %"},
+           {"memory", std::string(bytes.unit)},
+           {"bound", "/ step"}},
+          {}};
+  for (const Found& f : r.best) {
+    const Report& x = f.report;
+    t.rows.push_back({space.text_of(f.point), number(x.step_time_s, seconds_scale),
+                      fmt::format("{:.3f}", x.step_time_s / r.best.front().report.step_time_s),
+                      grouped(x.tokens_per_s_per_gpu), fmt::format("{:.1f}", 100 * x.mfu),
+                      fmt::format("{:.1f}", 100 * x.bubble_fraction), fmt::format("{:.1f}", 100 * exposed_share(x)),
+                      number(static_cast<double>(x.memory.peak_device), bytes),
+                      fmt::format("{:.3f}", seconds(f.bound.time) / x.step_time_s)});
+  }
+  return t;
+}
+
+std::string why_text(const Space& space, const SearchResult& r) {
+  std::string text;
+  for (std::size_t i = 1; i < r.best.size(); ++i) {
+    std::vector<std::string> parts;
+    for (const Loss& loss : losses(r.best[0].report, r.best[i].report)) parts.push_back(text_of(loss));
+    text += fmt::format("  {:+.1f} %  {}: {}\n", 100 * above(r.best[0].report, r.best[i].report),
+                        space.text_of(r.best[i].point),
+                        parts.empty() ? "no single cause" : fmt::format("{}", fmt::join(parts, "; ")));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Loss> losses(const Report& best, const Report& other) {
+  std::vector<Loss> result;
+  for (int k = 0; k < kTimeKinds; ++k) {
+    const double more = other.time_s[k] - best.time_s[k];
+    const auto kind = static_cast<TimeKind>(k);
+    if (more > kWorthSaying * best.step_time_s) result.push_back({kind, more, exposed_transfer(other, kind)});
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Loss& a, const Loss& b) { return a.seconds > b.seconds; });
+  return result;
+}
+
+std::string text_of(const Loss& loss) {
+  const std::string what = fmt::format("{} {} more", words(name_of(loss.kind)), time_text(loss.seconds));
+  return loss.transfer.empty() ? what : fmt::format("{} ({})", what, loss.transfer);
+}
+
+std::vector<Sensitivity> sensitivities(const Space& space, const Profile& profile, const Found& best) {
+  const Spec spec = space.spec_of(best.point);
+  std::vector<std::pair<std::string, Spec>> changed;
+  const auto change = [&](const char* what, auto f) {
+    changed.emplace_back(what, spec);
+    f(changed.back().second);
+  };
+  if (spec.cluster.nics > 0 && spec.gpus > spec.cluster.gpus_per_node)
+    change("twice the NIC speed", [](Spec& s) { s.cluster.nic_Gbps *= 2; });
+  change("twice the memory bandwidth", [](Spec& s) { s.cluster.gpu.memory_GBps *= 2; });
+  change("twice the matrix rate", [](Spec& s) {
+    for (auto& [kind, rate] : s.cluster.gpu.tflops) rate *= 2;
+  });
+  change("half the host's time", [](Spec& s) {
+    s.software.launch_us /= 2;
+    s.software.collective_launch_us /= 2;
+    s.software.layer_us /= 2;
+  });
+  change("twice the batch", [](Spec& s) { s.strategy.global_batch *= 2; });
+  std::vector<Sensitivity> result;
+  for (const auto& [what, other] : changed) {
+    try {
+      check(other);
+      const double rate = predict(other, profile).report.tokens_per_s;
+      result.push_back({what, 1 - best.report.tokens_per_s / rate});
+    } catch (const Error&) {  // a change that the rules forbid says nothing
+    }
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
+  return result;
+}
+
+std::string search_text(const Space& space, const SearchResult& r, const std::vector<Sensitivity>& helps,
+                        const Style& style) {
+  const Spec& spec = space.base();
+  std::string text = heading(fmt::format("{} on {} x {}, {} sequences of {} tokens a step", spec.model.name,
+                                         grouped(static_cast<double>(space.gpus())), spec.cluster.gpu.name,
+                                         grouped(static_cast<double>(spec.strategy.global_batch)), spec.sequence),
+                             style) +
+                     '\n' + counts_text(r);
+  if (r.best.empty()) {
+    text += r.proven ? fmt::format("  nothing fits: the leanest strategy needs at least {} per GPU\n",
+                                   memory_text(static_cast<double>(r.least_memory)))
+                     : "  interrupted before anything was found that fits\n";
+    return text;
+  }
+  text += r.proven ? "  the best is proven: every strategy that was not simulated has a bound that is no better\n\n"
+                   : "  interrupted: the best so far, not proven\n\n";
+  text += print(strategies(space, r), "  ");
+  text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
+  const std::string why = why_text(space, r);
+  if (!why.empty()) text += fmt::format("\n{}\n{}", heading("  why the others are slower", style), why);
+  if (!helps.empty()) text += fmt::format("\n{}\n", heading("  what would make the best faster", style));
+  for (const Sensitivity& s : helps) text += fmt::format("  {:>5.1f} %  {}\n", 100 * s.faster, s.what);
+  text += "\n  to repeat the best: orrery simulate SPEC";
+  for (const std::string& option : space.overrides_of(r.best.front().point)) text += fmt::format(" --set '{}'", option);
+  return text + '\n';
+}
+
+std::string search_json(const Space& space, const SearchResult& r, const std::vector<Sensitivity>& helps) {
+  const SearchCounts& c = r.counts;
+  ordered_json j = {{"schema", "orrery.search/1"},
+                    {"model", space.base().model.name},
+                    {"gpus", space.gpus()},
+                    {"proven", r.proven},
+                    {"points", c.points},
+                    {"bounded", c.bounded},
+                    {"pruned", c.points - c.simulated},
+                    {"without_room", c.without_room},
+                    {"simulated", c.simulated},
+                    {"did_not_fit", c.did_not_fit},
+                    {"refused", c.refused},
+                    {"strategies", ordered_json::array()},
+                    {"sensitivities", ordered_json::array()}};
+  for (const Found& f : r.best) {
+    ordered_json row = {{"name", space.text_of(f.point)},
+                        {"overrides", space.overrides_of(f.point)},
+                        {"bound_s", seconds(f.bound.time)},
+                        {"bound_bytes", f.bound.memory},
+                        {"slower", above(r.best.front().report, f.report)},
+                        {"losses", ordered_json::array()}};
+    for (const Loss& loss : losses(r.best.front().report, f.report))
+      row["losses"].push_back({{"kind", name_of(loss.kind)}, {"seconds", loss.seconds}, {"transfer", loss.transfer}});
+    row["report"] = ordered_json::parse(to_json(f.report));
+    row["report"]["simulation"].erase("wall_s");  // the only figure that is not the same every time
+    j["strategies"].push_back(std::move(row));
+  }
+  for (const Sensitivity& s : helps) j["sensitivities"].push_back({{"what", s.what}, {"faster", s.faster}});
+  return j.dump(2) + '\n';
+}
+
+std::string search_csv(const Space& space, const SearchResult& r) {
+  std::string text = "gpus,strategy,step_time_s,tokens_per_s,mfu,bubble_fraction,peak_device_bytes,bound_s\n";
+  for (const Found& f : r.best) {
+    text += fmt::format("{},\"{}\",{},{},{},{},{},{}\n", space.gpus(), space.text_of(f.point), f.report.step_time_s,
+                        f.report.tokens_per_s, f.report.mfu, f.report.bubble_fraction, f.report.memory.peak_device,
+                        seconds(f.bound.time));
+  }
+  return text;
+}
+
+}  // namespace orrery

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/search.h"
+#include "sim/text.h"
+
+namespace orrery {
+
+// What a strategy spends more of than the best: "exposed tensor 0.91 s more (all_reduce over nvlink, 8.1 GB a step)".
+struct Loss {
+  TimeKind kind = TimeKind::compute;
+  double seconds = 0;  // of a step, above the best's
+  std::string transfer;
+};
+// The largest differences first, those above a hundredth of the best step.
+std::vector<Loss> losses(const Report& best, const Report& other);
+std::string text_of(const Loss& loss);
+
+// What one change of the machine or the batch does to the best strategy, simulated again. faster: of the time a token
+// takes, 0.03 = 3 % less.
+struct Sensitivity {
+  std::string what;
+  double faster = 0;
+};
+std::vector<Sensitivity> sensitivities(const Space& space, const Profile& profile, const Found& best);
+
+// A search's result for people, a sample of which is in README.md, "Which strategy".
+std::string search_text(const Space& space, const SearchResult& result, const std::vector<Sensitivity>& helps,
+                        const Style& style);
+// Schema orrery.search/1.
+std::string search_json(const Space& space, const SearchResult& result, const std::vector<Sensitivity>& helps);
+// A row of every strategy shown.
+std::string search_csv(const Space& space, const SearchResult& result);
+
+}  // namespace orrery

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/open_spec.h"
+
+namespace orrery {
+
+// Values that one key of the strategy may take: any that the rules allow, or those given.
+template <class T>
+struct Choices {
+  bool open = true;
+  std::vector<T> values;
+
+  bool admits(const T& value) const {
+    if (open) return true;
+    for (const T& v : values) {
+      if (v == value) return true;
+    }
+    return false;
+  }
+};
+
+// A strategy in three parts, each with all that the next one's choices and costs depend on. Where the ranks stand and
+// what a micro-batch is:
+struct Degrees {
+  std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
+  std::int64_t micro_batch = 1, micro_batches = 1;
+  std::string_view context_kind = "ring";
+  bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false;
+
+  std::int64_t replicas() const { return data * context; }
+};
+
+// What is done in which order, and kept where:
+struct Recipe {
+  std::string_view schedule = "1f1b", recompute = "none";
+  std::int64_t virtual_stages = 1;
+  std::int64_t recompute_layers = -1;  // -1: all
+  Sharding sharding = Sharding::none;
+  std::int64_t shard_group = 0;
+};
+
+// What transfers go under what, and over which wires:
+struct Features {
+  std::string_view rank_order = "tp-cp-dp-pp";
+  bool gradient_reduce = true, parameter_gather = true, pipeline = true;
+};
+
+struct Point {
+  Degrees layout;
+  Recipe cell;
+  Features features;
+};
+
+// All strategies for `gpus` GPUs that the spec leaves open: a key that it gives is fixed, one under `search:` takes the
+// listed values, any other all values that the rules allow:
+//   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
+//   virtual_stages, recompute_layers                                            every number
+//   schedule    the rows of schedules.cpp but dapple (1f1b under another name); one stage: 1f1b
+//   sharding    the rows of sharding.cpp, once where two come to the same plan
+//   recompute   none, selective, full, and every single part that the model has
+//   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
+//   overlap     on and off where the stack can (its habit) and there is something to overlap
+// An axis is added by a field above, its values here, and its part of spec_of().
+class Space {
+ public:
+  // Throws Error for ranges of keys that are no axes, and for a spec without a global batch.
+  Space(OpenSpec open, std::int64_t gpus);
+
+  const Spec& base() const { return base_; }
+  std::int64_t gpus() const { return gpus_; }
+  std::vector<Degrees> layouts() const;
+  // Cells of a layout; layers: of the fullest stage, by virtual stages (0: so many stages cannot be cut).
+  std::vector<Recipe> cells(const Degrees& layout) const;
+  std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
+
+  Spec spec_of(const Point& point) const;
+  // "strategy.tensor=8", ...: what turns the spec into the point's, for load_spec.
+  std::vector<std::string> overrides_of(const Point& point) const;
+  // "tensor 8, pipeline 16, ...": what is not 1, none or the habit.
+  std::string text_of(const Point& point) const;
+
+ private:
+  void take_given(const Origin& origin);
+  void take_range(const SearchRange& range);
+  bool valid(const Degrees& layout) const;
+  void add_schedules(const Degrees& layout, std::vector<Recipe>& cells) const;
+  void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
+  std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
+  std::int64_t fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const;
+
+  Spec base_;
+  std::int64_t gpus_ = 1;
+  Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
+  Choices<std::int64_t> shard_group_, recompute_layers_;
+  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_;
+  Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
+      overlap_expert_;
+  bool batch_given_ = false, bucket_given_ = false;
+};
+
+// "none", a part, or parts as "mlp, norm".
+Recompute recompute_of(std::string_view parts, const Software& software);
+
+// Where a layout's groups lie: how many ranks neighbours of a dimension are apart.
+struct Strides {
+  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
+};
+Strides strides_of(const Degrees& layout, std::string_view rank_order);
+
+}  // namespace orrery

@@ -1,0 +1,3 @@
+$ orrery search small.yaml --set search.tensr=2
+exit 2
+stderr tensr.*tensor

@@ -1,0 +1,4 @@
+$ echo '{"date": 3}' > prices.json
+$ orrery search small.yaml --set strategy.schedule=1f1b --set strategy.recompute=none --prices prices.json
+exit 2
+stderr prices.json: not a price list
