@@ -40,7 +40,10 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
 
 // Gradients arrive where a delayed update of the step before does not read.
-std::uint16_t PlanBuilder::arriving_gradients() const { return delayed() ? kNextGradients : due_gradients(); }
+std::uint16_t PlanBuilder::arriving_gradients() const {
+  if (delayed()) return kNextGradients;
+  return due_gradients();
+}
 std::uint16_t PlanBuilder::due_gradients() const {
   if (host_gradients()) return kGradientShard;
   return kHostGradients;
@@ -66,8 +69,7 @@ void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
   }
   const Bytes gradients = own * gradient_width_;
   block.slots[kHostGradients] = {
-      "host gradients", host_update() && !host_gradients() ? gradients : 0, Category::gradients, false, -1,
-      Home::host};
+      "host gradients", host_update() && !host_gradients() ? gradients : 0, Category::gradients, false, -1, Home::host};
   block.slots[kNextGradients] = {"next gradients", delayed() ? gradients : 0, Category::gradients, false, -1,
                                  Home::host};
 }
@@ -196,11 +198,11 @@ void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
 
 void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   const PlaceCopy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
-                     .from = Home::device,
-                     .to = Home::host,
-                     .first = bucket.first,
-                     .elements = bucket.elements,
-                     .width = gradient_width_};
+                          .from = Home::device,
+                          .to = Home::host,
+                          .first = bucket.first,
+                          .elements = bucket.elements,
+                          .width = gradient_width_};
   emit(op_id(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
                      state(arriving_gradients(), Access::write))),
        chunk.state, {after});

@@ -55,10 +55,10 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
   }
   const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
   const double rate = fetch || store ? machine.disk(fetch) : machine.link();
-  const Port port = fetch                      ? Port::disk_read
-                    : store                    ? Port::disk_write
+  const Port port = fetch                     ? Port::disk_read
+                    : store                   ? Port::disk_write
                     : c->from == Home::device ? Port::down
-                                               : Port::up;
+                                              : Port::up;
   w.seconds = start + static_cast<double>(c->bytes) / rate;
   const double moving = static_cast<double>(c->bytes) / w.seconds;
   at(w, port) = moving / rate;
