@@ -14,13 +14,12 @@
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMostPriceBytes = 1 << 20;
 constexpr double kDay = 86400;
 
-std::optional<double> dollars(const json& row, const char* key) {
+std::optional<double> dollars(const nlohmann::json& row, const char* key) {
   if (!row.contains(key) || row.at(key).is_null()) return std::nullopt;
   return row.at(key).get<double>();
 }
@@ -54,14 +53,14 @@ PriceList load_prices(const std::string& path) {
   const std::string name = path.empty() ? "prices.json" : path;
   const std::string text = path.empty() ? std::string(data_file(name)) : read_file(path, kMostPriceBytes);
   try {
-    const json j = json::parse(text);
+    const nlohmann::json j = nlohmann::json::parse(text);
     PriceList list{j.at("date").get<std::string>(), {}};
-    for (const json& row : j.at("rows")) {
+    for (const nlohmann::json& row : j.at("rows")) {
       list.rows.push_back({row.at("gpu").get<std::string>(), dollars(row, "cloud_usd"), dollars(row, "purchase_usd"),
                            row.value("uncertain", false), row.value("source", std::string())});
     }
     return list;
-  } catch (const json::exception& e) {
+  } catch (const nlohmann::json::exception& e) {
     throw Error(fmt::format("{}: not a price list: {}; see models/data/prices.json", name, e.what()));
   }
 }

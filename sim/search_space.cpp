@@ -262,7 +262,12 @@ void Space::add_schedules(const Degrees& l, std::vector<Recipe>& cells) const {
   }
   for (const ScheduleRow& row : schedule_rows()) {
     if (!schedule_.admits(std::string(row.name)) || (schedule_.open && row.name == "dapple")) continue;
-    if (!row.chunked) {
+    if (row.placement != ChunkPlacement::in_turn) {  // the bounds know stages in turn alone
+      if (schedule_.open) continue;
+      throw Error(
+          fmt::format("strategy.schedule: search does not know {} yet; leave the key out or name another", row.name));
+    }
+    if (row.chunks == 1) {
       add(row.name, 1);
       continue;
     }

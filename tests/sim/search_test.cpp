@@ -128,7 +128,9 @@ TEST(Search, FindsWhatTryingAllFinds) {
     const SearchResult result = search(space, profile, {});
     EXPECT_TRUE(result.proven);
     ASSERT_EQ(result.best.empty(), !best.has_value()) << small.text;
-    if (best) EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
+    if (best) {
+      EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
+    }
     EXPECT_LE(result.counts.simulated, points.size());
     ++spaces;
   }
