@@ -181,7 +181,9 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, std::int32
   }
   average(entry.unit, unit(source, Access::read_write), 0, elements);
   if (host_gradients() && micro_batch > 0) raise_gradients(entry.unit);
-  const Operand sum = host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write);
+  const bool begins = host_gradients() && micro_batch == 0;  // a sum whose buffer nobody has filled before
+  const Access how = begins ? Access::write : Access::read_write;
+  const Operand sum = host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
   const std::vector<Region>& regions = regions_.at(entry.unit);
   LaneKind lane = LaneKind::data_reduce;
   for (const Region& r : regions) {
@@ -194,11 +196,12 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, const Entry& entry, std::int32
                  .phase = Phase::backward,
                  .lane = LaneKind::data_reduce,
                  .operands = {unit(source, Access::read), sum}};
-    if (host_gradients()) reduce.allocates.push_back(sum);
+    if (begins) reduce.allocates.push_back(sum);
     if (r.first == regions.back().first) reduce.frees.push_back(unit(source, Access::read));
     if (group_size(r.group) == 1 && regions.size() == 1) {
-      reduce.name = "add unit";
+      reduce.name = begins ? "copy unit gradients" : "add unit";
       reduce.work = Accumulate{r.elements, gradient_width_, gradient_width_};
+      if (begins) reduce.work = Cast{r.elements, gradient_width_, gradient_width_};
       reduce.lane = lane = LaneKind::compute;
     }
     emit(op_id(reduce), entry.unit);

@@ -70,7 +70,7 @@ TEST(RankRun, ComesBackAsItWas) {
       EXPECT_EQ(back.clock_offset, -5);
       EXPECT_EQ(back.clock_uncertainty, 7);
       EXPECT_EQ(back.memory.capacity, 1);
-      EXPECT_EQ(back.memory.peak_task, 7U);
+      EXPECT_EQ(back.memory.peak_task, 8U);
       EXPECT_EQ(back.memory.at_peak, run.memory.at_peak);
       ASSERT_EQ(back.steps.size(), steps);
       ASSERT_EQ(back.losses.size(), steps);
