@@ -96,9 +96,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   count(what.category, size);
   if (task == kNone) return;
   wait_for_users(held.data, size, task, launch);
-  const bool copied = std::holds_alternative<PlaceCopy>(rank_.plan.op_of(task).work);
-  const bool sums =
-      operand.scope == Scope::unit && (operand.slot == kUnitGradient || (operand.slot == kReduced && !copied));
+  const bool sums = operand.scope == Scope::unit && operand.slot == kUnitGradient;
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 

@@ -100,10 +100,10 @@ void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch
   const std::int64_t in_shard = piece->shard_first - pieces.front().shard_first;
   const bool gathers = work.kind == CollectiveKind::all_gather;
   const Argument& from = *sorted.read;
-  const Argument& to = gathers ? *sorted.write : *sorted.update;
+  const Argument& to = sorted.write != nullptr ? *sorted.write : *sorted.update;
   call.in = from.data + (gathers ? in_shard : work.first) * from.width;
   call.out = to.data + (gathers ? work.first : in_shard) * to.width;
-  call.add = !gathers;
+  call.add = sorted.update != nullptr;
 }
 
 // Rows of tokens for each member of a group and from each, by their counts: a run of as many numbers each.
