@@ -55,7 +55,7 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
     const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
     if (ahead >= 0)
       gather_unit(entry.unit, state_frame, phase);
-    else
+    else if (!gathered_[entry.unit])
       stage_unit(entry.unit, state_frame, phase);
     --ahead;
   }

@@ -110,7 +110,7 @@ bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
 }
 
 void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
-  if (gathered_[unit_frame] || !staged_.insert(unit_frame).second) return;
+  if (!staged_.insert(unit_frame).second) return;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = state_frame;
   Op op = copy_op("shard from disk", phase,
