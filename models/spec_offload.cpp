@@ -42,8 +42,9 @@ Broken offload_rules(const Spec& spec) {
         "them; recompute: full, tensor above 1 and sequence_parallel: false are needed");
   if (o.tile < 1) return breach("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // this machine, measured
-  if (o.any() && !spec.cluster.host)
-    return breach("offload", "offload: needs cluster.host: {{dram_GiB: ..., dram_GBps: ...}}, which {} does not state",
+  if (o.optimizer != Device::none && !spec.cluster.host)
+    return breach("offload",
+                  "offload.optimizer: needs cluster.host: {{dram_GiB: ..., dram_GBps: ...}}, which {} does not state",
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);
   if (disk && !spec.cluster.nvme)
     return breach("offload",

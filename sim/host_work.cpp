@@ -1,6 +1,7 @@
 #include "sim/host_work.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "models/error.h"
 
@@ -18,12 +19,12 @@ double& at(HostWork& w, Port p) { return w.share[static_cast<std::size_t>(p)]; }
 
 class Machine {
  public:
-  explicit Machine(const Cluster& c) : cluster_(c) {
-    if (!c.host || c.host->dram_GBps <= 0)
-      throw Error("cluster.host: missing; offload needs dram_GiB and dram_GBps of a node");
-  }
+  explicit Machine(const Cluster& c) : cluster_(c) {}
   double link() const { return cluster_.gpu.pcie_GBps * 1e9 * kPinnedFraction; }
-  double memory() const { return cluster_.host->dram_GBps * 1e9; }
+  // A host that the cluster does not describe slows no copy.
+  double memory() const {
+    return cluster_.host ? cluster_.host->dram_GBps * 1e9 : std::numeric_limits<double>::infinity();
+  }
   double disk(bool read) const {
     if (!cluster_.nvme || cluster_.nvme->read_GBps <= 0 || cluster_.nvme->write_GBps <= 0)
       throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
@@ -46,6 +47,8 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
   HostWork w;
   const auto* c = std::get_if<PlaceCopy>(&op.work);
   if (c == nullptr) {
+    if (!cluster.host || cluster.host->dram_GBps <= 0)
+      throw Error("cluster.host: missing; an update on the host needs dram_GiB and dram_GBps of a node");
     const double rate = machine.memory() * kAdamFraction;
     w.seconds = cost_of(op.work, plan.element_bytes).bytes / rate;
     if (w.seconds == 0) return w;

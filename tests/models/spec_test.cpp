@@ -214,12 +214,12 @@ TEST(Spec, ReadsJsonAsWell) {
 }
 
 TEST(Spec, ReadsTheLongFormsOfStrategyKeys) {
-  const Spec spec =
-      short_spec({"strategy.optimizer={name: adam, moments: bf16}", "strategy.context=4",
-                  "strategy.context_kind={ring: 2, ulysses: 2}", "strategy.schedule={file: order.txt}",
-                  "strategy.offload={optimizer: {device: cpu, delayed_update: true}, tiling: 4}",
-                  "strategy.offload.activations.layers=20", "strategy.offload.activations.device=cpu",
-                  "strategy.recompute=full", "strategy.recompute_layers=3", "search={tensor: [1, 2, 4]}"});
+  const Spec spec = short_spec(
+      {"strategy.optimizer={name: adam, moments: bf16}", "strategy.context=4",
+       "strategy.context_kind={ring: 2, ulysses: 2}", "strategy.schedule={file: order.txt}", "strategy.sharding=zero2",
+       "strategy.offload={optimizer: {device: cpu, delayed_update: true}, tiling: 4}",
+       "strategy.offload.activations.layers=20", "strategy.offload.activations.device=cpu", "strategy.recompute=full",
+       "strategy.recompute_layers=3", "search={tensor: [1, 2, 4]}"});
   const Strategy& s = spec.strategy;
   EXPECT_EQ(s.optimizer.moment_bytes, 2);
   EXPECT_EQ(s.context_kind, "mixed");
