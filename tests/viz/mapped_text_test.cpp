@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <fstream>
+#include <filesystem>
 
 #include "models/error.h"
-#include "models/input_file.h"
 #include "models/output_file.h"
 #include "tests/temporary_folder.h"
 
@@ -46,9 +45,9 @@ TEST(MappedText, HoldsAFileCompressedOrNot) {
 TEST(MappedText, KeepsWhatADamagedFileHeld) {
   const test::TemporaryFolder folder;
   const std::string text = long_text(), path = written(folder.path("a.gz"), text);
-  const std::string whole = read_input(path);
-  std::ofstream(path, std::ios::binary) << whole.substr(0, whole.size() / 2);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   const MappedText mapped(path);
+  EXPECT_NE(mapped.damage().find("cut short or damaged"), std::string::npos) << mapped.damage();
   EXPECT_GT(mapped.text().size(), text.size() / 4);
   EXPECT_EQ(mapped.text(), std::string_view(text).substr(0, mapped.text().size()));
 }
