@@ -158,6 +158,7 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
     if (!stopped(o)) search_case(c, o, common, prices);
   }
   cases.erase(std::remove_if(cases.begin(), cases.end(), [](const SearchCase& c) { return !c.space; }), cases.end());
+  if (cases.empty()) throw Error("interrupted before the search began", 1);
   const SearchCase* best = choose(cases, o);
   const bool proven = !stopped(o) && best != nullptr;
   const SearchCase& shown = best != nullptr ? *best : cases.front();

@@ -52,6 +52,7 @@ class Search {
     while (!enough() && open() && simulate_next()) {
     }
     result_.proven = !enough();
+    if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
     std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
@@ -69,6 +70,12 @@ class Search {
   }
   std::int64_t value_of(const Report& r) const {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
+  }
+
+  // What was left out is above limit_, and what is still to come is not below floor_.
+  double gap() const {
+    const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
+    return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
   // f(worker, i) for every i, each by whichever worker is free.
@@ -114,6 +121,7 @@ class Search {
   bool open() {
     while (!queue_.empty() && queue_.top().value <= limit_) {
       std::vector<Node> nodes;
+      floor_ = queue_.top().value;
       while (!queue_.empty() && nodes.size() < kOpened && queue_.top().feature < 0 && queue_.top().value <= limit_) {
         nodes.push_back(queue_.top());
         queue_.pop();
@@ -197,11 +205,14 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<std::optional<Report>> reports(nodes.size());
+    std::vector<char> done(nodes.size());  // all, unless stopped
     in_parallel(nodes.size(), [&](std::size_t, std::size_t i) {
-      if (!stopped()) reports[i] = evaluate(space_, profile_, point_of(nodes[i]));
+      if (stopped()) return;
+      reports[i] = evaluate(space_, profile_, point_of(nodes[i]));
+      done[i] = 1;
     });
-    if (stopped()) return;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (done[i] == 0) continue;
       ++result_.counts.simulated;
       if (!reports[i]) {
         ++result_.counts.refused;
@@ -273,6 +284,7 @@ class Search {
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
+  std::int64_t floor_ = 0;                           // bound of whatever is still to come
   Bytes room_ = 0, least_ = 0;
   SearchResult result_;
 };

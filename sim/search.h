@@ -48,7 +48,8 @@ struct SearchCounts {
 struct SearchResult {
   std::vector<Found> best;  // that fit: the optimum, then other layouts' best found, by objective
   SearchCounts counts;
-  bool proven = false;     // nothing that was not simulated can be better
+  bool proven = false;     // nothing that was not simulated can be better than the best by more than gap
+  double gap = 1;          // of the best; 0 without SearchOptions::within, and what bounds leave open when stopped
   Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
   double wall_s = 0;
 };

@@ -78,6 +78,16 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
+std::string proof_text(const SearchResult& r) {
+  if (!r.proven)
+    return fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better",
+                       100 * r.gap);
+  if (r.gap == 0) return "  the best is proven: every strategy that was not simulated has a bound that is no better";
+  return fmt::format(
+      "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best",
+      100 * r.gap);
+}
+
 std::string why_text(const Space& space, const SearchResult& r) {
   std::string text;
   for (std::size_t i = 1; i < r.best.size(); ++i) {
@@ -155,8 +165,7 @@ std::string search_text(const Space& space, const SearchResult& r, const std::ve
                      : "  interrupted before anything was found that fits\n";
     return text;
   }
-  text += r.proven ? "  the best is proven: every strategy that was not simulated has a bound that is no better\n\n"
-                   : "  interrupted: the best so far, not proven\n\n";
+  text += proof_text(r) + "\n\n";
   text += print(strategies(space, r), "  ");
   text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
   const std::string why = why_text(space, r);
@@ -174,6 +183,7 @@ std::string search_json(const Space& space, const SearchResult& r, const std::ve
                     {"model", space.base().model.name},
                     {"gpus", space.gpus()},
                     {"proven", r.proven},
+                    {"gap", r.gap},
                     {"points", c.points},
                     {"bounded", c.bounded},
                     {"pruned", c.points - c.simulated},

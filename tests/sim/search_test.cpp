@@ -208,6 +208,7 @@ TEST(Search, StopsWhenTold) {
   const std::atomic<bool> stop = true;
   const SearchResult result = search(space, profile_for(space.base(), ""), {.stop = &stop});
   EXPECT_FALSE(result.proven);
+  EXPECT_EQ(result.gap, 1);
 }
 
 }  // namespace
