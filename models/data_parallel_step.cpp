@@ -2,6 +2,7 @@
 #include "models/plan_builder.h"
 
 namespace orrery {
+
 // After the update every rank collects the parameters that the others updated, in the order in which forward needs
 // them.
 void PlanBuilder::gather_buckets() {

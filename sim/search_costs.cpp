@@ -53,11 +53,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   spec.model.layers = layers_to_look_at(base);
   s.tensor = key.tensor;
   s.context = key.context;
-  if (key.context_kind != "mixed") {
-    s.context_kind = key.context_kind;
-    s.context_ring = key.context_kind == "ulysses" ? 1 : key.context;
-    s.context_ulysses = key.context_kind == "ulysses" ? key.context : 1;
-  }
+  set_context_kind(s, key.context_kind);
   s.expert = key.expert;
   s.expert_tensor = key.expert_tensor;
   s.sequence_parallel = key.sequence_parallel;

@@ -15,6 +15,13 @@ Recompute recompute_of(std::string_view parts, const Software& software) {
   return result;
 }
 
+void set_context_kind(Strategy& s, std::string_view kind) {
+  if (kind == "mixed") return;
+  s.context_kind = kind;
+  s.context_ring = kind == "ulysses" ? 1 : s.context;
+  s.context_ulysses = kind == "ulysses" ? s.context : 1;
+}
+
 Spec Space::spec_of(const Point& point) const {
   const auto& [l, c, f] = point;
   Spec spec = base_;
@@ -28,11 +35,7 @@ Spec Space::spec_of(const Point& point) const {
   s.expert = l.expert;
   s.expert_tensor = l.expert_tensor;
   s.micro_batch = l.micro_batch;
-  if (l.context_kind != "mixed") {
-    s.context_kind = l.context_kind;
-    s.context_ring = l.context_kind == "ulysses" ? 1 : l.context;
-    s.context_ulysses = l.context_kind == "ulysses" ? l.context : 1;
-  }
+  set_context_kind(s, l.context_kind);
   s.sequence_parallel = l.sequence_parallel;
   s.schedule = c.schedule;
   s.virtual_stages = c.virtual_stages;
@@ -63,13 +66,12 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
       fmt::format("strategy.rank_order={}", f.rank_order),
       fmt::format("strategy.sharding={}", name_of(c.sharding)),
       fmt::format("strategy.micro_batch={}", l.micro_batch),
-      fmt::format("strategy.recompute=[{}]", c.recompute),
+      fmt::format("strategy.recompute={}", c.recompute == "none" ? "none" : fmt::format("[{}]", c.recompute)),
       fmt::format("strategy.overlap.gradient_reduce={}", f.gradient_reduce),
       fmt::format("strategy.overlap.parameter_gather={}", f.parameter_gather),
       fmt::format("strategy.overlap.tensor={}", l.overlap_tensor),
       fmt::format("strategy.overlap.pipeline={}", f.pipeline),
   };
-  if (c.recompute == "none") list[11] = "strategy.recompute=none";
   if (l.context > 1 && l.context_kind != "mixed")
     list.push_back(fmt::format("strategy.context_kind={}", l.context_kind));
   if (c.shard_group > 0) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));

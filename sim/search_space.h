@@ -103,6 +103,9 @@ class Space {
   bool batch_given_ = false, bucket_given_ = false;
 };
 
+// All of the context ranks in a ring, or all in exchange of heads; "mixed" leaves what the spec says.
+void set_context_kind(Strategy& s, std::string_view kind);
+
 // "none", a part, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
