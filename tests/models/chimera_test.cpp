@@ -14,15 +14,6 @@ std::int64_t bubble_of(const char* name, std::int64_t p, std::int64_t m, const P
   return end - m * (t.forward + t.input + t.weight);
 }
 
-std::int64_t most_in_flight(const std::vector<Action>& order) {
-  std::int64_t now = 0, most = 0;
-  for (const Action& a : order) {
-    now += a.phase == Phase::forward ? 1 : a.phase == Phase::input_gradient ? 0 : -1;
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 // Li and Hoefler 2021, table 2: of p micro-batches whose backward takes twice their forward the bubbles are
 // (p - 2) / (3p / 2 + p - 2) of the step, which is 2 (p - 2) forwards.
 TEST(Chimera, WaitsAsThePaperSays) {
@@ -32,7 +23,8 @@ TEST(Chimera, WaitsAsThePaperSays) {
 TEST(Chimera, KeepsNoMoreThanOneForwardOneBackward) {
   for (const std::int64_t p : {2, 4, 6, 8}) {
     for (const std::int64_t m : {2 * p, 4 * p, 4 * p + 2}) {
-      for (const auto& order : chimera_orders({p, m, 1, {}})) EXPECT_LE(most_in_flight(order), p) << p << " " << m;
+      for (const auto& order : chimera_orders({p, m, 1, {}}))
+        EXPECT_LE(test::most_in_flight(order), p) << p << " " << m;
     }
   }
 }
@@ -43,7 +35,8 @@ TEST(Chimera, DualpipeWaitsAsTheTableSays) {
     for (const PhaseTimes& t : {PhaseTimes{1, 1, 1}, {10, 12, 8}, {3, 4, 2}}) {
       const std::int64_t m = 2 * p + 2, backward = t.input + t.weight;
       EXPECT_EQ(bubble_of("dualpipe", p, m, t), (p / 2 - 1) * (t.forward + backward + backward - 3 * t.weight)) << p;
-      for (const auto& order : make_schedule("dualpipe", {p, m, 1, {}}).order) EXPECT_LE(most_in_flight(order), p + 1);
+      for (const auto& order : make_schedule("dualpipe", {p, m, 1, {}}).order)
+        EXPECT_LE(test::most_in_flight(order), p + 1);
     }
   }
 }

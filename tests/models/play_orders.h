@@ -52,4 +52,14 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedul
   return spans;
 }
 
+// The most forwards whose backward, or weight gradient where that runs apart, has not begun, counted in chunks.
+inline std::int64_t most_in_flight(const std::vector<Action>& order) {
+  std::int64_t now = 0, most = 0;
+  for (const Action& a : order) {
+    now += a.phase == Phase::forward ? 1 : a.phase == Phase::input_gradient ? 0 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 }  // namespace orrery::test

@@ -8,6 +8,7 @@
 
 #include "models/error.h"
 #include "models/turns.h"
+#include "tests/models/play_orders.h"
 
 namespace orrery {
 namespace {
@@ -65,22 +66,12 @@ TEST(Schedules, RunEveryActionOnce) {
   });
 }
 
-// The most forwards whose backward, or weight gradient where that runs apart, has not begun, counted in chunks.
-std::int64_t in_flight(const std::vector<Action>& order) {
-  std::int64_t now = 0, most = 0;
-  for (const Action& a : order) {
-    now += a.phase == Phase::forward ? 1 : a.phase == Phase::input_gradient ? 0 : -1;
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 // GPipe keeps all m; 1F1B p - stage; interleaved, for v >= 2, L (1 + (p - 1) / (p v)) layers' worth on the first stage:
 // p v + p - 1 chunks of L / (p v) layers.
 TEST(Schedules, KeepAsManyAsThePapersSay) {
   for_all([](const ScheduleRow& row, const ScheduleShape& shape, const Schedule& schedule) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-      const std::int64_t most = in_flight(schedule.order[stage]);
+      const std::int64_t most = test::most_in_flight(schedule.order[stage]);
       const std::int64_t m = shape.micro_batches, p = shape.stages, v = shape.chunks;
       if (row.name == "naive") {
         EXPECT_EQ(most, 1);
