@@ -30,7 +30,8 @@ struct CpuCall : OpCall {
 
   // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
   Values table_gradient(std::int64_t n) const {
-    return gradients.empty() ? update(updates[0], n) : gradient(gradients[0]);
+    if (!gradients.empty()) return gradient(gradients[0]);
+    return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);
   }
 };
 

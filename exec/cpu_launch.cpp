@@ -206,7 +206,8 @@ struct CpuKernels {
     if (e.positions) return positions(e);
     const std::int64_t first = first_token(c, e.vocab);
     if (e.direction == Direction::forward) {
-      const Values table = c.weight(c.weights[0]), y = c.write(c.writes[0], e.rows * e.columns);
+      const Values table = c.weight(c.weights.empty() ? word_table(c, c.reads.back()) : c.weights[0]);
+      const Values y = c.write(c.writes[0], e.rows * e.columns);
       return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
                             matrix(y.data(), e.rows, e.columns));
     }
@@ -250,13 +251,20 @@ struct CpuKernels {
         const float* sums = CpuCall::floats(c.reads[0]);
         float* losses = CpuCall::floats(c.writes[0]);
         kernels::row_losses(e.rows, sums, sums + e.rows, losses);
-        for (std::int64_t r = 0; r < e.rows; ++r) c.state.loss += losses[r];
-        c.state.tokens += e.rows;
+        for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
+          for (std::int64_t r = p.first; r < p.first + p.count; ++r)
+            c.state.loss += loss_weight(p, e.predictions) * losses[r];
+          c.state.tokens += p.depth == 0 ? p.count : 0;
+        }
         return;
       }
       case CrossEntropy::Part::gradient:
-        return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),
-                                               CpuCall::integers(c.reads[0]), loss_scale(c));
+        for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
+          const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
+          kernels::cross_entropy_gradient(rows_of(logits(c.updates[0]), p.first, p.count), part,
+                                          CpuCall::floats(c.reads[1]) + p.first, CpuCall::integers(c.reads[0]) + p.first,
+                                          scale);
+        }
     }
   }
 

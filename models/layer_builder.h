@@ -68,8 +68,15 @@ class LayerBuilder {
   Recompute recompute;  // of this block
 
  private:
-  void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
+  void product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
+               const std::vector<std::int32_t>& weights, std::int32_t bias);
   Id gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in);
+  // A weight of a layer's linear parts: one parameter, or the tiles that it is used in one after another.
+  std::vector<std::int32_t> tiled_weight(const std::string& name, std::int64_t out, std::int64_t in, Cut cut);
+  void input_gradients(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id dx,
+                       const std::vector<std::int32_t>& weights);
+  void weight_gradients(const std::string& name, const Gemm& forward, Id x, Id dy,
+                        const std::vector<std::int32_t>& weights);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
   // fp8: what a product reads is cast with its scale, and transposed where the product wants the other side innermost
   // (Hopper's fp8 products take both operands with k innermost: Transformer Engine). Else x itself, twice.
@@ -175,6 +182,7 @@ class LayerBuilder {
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // of this rank
   bool eight_bit_;                 // products of layers; the output stays in 16 bits
+  std::int64_t tiles_;             // that weights of a layer are used in
 };
 
 }  // namespace orrery

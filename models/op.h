@@ -42,6 +42,9 @@ struct Gemm {
   bool accumulate = false;               // C is read and added to
   Bytes result_bytes = 2;                // of an element of C
   std::int64_t heads = 0, kv_heads = 0;  // of attention's products
+  // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns of
+  // y and dy. An input gradient accumulates after the first.
+  std::int64_t tile = 0, tiles = 1;
 };
 
 // A product for each of this rank's experts, over its own of `rows` rows (together), which lie expert by expert. The
@@ -211,6 +214,7 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
+  std::int64_t predictions = 1, parts = 1;  // as Load's; further predictions weigh less
 };
 
 // Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
@@ -235,10 +239,13 @@ struct Accumulate {
   Bytes from = 2, to = 4;
 };
 
-// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit.
+// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit. Of
+// tokens so many places ahead. predictions: the rows are those of the model and of each further prediction, one place
+// further on every time; `parts` equal runs of tokens stand one behind the other, each with all its predictions.
 struct Load {
   std::int64_t rows = 0;
   bool labels = false;
+  std::int64_t ahead = 0, predictions = 1, parts = 1;
 };
 
 struct Fill {

@@ -42,7 +42,7 @@ inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dim
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
-  std::int64_t missing = 0;          // weights whose last gradient is still to come
+  std::int64_t missing = 0;          // ops of the last backward that still add to it
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
 
@@ -88,16 +88,22 @@ class PlanBuilder {
   void find_micro_batches(Chunk& chunk) const;
   std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
+  std::uint32_t add_unit(std::int64_t elements, const std::vector<Region>& regions);
+  void add_tile_units(const Entry& entry, const Block& block);
   void make_frames(Chunk& chunk);
   std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
+  void add_arena();   // arena.cpp
+  void size_arena();
+  Bytes fused_bytes() const;
   Block state_block(const Chunk& chunk) const;
   bool cut_alike(const Block& block) const;
   std::vector<Region> regions_of(const Block& block) const;
   std::int64_t shard(const std::vector<Region>& regions) const;
   void make_buckets(Chunk& chunk);
   bool is_bound(const Entry& entry, std::int64_t at) const;
+  std::int64_t gradient_ops(const Block& block, std::int32_t parameter) const;
   std::int64_t own_elements(const Chunk& chunk) const;
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
@@ -131,10 +137,14 @@ class PlanBuilder {
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
+  void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
-  void reduce_unit(const Chunk& chunk, const Entry& entry, std::int32_t micro_batch);
+  void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
+  void reduce_unit(const Chunk& chunk, std::uint32_t unit, std::int32_t micro_batch);
+  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op, std::int32_t micro_batch);
   void gather_buckets();
   void begin_step();
   void end_step();
@@ -223,6 +233,7 @@ class PlanBuilder {
   std::map<std::uint32_t, bool> gathered_;  // by unit frame
   std::set<std::uint32_t> staged_;          // unit frames on their way from disks
   std::set<std::uint32_t> fetched_;         // frames whose activations are on their way back
+  std::uint32_t arena_ = kNone;             // its frame
   std::uint32_t leaving_ = kNone;           // a frame whose activations are on their way to the host
   bool norm_begun_ = false;                 // whether a unit's squares are in the step's norm
   std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for

@@ -16,7 +16,7 @@ namespace orrery {
 // What single tasks took in executed runs, sorted by what they do. Of a run it takes the middle half of its steps by
 // duration, without the first two, which warm up: what happens in a typical step, outliers of others left out. A task
 // counts as alone where nothing else of its rank runs, as slowed where a transfer (of a compute task) or compute (of a
-// transfer) runs all the while.
+// transfer) runs all the while; so do compute and what the host copies or updates beside it.
 class Observations {
  public:
   // unfolded: the plan of all ranks.
@@ -33,6 +33,7 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
+    std::vector<Seconds> beside, copied;  // compute beside the host's work, and the other way round
   };
   struct Step;  // one step of one run, while it is read
   using Shapes = std::map<std::vector<double>, Seen>;
@@ -42,6 +43,7 @@ class Observations {
   void add_compute(const Step& step, TaskId task);
   void add_transfer(const Step& step, std::uint32_t match);
   void add_waits(const Step& step, TaskId task);
+  static void add(const Seen& one, Seen& to);
 
   std::map<std::string, Shapes> ops_;
   std::map<std::pair<std::string, std::int64_t>, Sizes> transfers_;

@@ -373,12 +373,71 @@ const Case kExperts[] = {
     {kDeepSeek, "data: 4, expert: 2, global_batch: 4", "adamw", "megatron-core"},
 };
 
+// Dispatch over nodes of two ranks, and of three (the last has two): what goes to another node goes there first.
+TEST(HierarchicalDispatch, AgreesWithOneRank) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"experts: 8, top_k: 2, feed_forward: 48", "data: 4, expert: 4, global_batch: 4"},
+      {"experts: 8, top_k: 2, feed_forward: 48", "data: 8, expert: 8, global_batch: 8"},
+      {"experts: 8, top_k: 3, feed_forward: 32, capacity_factor: 1, pad_to_capacity: true",
+       "data: 8, expert: 8, global_batch: 8"},
+      {"experts: 8, top_k: 2, feed_forward: 48", "tensor: 2, data: 4, expert: 4, sharding: zero1, global_batch: 4"}};
+  for (const auto& [moe, strategy] : cases) {
+    for (const int node : {2, 3}) {
+      SCOPED_TRACE(fmt::format("{}, nodes of {}", strategy, node));
+      Spec spec = spec_of({with_experts("tiny-two-stage", std::string(moe) + ", dispatch: hierarchical"), strategy});
+      spec.cluster.gpus_per_node = node;
+      check_spec(spec);
+    }
+  }
+}
+
+// Further tokens predicted beside the next one, with the embedding's table on the same stage or on another.
+const std::string kPredicts =
+    "{name: tiny-mtp, layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, mtp_layers: 1}";
+const std::string kPredictsTwo =
+    "{name: tiny-mtp-2, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mtp_layers: 2, norm: "
+    "layernorm, "
+    "bias: true}";
+const std::string kDeepSeekV3 = with_experts(
+    "tiny-deepseek-v3",
+    "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
+    "correction_bias: true, aux_loss: 0.02",
+    ", mtp_layers: 1, mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: "
+    "10}");
+const Case kPredictions[] = {
+    {kPredicts, "data: 2, global_batch: 4"},
+    {kPredicts, "data: 2, sharding: zero1, global_batch: 4", "adamw", "megatron-core"},
+    {kPredicts, "tensor: 2, data: 2, global_batch: 4"},
+    {kPredicts, "tensor: 2, data: 1, sequence_parallel: false, global_batch: 2, micro_batch: 2"},
+    {kPredicts, "pipeline: 2, data: 2, global_batch: 4"},
+    {kPredicts, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, recompute: full"},
+    {kPredicts, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: zb-h1, global_batch: 8"},
+    {kPredicts, "pipeline: 2, virtual_stages: 2, stage_layers: [1, 0, 1, 0], data: 2, global_batch: 4"},
+    {kPredicts, "context: 2, data: 2, global_batch: 4"},
+    {kPredictsTwo, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, micro_batch: 2"},
+    {kPredictsTwo, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 4"},
+    {kDeepSeekV3, "data: 4, expert: 4, global_batch: 4"},
+    {kDeepSeekV3, "tensor: 2, pipeline: 2, data: 2, expert: 4, sharding: zero1, global_batch: 4"},
+};
+
+// Before anything is learnt every prediction costs about log(vocabulary); further ones count 0.3 of that together.
+TEST(Predictions, AddToTheLoss) {
+  for (const std::string& model : {kPredicts, kPredictsTwo}) {
+    const Spec spec = spec_of({model, "data: 1, global_batch: 2"});
+    MPI_Comm some = ranks_for(spec);
+    if (some == MPI_COMM_NULL) continue;
+    EXPECT_NEAR(reference_of(spec).losses.front() / (1.3 * std::log(250)), 1, 0.02);
+    MPI_Comm_free(&some);
+  }
+}
+
 TEST(Faults, PlantedFaultsOfExpertsShow) {
   check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::doubled_tokens);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
 }
 
+INSTANTIATE_TEST_SUITE_P(Predictions, Strategies, testing::ValuesIn(kPredictions));
 INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));
 INSTANTIATE_TEST_SUITE_P(Context, Strategies, testing::ValuesIn(kContext));
