@@ -1,6 +1,7 @@
 #include "exec/buffers.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "models/blocks.h"
@@ -102,6 +103,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
     return;
   }
   if (what.contiguous) {
+    assert(!cells_.empty());  // the plan counted how many are held at a time
     held = {cells_.back(), kArenaPool};
     cells_.pop_back();
     wait_for_users(held.data, what.bytes, task, launch);
@@ -152,9 +154,7 @@ bool Buffers::read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t f
 
 void Buffers::exchange(TaskId task) {
   const std::uint32_t frame = rank_.plan.tasks[task].frame;
-  const auto held = [&](const Operand& o) -> Held& {
-    return held_[index(frame_of(rank_.plan, frame, o), o.slot)];
-  };
+  const auto held = [&](const Operand& o) -> Held& { return held_[index(frame_of(rank_.plan, frame, o), o.slot)]; };
   const Op& op = rank_.plan.op_of(task);
   std::swap(held(op.operands[0]), held(op.operands[1]));
 }

@@ -99,11 +99,12 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
     });
     return parts;
   }
-  const std::int64_t rows = r.rows / c.batch();  // heads of this rank times queries
-  const std::int64_t first_head = c.rank.seat(Dimension::tensor).index * (rows / c.sequence());
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // heads of this rank times queries
+  const Seat &tensor = c.rank.seat(Dimension::tensor), &ulysses = c.rank.seat(Dimension::ulysses);
+  const std::int64_t first_head = (tensor.index * ulysses.size + ulysses.index) * (rows / queries);
   for (std::int64_t b = 0; b < c.batch(); ++b) {
     const std::int64_t head = in_step(c, b) * c.rank.spec.model.heads + first_head;
-    d.index.first = static_cast<std::uint64_t>(head * c.sequence()) * columns;
+    d.index.first = static_cast<std::uint64_t>(head * queries) * columns;
     d.index.rows_per_sample = rows;
     parts.push_back({d, b * rows, rows});
   }

@@ -82,7 +82,8 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const Seat& seat = rank.seat(work.group);
   const std::int64_t elements = work.bytes / work.width;
-  std::byte* whole = a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer has it alone
+  std::byte* whole =
+      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer has it alone
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
   call.in = gathers ? own : whole;

@@ -51,6 +51,7 @@ void run_move_heads(const CpuCall& c, const MoveHeads& work);
 // Experts, in cpu_experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
+void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
 // Latent attention, in cpu_latent.cpp.

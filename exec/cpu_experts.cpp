@@ -1,7 +1,9 @@
 // Experts on the CPU: the router's choice, rows of tokens on their way, products expert by expert.
+#include <cmath>
 #include <numeric>
 
 #include "exec/cpu_call.h"
+#include "kernels/elementwise.h"
 #include "kernels/experts.h"
 #include "kernels/gemm.h"
 
@@ -76,6 +78,23 @@ void run_permute(const CpuCall& c, const Permute& p) {
     kernels::sum_rows(rows(x), places, p.copies, tokens(y));
     if (p.weighted) kernels::sum_rows(numbers(c.reads[1]), places, 1, choices(c.writes[1]));
   }
+}
+
+void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& g) {
+  const std::int64_t n = g.rows * g.columns;
+  const auto rows = [&](const Values& v) { return matrix(v.data(), g.rows, g.columns); };
+  const Values x = c.read(c.reads[0], n), gate = c.read(c.reads[1], g.rows), y = c.write(c.writes[0], n);
+  std::vector<float> factors(gate.data(), gate.data() + g.rows);
+  for (float& f : factors) f = 1 / (1 + std::exp(-f));
+  if (g.direction == Direction::forward) {
+    kernels::copy(rows(x), rows(y));
+    return kernels::scale_rows(factors.data(), rows(y));
+  }
+  const Values dy = c.read(c.reads[2], n), dgate = c.write(c.writes[1], g.rows);
+  kernels::copy(rows(dy), rows(y));
+  kernels::scale_rows(factors.data(), rows(y));
+  kernels::row_products(rows(x), rows(dy), dgate.data());
+  for (std::int64_t r = 0; r < g.rows; ++r) dgate.data()[r] *= factors[r] * (1 - factors[r]);
 }
 
 void run_sort(const CpuCall& c, const SortChunks& s) {

@@ -31,8 +31,9 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), c.sequence(),
-                                     {.window = s.window}, matrix(out.data(), s.rows, s.columns));
+      const std::int64_t queries = s.columns;  // all of the sequence: a context group has exchanged heads for positions
+      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
+                                     matrix(out.data(), s.rows, s.columns));
     }
     const Values gradient = c.update(c.updates[0], n);
     kernels::softmax_gradient(matrix<const float>(in.data(), s.rows, s.columns),
@@ -150,6 +151,7 @@ struct CpuKernels {
 
   void operator()(const Gate& g) const { run_gate(c, g); }
   void operator()(const Permute& p) const { run_permute(c, p); }
+  void operator()(const SigmoidGate& g) const { run_sigmoid_gate(c, g); }
   void operator()(const SortChunks& s) const { run_sort(c, s); }
   void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
   void operator()(const CountTokens&) const {}  // the issuing thread reads
@@ -262,8 +264,8 @@ struct CpuKernels {
         for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
           const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
           kernels::cross_entropy_gradient(rows_of(logits(c.updates[0]), p.first, p.count), part,
-                                          CpuCall::floats(c.reads[1]) + p.first, CpuCall::integers(c.reads[0]) + p.first,
-                                          scale);
+                                          CpuCall::floats(c.reads[1]) + p.first,
+                                          CpuCall::integers(c.reads[0]) + p.first, scale);
         }
     }
   }

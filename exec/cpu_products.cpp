@@ -36,8 +36,8 @@ void run_linear(const CpuCall& c, const Gemm& g) {
   }
   const bool biased = c.weights.size() > 1;
   const Values bias = c.weight(c.weights[biased ? 1 : 0]);
-  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k),
-                  biased ? bias.data() + g.tile * g.n : nullptr, tile_of(y, g, g.m, g.n));
+  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,
+                  tile_of(y, g, g.m, g.n));
 }
 
 void run_weight_gradient(const CpuCall& c, const Gemm& g) {

@@ -173,7 +173,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
-      {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU", "strategy.offload: {} ranks execute none"},
+      {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
+       "strategy.offload: {} ranks execute none"},
       {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };

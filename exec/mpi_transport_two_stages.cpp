@@ -1,5 +1,5 @@
-// An all-to-all in two stages: first to the other nodes, everything for one of them in one message to the member in this
-// one's place there; then inside the node, each its own.
+// An all-to-all in two stages: first to the other nodes, everything for one of them in one message to the member in
+// this one's place there; then inside the node, each its own.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -95,8 +95,8 @@ class TwoStages final : public Pending {
   void cross() {
     for (auto& [node, out] : outgoing_) {
       if (node == home()) continue;
-      send(channel_, static_cast<int>(relay(me_, node)), tags_[1], out.data.data(),
-           static_cast<Bytes>(out.data.size()), requests_);
+      send(channel_, static_cast<int>(relay(me_, node)), tags_[1], out.data.data(), static_cast<Bytes>(out.data.size()),
+           requests_);
     }
     for (auto& [m, in] : incoming_) {
       in.data.resize(static_cast<std::size_t>(bytes(in.before(in.counts.size()))));
@@ -154,10 +154,10 @@ class TwoStages final : public Pending {
   int tags_[3] = {};
   int stage_ = 0;
   std::map<std::int64_t, std::vector<Member>> nodes_;
-  std::map<std::int64_t, Relay> outgoing_;            // by node
-  std::map<Member, Relay> incoming_;                  // by source
-  std::map<Member, std::vector<std::byte>> handed_;   // to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;   // from each neighbour
+  std::map<std::int64_t, Relay> outgoing_;           // by node
+  std::map<Member, Relay> incoming_;                 // by source
+  std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
+  std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
   std::vector<MPI_Request> requests_;
 };
 

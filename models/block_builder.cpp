@@ -309,7 +309,8 @@ void BlockBuilder::unit_lifetimes() {
                        [&](const Operand& o) { return is(o, Scope::unit, slot) && o.tile == 0; });
   };
   const auto free_last = [&](std::vector<Recorded>& pass) {
-    auto r = std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
+    auto r =
+        std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
     if (r == pass.rend()) r = pass.rbegin();
     r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
@@ -319,8 +320,7 @@ void BlockBuilder::unit_lifetimes() {
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {
-    if (uses_unit(r.op, gradient_slot_))
-      r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
+    if (uses_unit(r.op, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
   }
 }
 

@@ -63,7 +63,7 @@ class BlockBuilder {
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;  // of Scope::rank, read
+    std::vector<Id> numbers;              // of Scope::rank, read
     std::vector<Operand> elsewhere = {};  // of other blocks
     bool host_waits = false;
     // Live until this op, which waits for a transfer that reads them: on its own a slot ends with its last use in order

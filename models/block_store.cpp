@@ -55,10 +55,11 @@ BlockBuilder::Id BlockBuilder::cut_input() {
 }
 
 void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target) {
-  insert_before_backward(block_.fetches++, {.name = name,
-                                            .work = PlaceCopy{block_.slots[target].bytes, from, to},
-                                            .lane = lane,
-                                            .operands = {operand(source, Access::read), operand(target, Access::write)}});
+  insert_before_backward(block_.fetches++,
+                         {.name = name,
+                          .work = PlaceCopy{block_.slots[target].bytes, from, to},
+                          .lane = lane,
+                          .operands = {operand(source, Access::read), operand(target, Access::write)}});
 }
 
 void BlockBuilder::offload_slot(Id s, Op& release) {

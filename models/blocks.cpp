@@ -140,8 +140,7 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   auto hidden = b.tape.input(boundary);
   b.tape.output_gradient((1 + m.mtp_layers) * boundary);
   std::vector<std::int32_t> table;
-  if (!c.ends_meet)
-    table = {b.tape.parameter(std::string(kWordTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
+  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
   auto all = hidden;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);

@@ -179,8 +179,9 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
       .work = Collective{kind, bucket.group, bucket.elements * gradient_width_, gradient_width_, bucket.first},
       .phase = Phase::step,
       .lane = LaneKind::data_reduce,
-      .operands = {fused ? number(kFusedBuffer, Access::read_write)
-                         : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
+      .operands = {fused
+                       ? number(kFusedBuffer, Access::read_write)
+                       : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (host_update()) lower_bucket(chunk, bucket, reduced);

@@ -39,9 +39,7 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     const TaskId* last = writer(frame, operand);
     if (last != nullptr) need(*last);
   }
-  const auto buffer = [&](const Operand& o) {
-    return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot;
-  };
+  const auto buffer = [&](const Operand& o) { return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot; };
   for (const Operand& operand : op.frees) {  // what it gives back nobody may still write, or read on the compute lane
     if (const TaskId* last = writer(frame, operand)) need(*last);
     need(computed_with_[buffer(operand)]);

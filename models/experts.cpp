@@ -234,8 +234,27 @@ LayerBuilder::Id LayerBuilder::grouped(const std::string& name, Id x, std::int64
   return y;
 }
 
+// y times the sigmoid of a product of x and one column.
+LayerBuilder::Id LayerBuilder::gate_rows(const std::string& name, Id x, Id y) {
+  const Id gate = replicated(name, x, m_.hidden, 1, {.name = "moe.shared_gate", .wide = true});
+  const SigmoidGate work = {c_.local_rows, m_.hidden, Direction::forward};
+  const Id out = activation(name + " result", c_.local_rows, m_.hidden);
+  tape.emit(name + " sigmoid", work, {.reads = {y, gate}, .writes = {out}});
+  tape.on_backward([=, this] {
+    SigmoidGate back = work;
+    back.direction = Direction::backward;
+    const Id dy = activation(name + " input gradient", c_.local_rows, m_.hidden);
+    const Id dgate = activation(name + " gradient", c_.local_rows, 1);
+    tape.emit(name + " sigmoid gradient", back, {.reads = {y, gate, tape.gradient(out)}, .writes = {dy, dgate}});
+    tape.contribute(y, dy);
+    tape.contribute(gate, dgate);
+  });
+  return out;
+}
+
 LayerBuilder::Id LayerBuilder::shared_experts(Id x) {
-  return feed_forward("shared experts", "moe.shared", x, m_.moe->shared_feed_forward / c_.tensor, true);
+  const Id y = feed_forward("shared experts", "moe.shared", x, m_.moe->shared_feed_forward / c_.tensor, true);
+  return m_.moe->shared_gate ? gate_rows("shared gate", x, y) : y;
 }
 
 LayerBuilder::Id LayerBuilder::experts(Id x, const ExpertSizes& sizes) {

@@ -122,13 +122,14 @@ class LayerBuilder {
   Id ring_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   FlashAttention ring_work(const Ring& ring, std::int64_t hops) const;
   void ring_backward(const Ring& ring, std::int64_t hops);
+  Heads latent_query_gradients(const Ring& ring);
   Id gathered_keys(const Ring& ring, const std::string& name);
   Id passed_on(const Ring& ring, const std::string& name, Id from);
   Id added(const Ring& ring, Id a, Id b);
   Id scattered(const Ring& ring, Id whole);
   struct Unfused;
-  Unfused unfused_parts(const Heads& heads, bool windowed);
-  Id unfused_attention(const Heads& heads, bool windowed);
+  Unfused unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed);
+  Id unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   void unfused_backward(const Unfused& parts);
   // Latent attention: its queries, and its keys and values packed (LatentHeads).
   Heads latent_heads(Id x);
@@ -176,6 +177,7 @@ class LayerBuilder {
   void grouped_weight_gradient(const std::string& name, const GroupedGemm& forward, const std::vector<Id>& reads,
                                std::int32_t weight);
   Id shared_experts(Id x);
+  Id gate_rows(const std::string& name, Id x, Id y);
   std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) const;
 
   const BlockContext& c_;

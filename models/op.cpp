@@ -38,6 +38,11 @@ struct Costs {
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
             (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
   }
+  // Backward reads x and dy and writes dx.
+  Cost operator()(const SigmoidGate& g) const {
+    const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
+    return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
+  }
   Cost operator()(const SortChunks& s) const {
     return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
   }
@@ -155,6 +160,7 @@ struct Kernels {
   int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }  // Transformer Engine: cuBLAS each
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
+  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }  // eager PyTorch
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const {

@@ -42,8 +42,8 @@ struct Gemm {
   bool accumulate = false;               // C is read and added to
   Bytes result_bytes = 2;                // of an element of C
   std::int64_t heads = 0, kv_heads = 0;  // of attention's products
-  // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns of
-  // y and dy. An input gradient accumulates after the first.
+  // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns
+  // of y and dy. An input gradient accumulates after the first.
   std::int64_t tile = 0, tiles = 1;
 };
 
@@ -79,6 +79,12 @@ struct Gate {
 struct Permute {
   std::int64_t rows = 0, copies = 0, columns = 0, moved = 0;
   bool expand = true, weighted = false;
+};
+
+// y = x sigmoid(g), g a number for each row: the gate of shared experts (Qwen1.5-MoE). Backward yields both gradients.
+struct SigmoidGate {
+  std::int64_t rows = 0, columns = 0;
+  Direction direction = Direction::forward;
 };
 
 // Rows as they came, by source and then expert, in the order of the experts; back: the other way. weighted as
@@ -340,10 +346,10 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, MoveHeads, Softmax,
-                          Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding,
-                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
-                          SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
+                          MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add,
+                          BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply,
+                          PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

@@ -11,7 +11,8 @@ namespace orrery {
 namespace {
 
 std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
-  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name) : p.name;
+  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name)
+                                                                : p.name;
 }
 
 // Units of a chunk by their place, with their sizes in elements.

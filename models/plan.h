@@ -154,8 +154,8 @@ struct RuntimeSize {
 };
 
 // What a block stands for.
-// tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first step,
-// cut into cells of one size for the slots that lie contiguous.
+// tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
+// step, cut into cells of one size for the slots that lie contiguous.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,

@@ -89,12 +89,12 @@ class PlanBuilder {
   std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
   std::uint32_t add_unit(std::int64_t elements, const std::vector<Region>& regions);
-  void add_tile_units(const Entry& entry, const Block& block);
+  void add_tile_units(const Entry& entry);
   void make_frames(Chunk& chunk);
   std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
-  void add_arena();   // arena.cpp
+  void add_arena();  // arena.cpp
   void size_arena();
   Bytes fused_bytes() const;
   Block state_block(const Chunk& chunk) const;

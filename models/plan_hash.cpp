@@ -39,8 +39,7 @@ struct HashedShapes {
     h.all(x...);
   }
   void operator()(const Gemm& g) const {
-    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads,
-        g.tile, g.tiles);
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
@@ -50,6 +49,7 @@ struct HashedShapes {
         std::bit_cast<std::uint64_t>(g.aux_loss), g.direction);
   }
   void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
+  void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
   void operator()(const SortChunks& s) const {
     all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
   }
@@ -131,8 +131,7 @@ void add_block(Hash& h, const Block& block) {
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
   for (const LocalParameter& p : block.parameters) {
-    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first,
-          p.tile_of);
+    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of);
   }
 }
 

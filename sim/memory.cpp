@@ -108,7 +108,7 @@ class Replay {
     if (const auto block = allocator_.malloc(bytes, stream, now)) return *block;
     if (!result_.out_of_memory) {
       result_.refused = bytes;
-      result_.free_in_pieces = allocator_.stats().inactive_split.now;
+      result_.free_then = options_.capacity - allocator_.stats().active.now;
     }
     result_.out_of_memory = true;
     allocator_.set_capacity(kUnlimited);

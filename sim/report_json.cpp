@@ -30,7 +30,7 @@ json memory_json(const Report& r) {
                                {"at", rank.at},
                                {"at_peak", at_peak},
                                {"refused_bytes", rank.memory.refused},
-                               {"free_in_pieces_bytes", rank.memory.free_in_pieces},
+                               {"free_bytes", rank.memory.free_then},
                                {"alive", rank.memory.alive}});
   }
   return memory;

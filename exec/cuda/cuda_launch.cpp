@@ -205,6 +205,7 @@ struct CudaKernels {
   void operator()(const Split&) const { assert(false); }
   void operator()(const Gate&) const { assert(false); }
   void operator()(const Permute&) const { assert(false); }
+  void operator()(const SigmoidGate&) const { assert(false); }
   void operator()(const SortChunks&) const { assert(false); }
   void operator()(const GroupedGemm&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }

@@ -184,5 +184,27 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
   refused(", sharding: hsdp, shard_group: 2");
 }
 
+// Qwen1.5-MoE: one column decides how much the shared experts count, for every token.
+TEST(Experts, SharedOnesMayBeGated) {
+  const ExpertLayout layout = {2, 2, 2, 1, ", shared_feed_forward: 64, shared_gate: true"};
+  const Plan plan = make_plan(spec_for(layout));
+  int gates = 0, weights = 0;
+  for (const Op& op : plan.ops) {
+    const auto* g = std::get_if<SigmoidGate>(&op.work);
+    if (g == nullptr) continue;
+    ++gates;
+    EXPECT_EQ(g->rows, kExpertSequence / 2);
+    EXPECT_EQ(g->columns, kExpertHidden);
+  }
+  EXPECT_EQ(gates, 2);  // forward and backward of the one kind of layer with experts
+  for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[0])) {
+    if (!p.name.ends_with("moe.shared_gate.weight")) continue;
+    ++weights;
+    EXPECT_EQ(p.local.out * p.local.in, kExpertHidden);
+    EXPECT_TRUE(p.local.partial);
+  }
+  EXPECT_EQ(weights, 2);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -191,8 +191,7 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
 
 // Activations on disks pass through the host, both ways, and nothing of them stays there.
 TEST(Offload, MovesStoredActivationsThroughTheHost) {
-  const Plan plan =
-      plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
+  const Plan plan = plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
   const Bytes moved = 3 * 8 * (2 * 32 * 64 * 2);  // micro-batches, layers, b s h bytes
   for (const auto& [from, to] : {std::pair(Home::device, Home::host), std::pair(Home::host, Home::nvme),
                                  std::pair(Home::nvme, Home::host), std::pair(Home::host, Home::device)})
@@ -258,6 +257,29 @@ TEST(Offload, TilesShrinkWorkingMemory) {
   const std::int64_t matrices = 4 * 12 * 256 * 256;
   EXPECT_EQ(moved(of(16, "full"), CollectiveKind::all_gather) - moved(of(1, "full"), CollectiveKind::all_gather),
             matrices);
+}
+
+// However many kinds of layers and stages there are, every tile has a unit of its own behind its layer's.
+TEST(Offload, EveryTileHasAUnit) {
+  for (const char* strategy :
+       {"data: 2, recompute: full, recompute_layers: 1", "data: 2, tensor: 2, pipeline: 4, global_batch: 8",
+        "data: 4, pipeline: 2, virtual_stages: 2, global_batch: 8"}) {
+    const Plan plan = make_plan(spec_of(std::string(kSmall) + ", sliding_window: {window: 8, every: 3}, bias: true",
+                                        fmt::format("sharding: zero3, offload: {{tiling: 4}}, {}", strategy)));
+    for (const Frame& f : plan.frames) {
+      const auto& parameters = plan.blocks[f.block].parameters;
+      if (parameters.empty()) continue;
+      std::uint32_t unit = f.unit;
+      for (const LocalParameter& p : parameters) {
+        if (p.tile == 0) continue;
+        unit = plan.frames[unit].next;
+        ASSERT_NE(unit, kNone) << strategy;
+        EXPECT_EQ(plan.frames[unit].base, f.base + p.offset);
+        EXPECT_EQ(plan.blocks[plan.frames[unit].block].slots[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
+      }
+      EXPECT_EQ(plan.frames[unit].next, kNone);
+    }
+  }
 }
 
 TEST(Offload, RefusesWhatIsNotBuilt) {
