@@ -101,7 +101,7 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;                  // by task
+  const std::vector<Bytes>& cleared;                          // by task
   std::vector<std::vector<Busy>> compute, transfers, beside;  // by slot; beside compute: the host's copies and updates
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
@@ -149,7 +149,7 @@ void Observations::add_compute(const Step& step, TaskId t) {
   const bool host = is_host_work(op);
   const double moving = share_of(step.transfers[slot], s.entered, s.ended);
   const double other = share_of(host ? step.compute[slot] : step.beside[slot], s.entered, s.ended);
-  Seen seen{.amount = shape.amount};
+  Seen seen{.amount = shape.amount, .steady = !host && op.runtime_size < 0};
   const Seconds took = seconds(s.ended - s.entered);
   if (moving <= kAlone && other <= kAlone) seen.alone.push_back(took);
   if (moving >= kSlowed && other <= kAlone && !host) seen.slowed.push_back(took);
@@ -159,6 +159,7 @@ void Observations::add_compute(const Step& step, TaskId t) {
 
 void Observations::add(const Seen& one, Seen& to) {
   to.amount = one.amount;
+  to.steady = one.steady;
   for (const auto list : {&Seen::alone, &Seen::slowed, &Seen::beside, &Seen::copied})
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
@@ -252,6 +253,7 @@ double Observations::noise() const {
   double sum = 0, weights = 0;
   for (const auto& [kind, shapes] : ops_) {
     for (const auto& [sizes, seen] : shapes) {
+      if (!seen.steady) continue;
       const double weight = std::accumulate(seen.alone.begin(), seen.alone.end(), 0.0);
       sum += weight * spread(seen.alone);
       weights += weight;

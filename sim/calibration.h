@@ -26,7 +26,8 @@ class Observations {
   // left out; transfers of almost the same size are one sample.
   MeasuredTimes times() const;
 
-  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next.
+  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next. Ops on
+  // as many tokens as a router sends, and what the host does beside, take no part.
   double noise() const;
 
  private:
@@ -34,6 +35,7 @@ class Observations {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
     std::vector<Seconds> beside, copied;  // compute beside the host's work, and the other way round
+    bool steady = false;                  // compute of the same size every time
   };
   struct Step;  // one step of one run, while it is read
   using Shapes = std::map<std::vector<double>, Seen>;
