@@ -54,6 +54,7 @@ void run_permute(const CpuCall& c, const Permute& work);
 void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
+void run_grouped_bias(const CpuCall& c, const GroupedBias& work);
 // Latent attention, in cpu_latent.cpp.
 void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);

@@ -139,7 +139,11 @@ struct CpuKernels {
     std::vector<float> y(static_cast<std::size_t>(rows * a.columns)), scaled(dy.data(), dy.data() + rows * a.columns);
     const auto plain = matrix(y.data(), rows, a.columns), gradient = matrix(scaled.data(), rows, a.columns);
     a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
-    kernels::row_products(plain, narrow(dy), CpuCall::floats(c.writes[1]));
+    std::vector<float> products(static_cast<std::size_t>(rows));
+    kernels::row_products(plain, narrow(dy), products.data());
+    const bool adds = !c.updates.empty();  // to what a bias behind it gave
+    float* dweights = CpuCall::floats(adds ? c.updates[0] : c.writes[1]);
+    for (std::int64_t r = 0; r < rows; ++r) dweights[r] = products[r] + (adds ? dweights[r] : 0);
     kernels::scale_rows(CpuCall::floats(c.reads[2]), gradient);
     activation_gradient(a, wide(x), gradient, wide(dx));
   }
@@ -154,6 +158,7 @@ struct CpuKernels {
   void operator()(const SigmoidGate& g) const { run_sigmoid_gate(c, g); }
   void operator()(const SortChunks& s) const { run_sort(c, s); }
   void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
+  void operator()(const GroupedBias& b) const { run_grouped_bias(c, b); }
   void operator()(const CountTokens&) const {}  // the issuing thread reads
 
   void operator()(const Residual& r) const {

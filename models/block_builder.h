@@ -78,6 +78,7 @@ class BlockBuilder {
   // The gradient of a slot: set by contribute(), summed with an Add when it has several sources.
   void contribute(Id of, Id gradient);
   Id gradient(Id of) const;
+  bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
   // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
   // appended to `ops` (equal ones of other blocks are shared by the caller's choice of blocks, not here).

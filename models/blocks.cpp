@@ -76,7 +76,12 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   const auto mlp_input = b.norm("mlp norm", attended);
   const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
                                          : b.mlp(mlp_input, true);
-  return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
+  // Experts add their own biases; what they share adds its down product's here.
+  const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
+  const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
+                                            : shares               ? std::vector<std::string>{"moe.shared.down"}
+                                                                   : std::vector<std::string>{};
+  return b.residual("mlp residual", attended, b.post_norm("mlp", out), products);
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {

@@ -147,7 +147,7 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
     if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   }
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
+  const Residual work = {c_.local_rows,     m_.hidden, true, !biases.empty(), drops, c_.spec.software.fused_residual,
                          Direction::forward};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
   const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * m_.hidden) : y;  // one byte an element
@@ -257,8 +257,12 @@ LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated
     BlockBuilder::Uses of = {.reads = {a.x, tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
-      of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
-      tape.contribute(*a.weights, of.writes.back());
+      if (tape.has_gradient(*a.weights)) {  // numbers of four bytes: added here
+        of.updates = {tape.gradient(*a.weights)};
+      } else {
+        of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
+        tape.contribute(*a.weights, of.writes.back());
+      }
     }
     if (keeps_silu) of.reads.push_back(uses.writes.back());
     tape.emit(name + " gradient", back, of);

@@ -174,6 +174,8 @@ class LayerBuilder {
   Id arrange_back(Id y, const Routed& r);
   Id grouped(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, Cut cut,
              const Routed& r);
+  void expert_bias(const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
+                   const std::optional<Id>& weights);
   void grouped_weight_gradient(const std::string& name, const GroupedGemm& forward, const std::vector<Id>& reads,
                                std::int32_t weight);
   Id shared_experts(Id x);

@@ -33,7 +33,8 @@ void refuse_what_is_not_built(const Spec& spec) {
   const Cluster& c = spec.cluster;
   const auto& moe = spec.model.moe;
   const std::vector<NotBuilt> features = {
-      {moe && spec.model.bias, "model.bias", " with experts"},
+      {moe && spec.model.bias && s.expert_tensor > 1, "model.bias", " with experts cut over expert_tensor"},
+      {moe && spec.model.bias && moe->shared_gate, "model.bias", " with gated shared experts"},
       {moe && spec.model.parallel_block, "model.parallel_block", " with experts"},
       {moe && s.tensor > 1 && !s.sequence_parallel, "strategy.sequence_parallel",
        ": false with experts and tensor above 1"},

@@ -44,6 +44,10 @@ struct Shapes {
             {as_real(g.rows), as_real(g.out), as_real(g.in), as_real(g.groups)},
             true};
   }
+  Shape operator()(const GroupedBias& b) const {
+    return {fmt::format("grouped bias{}/{}", b.weighted ? "/weighted" : "", name_of(b.direction)),
+            {as_real(b.rows), as_real(b.columns), as_real(b.groups)}};
+  }
   Shape operator()(const Gate& g) const {
     return {fmt::format("gate/{}", name_of(g.direction)), {as_real(g.rows), as_real(g.experts), as_real(g.top_k)}};
   }

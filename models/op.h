@@ -57,6 +57,15 @@ struct GroupedGemm {
   bool even = false;
 };
 
+// Each of `rows` rows, which lie as a GroupedGemm's do, and its expert's bias (groups, columns): y += b, or where the
+// op reads the choices' weights (weighted) y += weight b. Backward adds to the biases' gradient, and gives the
+// weights'.
+struct GroupedBias {
+  std::int64_t groups = 0, rows = 0, columns = 0;
+  bool even = false, weighted = false;
+  Direction direction = Direction::forward;
+};
+
 // The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; of
 // them the top_k largest, of equal ones the lower expert (corrected: a weight per expert is added to the scores for the
 // choice alone, DeepSeek-V3). What an expert returns is weighted by the score (top_k 1: Fedus et al. 2021, Switch
@@ -346,10 +355,10 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SigmoidGate, SortChunks, CountTokens, FlashAttention,
-                          MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add,
-                          BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply,
-                          PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
+                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
+                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
+                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

@@ -44,6 +44,7 @@ struct HashedShapes {
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
   }
+  void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
     all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
         std::bit_cast<std::uint64_t>(g.aux_loss), g.direction);

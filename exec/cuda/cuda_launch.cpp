@@ -208,6 +208,7 @@ struct CudaKernels {
   void operator()(const SigmoidGate&) const { assert(false); }
   void operator()(const SortChunks&) const { assert(false); }
   void operator()(const GroupedGemm&) const { assert(false); }
+  void operator()(const GroupedBias&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }
   void operator()(const PlaceCopy&) const { assert(false); }
   void operator()(const Wait&) const { assert(false); }

@@ -287,7 +287,19 @@ const std::string kDeepSeek = with_experts(
 const std::string kQwenMoe =
     with_experts("tiny-qwen-moe", "experts: 8, top_k: 2, feed_forward: 32, shared_feed_forward: 64, shared_gate: true");
 
+const std::string kBiased = with_experts("tiny-biased", "experts: 8, top_k: 2, feed_forward: 48", ", bias: true");
+const std::string kBiasedShared = with_experts(
+    "tiny-biased-shared",
+    "experts: 4, top_k: 2, feed_forward: 48, shared_feed_forward: 32, capacity_factor: 1, pad_to_capacity: "
+    "true, first_layer: 1",
+    ", bias: true, gated: false");
+
 const Case kExperts[] = {
+    {kBiased, "data: 2, expert: 2, global_batch: 4"},
+    {kBiased, "tensor: 2, data: 2, expert: 4, expert_tensor: 1, sharding: zero1, global_batch: 4"},
+    {kBiased, "data: 4, expert: 2, sharding: fsdp, global_batch: 4, recompute: full"},
+    {kBiasedShared, "data: 2, expert: 2, global_batch: 4"},
+    {kBiasedShared, "tensor: 2, pipeline: 2, data: 2, expert: 4, expert_tensor: 1, global_batch: 4"},
     {kQwenMoe, "data: 4, expert: 2, global_batch: 4"},
     {kQwenMoe, "tensor: 2, data: 2, expert: 2, sharding: zero1, global_batch: 4, overlap: {expert: true}"},
     {kQwenMoe, "data: 2, expert: 2, sharding: fsdp, global_batch: 4, recompute: [moe]"},
