@@ -1,6 +1,7 @@
 #include "exec/buffers.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "models/blocks.h"
@@ -23,6 +24,7 @@ int pool_of(LaneKind lane) {
 }
 
 constexpr int kHostPool = -1;
+constexpr int kArenaPool = -2;
 
 }  // namespace
 
@@ -45,11 +47,22 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
       if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
       const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));
+      if (block.role == BlockRole::arena) cut_arena(f, s);
       if (block.slots[s].home == Home::device) clear(bytes);
       if (block.slots[s].home == Home::host) clear_on_host(bytes);
     }
   }
   count_peak(kNone);
+}
+
+// Into cells for the slots that lie contiguous, which are all of one size: a layer's input, or the same part of it.
+void Buffers::cut_arena(std::uint32_t frame, std::uint16_t slot) {
+  Bytes cell = 0;
+  for (const Block& block : rank_.plan.blocks) {
+    for (const Slot& s : block.slots) cell = s.contiguous ? s.bytes : cell;
+  }
+  const std::byte* end = held_[index(frame, slot)].data + slot_of(frame, slot).bytes;
+  for (std::byte* at = held_[index(frame, slot)].data; cell > 0 && at + cell <= end; at += cell) cells_.push_back(at);
 }
 
 void Buffers::count(Category category, Bytes bytes) { now_[static_cast<std::size_t>(category)] += bytes; }
@@ -81,12 +94,19 @@ Bytes Buffers::bytes_of(std::uint32_t frame, const Slot& slot) const {
 }
 
 void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch) {
-  const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
+  const std::uint32_t target = frame_of(rank_.plan, frame, operand);
   const Slot& what = slot_of(target, operand.slot);
   Held& held = held_[index(target, operand.slot)];
   if (what.bytes == 0 || !held.empty()) return;
   if (take_beyond(what, held)) {
     if (what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
+    return;
+  }
+  if (what.contiguous) {
+    assert(!cells_.empty());  // the plan counted how many are held at a time
+    held = {cells_.back(), kArenaPool};
+    cells_.pop_back();
+    wait_for_users(held.data, what.bytes, task, launch);
     return;
   }
   const int pool = task == kNone ? 0 : pool_of(rank_.plan.op_of(task).lane);
@@ -134,19 +154,23 @@ bool Buffers::read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t f
 
 void Buffers::exchange(TaskId task) {
   const std::uint32_t frame = rank_.plan.tasks[task].frame;
-  const auto held = [&](const Operand& o) -> Held& {
-    return held_[index(frame_of(rank_.plan, frame, o.scope), o.slot)];
-  };
+  const auto held = [&](const Operand& o) -> Held& { return held_[index(frame_of(rank_.plan, frame, o), o.slot)]; };
   const Op& op = rank_.plan.op_of(task);
   std::swap(held(op.operands[0]), held(op.operands[1]));
 }
 
 void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
-  const std::uint32_t target = frame_of(rank_.plan, frame, operand.scope);
+  const std::uint32_t target = frame_of(rank_.plan, frame, operand);
   Held& held = held_[index(target, operand.slot)];
   if (held.data == nullptr) return;
   if (held.pool == kHostPool) {
     returned_.push_back({held.data, task, true});
+    held.data = nullptr;
+    return;
+  }
+  if (held.pool == kArenaPool) {
+    if (!one_lane_) used_.push_back({held.data, held.data + slot_of(target, operand.slot).bytes, task});
+    cells_.push_back(held.data);
     held.data = nullptr;
     return;
   }
@@ -168,7 +192,7 @@ void Buffers::give(std::uint32_t frame, const Operand& operand, TaskId task) {
 Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   const Plan& plan = rank_.plan;
   const Frame& own = plan.frames[frame];
-  const std::uint32_t target = frame_of(plan, frame, operand.scope);
+  const std::uint32_t target = frame_of(plan, frame, operand);
   const Slot& what = slot_of(target, operand.slot);
   std::byte* data = held_[index(target, operand.slot)].data;
   Argument a = {data, data == nullptr ? 0 : bytes_of(target, what), plan.element_bytes, row_of(target, what), operand};
@@ -178,7 +202,7 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   if (operand.scope == Scope::unit) a.width = rank_.unit_width(operand.slot);
   if (operand.parameter >= 0) {
     const LocalParameter& p = plan.blocks[own.block].parameters[operand.parameter];
-    offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
+    if (operand.tile == 0) offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {

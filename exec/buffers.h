@@ -118,6 +118,7 @@ class Buffers {
   }
   void take(std::uint32_t frame, const Operand& operand, TaskId task, Launch& launch);
   bool take_beyond(const Slot& what, Held& held);
+  void cut_arena(std::uint32_t frame, std::uint16_t slot);
   void give(std::uint32_t frame, const Operand& operand, TaskId task);
   void exchange(TaskId task);
   void count(Category category, Bytes bytes);
@@ -134,6 +135,7 @@ class Buffers {
   std::map<std::uint32_t, std::vector<std::int64_t>> sizes_;  // by frame
   std::vector<Held> held_;                                    // by buffer
   std::vector<Returned> returned_;                            // to other lanes' pools, not completed yet
+  std::vector<std::byte*> cells_;                             // of the arena, those that are free
   std::vector<Used> used_;                                    // memory returned at once, whose last user may still run
   std::array<Bytes, kCategories> now_{}, at_peak_{};
   TaskId peak_task_ = kNone;

@@ -34,9 +34,39 @@ std::int64_t in_step(const OpCall& c, std::int64_t sample) {
 }  // namespace
 
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
-  c.for_samples(load.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
-    c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count}, load.labels, to + row);
-  });
+  const bool one = load.predictions == 1;  // rows may be this rank's alone
+  for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
+    const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count},
+                        load.ahead + p.depth + (load.labels ? 1 : 0), to + p.first + row);
+    };
+    one ? c.for_samples(load.rows, copy) : c.for_samples(p.token, p.count, copy);
+  }
+}
+
+std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts) {
+  std::vector<PredictedRows> list;
+  const std::int64_t count = rows / (predictions * parts);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t depth = 0; depth < predictions; ++depth)
+      list.push_back({(part * predictions + depth) * count, count, depth, part * count});
+  }
+  return list;
+}
+
+double loss_weight(const PredictedRows& rows, std::int64_t predictions) {
+  return rows.depth == 0 ? 1 : kPredictionWeight / static_cast<double>(predictions - 1);
+}
+
+Argument word_table(const OpCall& c, const Argument& whole) {
+  for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
+    if (p.name != kWordTable) continue;
+    Argument table = whole;
+    table.data += p.first * whole.width;
+    table.bytes = p.local.out * p.local.in * whole.width;
+    return table;
+  }
+  return whole;
 }
 
 std::int64_t first_token(const OpCall& c, std::int64_t columns) {
@@ -69,11 +99,12 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
     });
     return parts;
   }
-  const std::int64_t rows = r.rows / c.batch();  // heads of this rank times queries
-  const std::int64_t first_head = c.rank.seat(Dimension::tensor).index * (rows / c.sequence());
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // heads of this rank times queries
+  const Seat &tensor = c.rank.seat(Dimension::tensor), &ulysses = c.rank.seat(Dimension::ulysses);
+  const std::int64_t first_head = (tensor.index * ulysses.size + ulysses.index) * (rows / queries);
   for (std::int64_t b = 0; b < c.batch(); ++b) {
     const std::int64_t head = in_step(c, b) * c.rank.spec.model.heads + first_head;
-    d.index.first = static_cast<std::uint64_t>(head * c.sequence()) * columns;
+    d.index.first = static_cast<std::uint64_t>(head * queries) * columns;
     d.index.rows_per_sample = rows;
     parts.push_back({d, b * rows, rows});
   }

@@ -47,7 +47,10 @@ struct OpCall {
   // Calls f(row, count, sample, position) for each run of rows that follow each other in one sample.
   template <class F>
   void for_samples(std::int64_t rows, const F& f) const {
-    const std::int64_t first = first_row(rows);
+    for_samples(first_row(rows), rows, f);
+  }
+  template <class F>
+  void for_samples(std::int64_t first, std::int64_t rows, const F& f) const {
     for (std::int64_t r = 0; r < rows;) {
       std::int64_t in_part = (first + r) % sequence();
       const SequencePart* part = rank.parts.data();
@@ -67,6 +70,19 @@ struct OpCall {
 
 // The tokens of this micro-batch on this rank, or their labels, to the host's memory.
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to);
+
+// Rows of an op on several predictions that belong to one of them (Load): further on by `depth`, and their place among
+// the micro-batch's tokens.
+struct PredictedRows {
+  std::int64_t first = 0, count = 0;
+  std::int64_t depth = 0, token = 0;
+};
+std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts);
+// What the losses of a prediction's rows count.
+double loss_weight(const PredictedRows& rows, std::int64_t predictions);
+
+// The word table, in the flat buffer of the chunk that an operand with Part::tied stands for.
+Argument word_table(const OpCall& c, const Argument& whole);
 
 // The first token of this rank's part of a vocabulary that is cut into parts of so many columns.
 std::int64_t first_token(const OpCall& c, std::int64_t columns);

@@ -82,7 +82,8 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
 void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
   const Seat& seat = rank.seat(work.group);
   const std::int64_t elements = work.bytes / work.width;
-  std::byte* whole = a.data + work.first * a.width;
+  std::byte* whole =
+      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer has it alone
   std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
   const bool gathers = work.kind == CollectiveKind::all_gather;
   call.in = gathers ? own : whole;
@@ -124,6 +125,10 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
     if (a.operand.access == Access::read) reads.push_back(&a);
   }
   const std::int64_t members = rank.seat(work.group).size;
+  if (work.algorithm == "hierarchical") {
+    for (const std::int32_t member : rank.group(work.group))
+      call.nodes.push_back(member / std::max(1, rank.spec.cluster.gpus_per_node));
+  }
   call.in = reads[0]->data;
   call.out = Sorted(launch).write->data;
   if (reads.size() == 1) {

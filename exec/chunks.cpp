@@ -102,7 +102,9 @@ Moves moves_of(const CollectiveCall& call, int members) {
 void check_call(const CollectiveCall& call, int members) {
   const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
   const bool uneven = call.kind == CollectiveKind::all_to_all && !call.received.empty();
-  if (uneven && (call.algorithm != "library" || call.received.size() != static_cast<std::size_t>(members)))
+  const bool two_stages = call.algorithm == "hierarchical" && call.nodes.size() == static_cast<std::size_t>(members);
+  if (uneven &&
+      ((call.algorithm != "library" && !two_stages) || call.received.size() != static_cast<std::size_t>(members)))
     throw Error("transport: an uneven all_to_all needs algorithm library and what comes from every rank");
   if (call.counts.size() != (pieces || uneven ? static_cast<std::size_t>(members) : 1)) {
     throw Error(fmt::format("transport: {} among {} ranks has {} counts; give {}", name_of(call.kind), members,

@@ -9,6 +9,7 @@
 namespace orrery {
 namespace {
 
+using kernels::columns_of;
 using kernels::heads_of;
 using kernels::matrix;
 using FloatHeads = kernels::Heads<float>;
@@ -76,11 +77,15 @@ class AttentionCall {
     };
     const std::int64_t kv = a_.kv_heads;
     const FloatHeads q = heads(first, in_first, query_rows(), 0, a_.heads);
-    if (a_.keys_apart) return {q, heads(last, in_last, key_rows(), 0, kv), heads(last, in_last, key_rows(), kv, kv)};
+    if (a_.keys_apart) {  // values may be narrower
+      const auto packed = matrix(in_last.data(), key_rows(), kv * (a_.head_dim + a_.value_dim));
+      const auto values = columns_of(packed, kv * a_.head_dim, kv * a_.value_dim);
+      return {q, heads(last, in_last, key_rows(), 0, kv), heads_of(values, 1, 0, kv, a_.value_dim)};
+    }
     return {q, heads(first, in_first, key_rows(), a_.heads, kv), heads(last, in_last, key_rows(), a_.heads + kv, kv)};
   }
   FloatHeads of_queries(const Argument& a, const Values& v) const {
-    return heads_in(c_, v, a, query_rows(), 0, a_.heads, a_.head_dim);
+    return heads_in(c_, v, a, query_rows(), 0, a_.heads, a_.value_dim);
   }
 
   void forward() const {
@@ -171,7 +176,7 @@ void add_heads(const FloatHeads& from, std::int64_t first, const FloatHeads& to,
 }  // namespace
 
 void run_attention(const CpuCall& c, const FlashAttention& a) {
-  if (c.rank.spec.model.mla) return run_latent_attention(c, a);
+  if (c.rank.spec.model.mla && !a.keys_apart) return run_latent_attention(c, a);
   AttentionCall(c, a).run();
 }
 

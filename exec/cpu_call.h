@@ -30,7 +30,8 @@ struct CpuCall : OpCall {
 
   // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
   Values table_gradient(std::int64_t n) const {
-    return gradients.empty() ? update(updates[0], n) : gradient(gradients[0]);
+    if (!gradients.empty()) return gradient(gradients[0]);
+    return updates[0].operand.part == Part::tied ? gradient(word_table(*this, updates[0])) : update(updates[0], n);
   }
 };
 
@@ -50,8 +51,10 @@ void run_move_heads(const CpuCall& c, const MoveHeads& work);
 // Experts, in cpu_experts.cpp.
 void run_gate(const CpuCall& c, const Gate& work);
 void run_permute(const CpuCall& c, const Permute& work);
+void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& work);
 void run_sort(const CpuCall& c, const SortChunks& work);
 void run_grouped(const CpuCall& c, const GroupedGemm& work);
+void run_grouped_bias(const CpuCall& c, const GroupedBias& work);
 // Latent attention, in cpu_latent.cpp.
 void run_latent_attention(const CpuCall& c, const FlashAttention& work);
 void run_latent_heads(const CpuCall& c, const LatentHeads& work);

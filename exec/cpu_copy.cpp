@@ -30,15 +30,18 @@ void move_tile(const CpuCall& c, const PlaceCopy& work) {
     move(from, place(from, piece), to, place(to, piece), piece.owned * work.width);
 }
 
-// What this rank owns of a run of the chunk.
+// What this rank owns of a run of the chunk; a fused buffer holds that run alone.
 void move_owned(const CpuCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
+  const auto place = [&](const Argument& a, const Piece& piece) {
+    return a.operand.scope == Scope::rank ? piece.owned_first - work.first : place_of(a, piece);
+  };
   for (const Piece& piece : pieces_of(c)) {
     const std::int64_t begin = std::max(piece.owned_first, work.first);
     const std::int64_t end = std::min(piece.owned_first + piece.owned, work.first + work.elements);
     const std::int64_t skipped = begin - piece.owned_first;
     if (begin >= end) continue;
-    move(from, (place_of(from, piece) + skipped) * work.width, to, (place_of(to, piece) + skipped) * work.width,
+    move(from, (place(from, piece) + skipped) * work.width, to, (place(to, piece) + skipped) * work.width,
          (end - begin) * work.width);
   }
 }

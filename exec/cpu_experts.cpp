@@ -1,7 +1,9 @@
 // Experts on the CPU: the router's choice, rows of tokens on their way, products expert by expert.
+#include <cmath>
 #include <numeric>
 
 #include "exec/cpu_call.h"
+#include "kernels/elementwise.h"
 #include "kernels/experts.h"
 #include "kernels/gemm.h"
 
@@ -78,6 +80,23 @@ void run_permute(const CpuCall& c, const Permute& p) {
   }
 }
 
+void run_sigmoid_gate(const CpuCall& c, const SigmoidGate& g) {
+  const std::int64_t n = g.rows * g.columns;
+  const auto rows = [&](const Values& v) { return matrix(v.data(), g.rows, g.columns); };
+  const Values x = c.read(c.reads[0], n), gate = c.read(c.reads[1], g.rows), y = c.write(c.writes[0], n);
+  std::vector<float> factors(gate.data(), gate.data() + g.rows);
+  for (float& f : factors) f = 1 / (1 + std::exp(-f));
+  if (g.direction == Direction::forward) {
+    kernels::copy(rows(x), rows(y));
+    return kernels::scale_rows(factors.data(), rows(y));
+  }
+  const Values dy = c.read(c.reads[2], n), dgate = c.write(c.writes[1], g.rows);
+  kernels::copy(rows(dy), rows(y));
+  kernels::scale_rows(factors.data(), rows(y));
+  kernels::row_products(rows(x), rows(dy), dgate.data());
+  for (std::int64_t r = 0; r < g.rows; ++r) dgate.data()[r] *= factors[r] * (1 - factors[r]);
+}
+
 void run_sort(const CpuCall& c, const SortChunks& s) {
   const std::int64_t rows = c.rows_in(c.reads[0], s.columns);
   const std::vector<std::int32_t> counts =
@@ -90,11 +109,61 @@ void run_sort(const CpuCall& c, const SortChunks& s) {
                        matrix(CpuCall::floats(c.writes[1]), rows, 1));
 }
 
+// How many rows each expert has, from all sources.
+static std::vector<std::int64_t> rows_by_expert(const Argument* counts, std::int64_t groups, std::int64_t rows) {
+  const std::vector<std::int32_t> chunks = chunk_counts(counts, groups, rows);
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(groups));
+  for (std::size_t i = 0; i < chunks.size(); ++i) sums[i % sums.size()] += chunks[i];
+  return sums;
+}
+
+// Calls f(row, expert) for every row.
+template <class F>
+static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
+  std::int64_t row = 0, expert = 0;
+  for (const std::int64_t count : counts) {
+    for (std::int64_t i = 0; i < count; ++i) f(row++, expert);
+    ++expert;
+  }
+}
+
+static void add_expert_bias(const CpuCall& c, const GroupedBias& b) {
+  const std::int64_t rows = c.rows_in(c.updates[0], b.columns);
+  const float* factors = b.weighted ? CpuCall::floats(c.reads[0]) : nullptr;
+  const Values values = c.update(c.updates[0], rows * b.columns), bias = c.weight(c.weights[0]);
+  const auto counts = rows_by_expert(b.even ? nullptr : &c.reads.back(), b.groups, rows);
+  const auto y = matrix(values.data(), rows, b.columns);
+  for_rows(counts, [&](std::int64_t row, std::int64_t expert) {
+    const float factor = factors == nullptr ? 1 : factors[row];
+    for (std::int64_t i = 0; i < b.columns; ++i) y.row(row)[i] += factor * bias.data()[expert * b.columns + i];
+  });
+}
+
+void run_grouped_bias(const CpuCall& c, const GroupedBias& b) {
+  if (b.direction == Direction::forward) return add_expert_bias(c, b);
+  const std::int64_t rows = c.rows_in(c.reads[0], b.columns);
+  const Values values = c.read(c.reads[0], rows * b.columns), gradient = c.gradient(c.gradients[0]);
+  const auto counts = rows_by_expert(b.even ? nullptr : &c.reads.back(), b.groups, rows);
+  const auto dy = matrix(values.data(), rows, b.columns);
+  const auto add = [&](std::int64_t row, std::int64_t expert, float factor) {
+    for (std::int64_t i = 0; i < b.columns; ++i) gradient.data()[expert * b.columns + i] += factor * dy.row(row)[i];
+  };
+  if (!b.weighted) return for_rows(counts, [&](std::int64_t row, std::int64_t expert) { add(row, expert, 1); });
+  const Values bias = c.weight(c.weights[0]);
+  const float* factors = CpuCall::floats(c.reads[1]);
+  float* dfactors = CpuCall::floats(c.writes[0]);
+  for_rows(counts, [&](std::int64_t row, std::int64_t expert) {
+    add(row, expert, factors[row]);
+    const auto of = matrix<const float>(bias.data() + expert * b.columns, 1, b.columns);
+    kernels::row_products(of, rows_of(dy, row, 1), dfactors + row);
+  });
+}
+
 void run_grouped(const CpuCall& c, const GroupedGemm& g) {
   const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
   const std::int64_t rows = c.rows_in(c.reads[0], input ? g.out : g.in);
   const std::size_t operands = weights ? 2 : 1;
-  const std::vector<std::int32_t> counts = chunk_counts(g.even ? nullptr : &c.reads.at(operands), g.groups, rows);
+  const std::vector<std::int64_t> counts = rows_by_expert(g.even ? nullptr : &c.reads.at(operands), g.groups, rows);
   const Values a = c.read(c.reads[0], rows * (input ? g.out : g.in));
   const Values dy = weights ? c.read(c.reads[1], rows * g.out) : c.read(c.reads[0], 0);
   const Values w = weights ? c.read(c.reads[0], 0) : c.weight(c.weights[0]);
@@ -103,9 +172,7 @@ void run_grouped(const CpuCall& c, const GroupedGemm& g) {
   const Values y = weights && flat ? c.gradient(c.gradients[0]) : c.write(c.writes[0], n);
   std::int64_t first = 0;
   for (std::int64_t e = 0; e < g.groups; ++e) {
-    std::int64_t count = 0;  // from all sources
-    for (std::size_t i = static_cast<std::size_t>(e); i < counts.size(); i += static_cast<std::size_t>(g.groups))
-      count += counts[i];
+    const std::int64_t count = counts[static_cast<std::size_t>(e)];
     const auto run = [&](const Values& v, std::int64_t columns) {
       return rows_of(matrix(v.data(), rows, columns), first, count);
     };

@@ -56,17 +56,28 @@ void run_latent_heads(const CpuCall& c, const LatentHeads& l) {
                      packed = query + l.heads * l.value;
   const bool forward = l.direction == Direction::forward;
   const auto of = [&](const Values& v, std::int64_t columns) { return matrix(v.data(), l.rows, columns); };
-  const kernels::Positions positions = {c.sequence(), 0};
+  // Runs of rows that follow each other in a sample.
+  const auto each_run = [&](const auto& run) {
+    c.for_samples(l.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      run(kernels::Positions{count, position}, [=](auto m) { return rows_of(m, row, count); });
+    });
+  };
   const Values q = c.update(c.updates[0], l.rows * query);
-  kernels::rotate_queries(c.state.rotary, positions, !forward, shape, of(q, query));
+  each_run([&](kernels::Positions at, const auto& part) {
+    kernels::rotate_queries(c.state.rotary, at, !forward, shape, part(of(q, query)));
+  });
   if (forward) {
     const Values kv = c.read(c.reads[0], l.rows * up), rope = c.read(c.reads[1], l.rows * l.rope);
     const Values y = c.write(c.writes[0], l.rows * packed);
-    return kernels::pack_latent(c.state.rotary, positions, shape, of(kv, up), of(rope, l.rope), of(y, packed));
+    return each_run([&](kernels::Positions at, const auto& part) {
+      kernels::pack_latent(c.state.rotary, at, shape, part(of(kv, up)), part(of(rope, l.rope)), part(of(y, packed)));
+    });
   }
   const Values dy = c.read(c.reads[0], l.rows * packed);
   const Values dkv = c.write(c.writes[0], l.rows * up), drope = c.write(c.writes[1], l.rows * l.rope);
-  kernels::unpack_latent(c.state.rotary, positions, shape, of(dy, packed), of(dkv, up), of(drope, l.rope));
+  each_run([&](kernels::Positions at, const auto& part) {
+    kernels::unpack_latent(c.state.rotary, at, shape, part(of(dy, packed)), part(of(dkv, up)), part(of(drope, l.rope)));
+  });
 }
 
 }  // namespace orrery

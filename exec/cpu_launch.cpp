@@ -31,8 +31,9 @@ struct CpuKernels {
     const Values in = c.read(c.reads[0], n);
     if (s.direction == Direction::forward) {
       const Values out = c.write(c.writes[0], n);
-      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), c.sequence(),
-                                     {.window = s.window}, matrix(out.data(), s.rows, s.columns));
+      const std::int64_t queries = s.columns;  // all of the sequence: a context group has exchanged heads for positions
+      return kernels::masked_softmax(matrix<const float>(in.data(), s.rows, s.columns), queries, {.window = s.window},
+                                     matrix(out.data(), s.rows, s.columns));
     }
     const Values gradient = c.update(c.updates[0], n);
     kernels::softmax_gradient(matrix<const float>(in.data(), s.rows, s.columns),
@@ -138,7 +139,11 @@ struct CpuKernels {
     std::vector<float> y(static_cast<std::size_t>(rows * a.columns)), scaled(dy.data(), dy.data() + rows * a.columns);
     const auto plain = matrix(y.data(), rows, a.columns), gradient = matrix(scaled.data(), rows, a.columns);
     a.gated ? kernels::swiglu(wide(x), plain) : kernels::gelu(wide(x), nullptr, plain);
-    kernels::row_products(plain, narrow(dy), CpuCall::floats(c.writes[1]));
+    std::vector<float> products(static_cast<std::size_t>(rows));
+    kernels::row_products(plain, narrow(dy), products.data());
+    const bool adds = !c.updates.empty();  // to what a bias behind it gave
+    float* dweights = CpuCall::floats(adds ? c.updates[0] : c.writes[1]);
+    for (std::int64_t r = 0; r < rows; ++r) dweights[r] = products[r] + (adds ? dweights[r] : 0);
     kernels::scale_rows(CpuCall::floats(c.reads[2]), gradient);
     activation_gradient(a, wide(x), gradient, wide(dx));
   }
@@ -150,8 +155,10 @@ struct CpuKernels {
 
   void operator()(const Gate& g) const { run_gate(c, g); }
   void operator()(const Permute& p) const { run_permute(c, p); }
+  void operator()(const SigmoidGate& g) const { run_sigmoid_gate(c, g); }
   void operator()(const SortChunks& s) const { run_sort(c, s); }
   void operator()(const GroupedGemm& g) const { run_grouped(c, g); }
+  void operator()(const GroupedBias& b) const { run_grouped_bias(c, b); }
   void operator()(const CountTokens&) const {}  // the issuing thread reads
 
   void operator()(const Residual& r) const {
@@ -206,7 +213,8 @@ struct CpuKernels {
     if (e.positions) return positions(e);
     const std::int64_t first = first_token(c, e.vocab);
     if (e.direction == Direction::forward) {
-      const Values table = c.weight(c.weights[0]), y = c.write(c.writes[0], e.rows * e.columns);
+      const Values table = c.weight(c.weights.empty() ? word_table(c, c.reads.back()) : c.weights[0]);
+      const Values y = c.write(c.writes[0], e.rows * e.columns);
       return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
                             matrix(y.data(), e.rows, e.columns));
     }
@@ -250,13 +258,20 @@ struct CpuKernels {
         const float* sums = CpuCall::floats(c.reads[0]);
         float* losses = CpuCall::floats(c.writes[0]);
         kernels::row_losses(e.rows, sums, sums + e.rows, losses);
-        for (std::int64_t r = 0; r < e.rows; ++r) c.state.loss += losses[r];
-        c.state.tokens += e.rows;
+        for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
+          for (std::int64_t r = p.first; r < p.first + p.count; ++r)
+            c.state.loss += loss_weight(p, e.predictions) * losses[r];
+          c.state.tokens += p.depth == 0 ? p.count : 0;
+        }
         return;
       }
       case CrossEntropy::Part::gradient:
-        return kernels::cross_entropy_gradient(logits(c.updates[0]), part, CpuCall::floats(c.reads[1]),
-                                               CpuCall::integers(c.reads[0]), loss_scale(c));
+        for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
+          const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
+          kernels::cross_entropy_gradient(rows_of(logits(c.updates[0]), p.first, p.count), part,
+                                          CpuCall::floats(c.reads[1]) + p.first,
+                                          CpuCall::integers(c.reads[0]) + p.first, scale);
+        }
     }
   }
 

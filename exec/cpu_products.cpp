@@ -7,6 +7,7 @@
 namespace orrery {
 namespace {
 
+using kernels::columns_of;
 using kernels::heads_of;
 using kernels::matrix;
 
@@ -16,26 +17,35 @@ struct PackedShape {
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
+// A tile's columns of a matrix of all outputs.
+kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
+  return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
+}
+
 void run_linear(const CpuCall& c, const Gemm& g) {
-  const Values x = c.read(c.reads[0], g.m * g.k);
+  const bool input = g.role == Gemm::Role::input_gradient;
+  const Values x = c.read(c.reads[0], g.m * g.k * (input ? g.tiles : 1));
   const Values w = c.weight(c.weights[0]);
-  const Values y = c.write(c.writes[0], g.m * g.n);
-  if (g.role == Gemm::Role::input_gradient) {
-    kernels::linear_input_gradient(matrix(x.data(), g.m, g.k), matrix(w.data(), g.k, g.n), matrix(y.data(), g.m, g.n));
+  const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
+  const auto mode = g.tiles > 1 ? Values::Mode::update : Values::Mode::write;  // other columns stay
+  const Values y = c.view(to, g.m * g.n * (input ? 1 : g.tiles), mode);
+  if (input) {
+    kernels::multiply({}, 1, tile_of(x, g, g.m, g.k), matrix(w.data(), g.k, g.n), g.accumulate ? 1 : 0,
+                      matrix(y.data(), g.m, g.n));
     return;
   }
   const bool biased = c.weights.size() > 1;
   const Values bias = c.weight(c.weights[biased ? 1 : 0]);
-  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() : nullptr,
-                  matrix(y.data(), g.m, g.n));
+  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,
+                  tile_of(y, g, g.m, g.n));
 }
 
 void run_weight_gradient(const CpuCall& c, const Gemm& g) {
   const Values x = c.read(c.reads[0], g.k * g.n);
-  const Values dy = c.read(c.reads[1], g.k * g.m);
+  const Values dy = c.read(c.reads[1], g.k * g.m * g.tiles);
   const bool flat = !c.gradients.empty();
   const Values dw = flat ? c.gradient(c.gradients[0]) : c.write(c.writes[0], g.m * g.n);
-  kernels::linear_weight_gradient(matrix(dy.data(), g.k, g.m), matrix(x.data(), g.k, g.n), g.accumulate,
+  kernels::linear_weight_gradient(tile_of(dy, g, g.k, g.m), matrix(x.data(), g.k, g.n), g.accumulate,
                                   matrix(dw.data(), g.m, g.n));
 }
 

@@ -64,9 +64,11 @@ void run_multiply(const CpuCall& c, const Multiply& work) {
   if (work.factor != 0) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
-    const std::int64_t offset = work.first * work.width;
-    const Values x(from.data + offset, work.elements, work.width, Values::Mode::read);
-    const Values y(to.data + offset, work.elements, work.width, Values::Mode::write);
+    const auto values = [&](const Argument& a, Values::Mode mode) {
+      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;  // a fused buffer begins there
+      return Values(a.data + first * work.width, work.elements, work.width, mode);
+    };
+    const Values x = values(from, Values::Mode::read), y = values(to, Values::Mode::write);
     for (std::int64_t i = 0; i < work.elements; ++i) y.data()[i] = static_cast<float>(work.factor * x.data()[i]);
     return;
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "models/blocks.h"
 #include "models/error.h"
 
 namespace orrery {
@@ -146,6 +147,20 @@ class HostThread {
 
 }  // namespace
 
+// Of multi-token prediction: the embedding's table must lie whole where its module reads it.
+static void check_predictions(const Spec& spec, std::string_view ranks) {
+  const Strategy& s = spec.strategy;
+  if (spec.model.mtp_layers == 0) return;
+  if (ranks != "CPU")
+    throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
+  if (unit_gradients(spec, row_of(s.sharding)))
+    throw Error(fmt::format("strategy.sharding: {} with model.mtp_layers is not executed; choose zero1 or none",
+                            name_of(s.sharding)));
+  if (s.virtual_stages > 1 && s.schedule != "interleaved")
+    throw Error(fmt::format("strategy.schedule: {} with model.mtp_layers is not executed; choose 1f1b or interleaved",
+                            s.schedule));
+}
+
 void check_executable(const Spec& spec, std::string_view ranks) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
@@ -158,13 +173,14 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
-      {(s.offload.any() || s.partition_activations) && ranks != "CPU", "strategy.offload: {} ranks execute none"},
+      {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
+       "strategy.offload: {} ranks execute none"},
+      {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
-  if (m.mtp_layers > 0)
-    throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
+  check_predictions(spec, ranks);
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
-  if (m.moe && m.moe->hierarchical_dispatch)
+  if (m.moe && m.moe->hierarchical_dispatch && ranks != "CPU")
     throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));
   if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
   for (const auto& [breaks, line] : limits) {

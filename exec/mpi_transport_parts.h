@@ -50,6 +50,7 @@ bool all_done(std::vector<MPI_Request>& requests);
 
 // The collective without call.add; in and out do not overlap beyond what transport.h allows for gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
+std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_moves(Channel& channel, const CollectiveCall& call, const Moves& moves);
 
 }  // namespace orrery::mpi

@@ -41,5 +41,8 @@ RunState run_state(const Rank& rank, const Text& text, const Training& training)
 // The constants that published configurations share and a spec has no key for.
 inline constexpr double kRotaryTheta = 10000;  // Su et al. 2021; Llama 2
 inline constexpr float kNormEpsilon = 1e-5F;   // Llama 2, GPT-2 (layer_norm_epsilon)
+// Of the mean loss of further predictions, beside the next token's (DeepSeek-V3, 2412.19437, section 4.2: 0.3 at
+// first).
+inline constexpr double kPredictionWeight = 0.3;
 
 }  // namespace orrery

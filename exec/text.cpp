@@ -7,11 +7,12 @@
 
 namespace orrery {
 
-void Text::copy(std::int64_t sample, std::int64_t sequence, SequencePart part, bool labels, std::int64_t* to) const {
+void Text::copy(std::int64_t sample, std::int64_t sequence, SequencePart part, std::int64_t ahead,
+                std::int64_t* to) const {
   const auto size = static_cast<std::int64_t>(bytes_.size());
   const std::int64_t first = sample * sequence % (size - sequence) + part.first;
   for (std::int64_t i = 0; i < part.count; ++i)
-    to[i] = static_cast<unsigned char>(bytes_[first + i + (labels ? 1 : 0)]) % vocabulary_;
+    to[i] = static_cast<unsigned char>(bytes_[(first + i + ahead) % size]) % vocabulary_;
 }
 
 Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t sequence, const std::string& name) {

@@ -14,8 +14,9 @@ class Text {
  public:
   Text(std::string bytes, std::int64_t vocabulary) : bytes_(std::move(bytes)), vocabulary_(vocabulary) {}
 
-  // A part of the tokens or, shifted by one, labels of sample number `sample` of a run.
-  void copy(std::int64_t sample, std::int64_t sequence, SequencePart part, bool labels, std::int64_t* to) const;
+  // A part of the tokens of sample number `sample` of a run, or those so many places `ahead` in the text: labels are
+  // one.
+  void copy(std::int64_t sample, std::int64_t sequence, SequencePart part, std::int64_t ahead, std::int64_t* to) const;
 
  private:
   std::string bytes_;

@@ -55,6 +55,9 @@ struct CollectiveCall {
   void* out = nullptr;
   std::vector<std::int64_t> counts, received;
   bool add = false;
+  // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
+  // the sender's place on it, who passes it on.
+  std::vector<std::int64_t> nodes = {};
 };
 
 // One end of a point-to-point transfer; peer is a global rank. A send is rendezvous: it ends only when the receiver

@@ -25,7 +25,7 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
   const bool flash = c_.spec.strategy.attention == Attention::flash, cut = c_.spec.strategy.context > 1;
   const Id attended = cut     ? context_attention(heads, windowed)
                       : flash ? flash_attention(heads, whole_part(), windowed)
-                              : unfused_attention(heads, windowed);
+                              : unfused_attention(heads, whole_part(), windowed);
   if (again) {
     tape.end_region();
     tape.keep(attended);
@@ -135,6 +135,7 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const Attenti
 // The buffers and ops of unfused attention, as its backward needs them again.
 struct LayerBuilder::Unfused {
   Heads heads;
+  AttentionPart part;
   std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: samples * heads
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
@@ -157,18 +158,19 @@ struct LayerBuilder::Unfused {
   }
 };
 
-LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, bool windowed) {
-  Unfused u{.heads = heads, .q = c_.sequence, .k = c_.spec.sequence, .d = m_.head_dim, .batch = c_.batch * heads_};
+LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed) {
+  Unfused u{
+      .heads = heads, .part = part, .q = part.query, .k = part.query, .d = m_.head_dim, .batch = c_.batch * part.heads};
   u.width = c_.width;
-  u.query_heads = heads_;
-  u.kv_heads = kv_heads_;
+  u.query_heads = part.heads;
+  u.kv_heads = part.kv_heads;
   u.drops = m_.dropout > 0;
   u.caps = m_.attention_softcap > 0;
   u.scores = tape.slot("scores", u.bytes());
   u.probabilities = tape.slot("probabilities", u.bytes());
   u.mask = u.drops ? tape.slot("attention dropout mask", u.bytes() / u.width) : u.probabilities;
   u.dropped = u.drops ? tape.slot("dropped probabilities", u.bytes()) : u.probabilities;
-  u.y = activation("attention values", c_.rows, heads_ * u.d);
+  u.y = activation("attention values", c_.batch * part.query, part.heads * u.d);
   const std::int64_t window = windowed ? m_.sliding_window->window : 0;
   u.softmax = {u.batch * u.q, u.k, false, c_.spec.software.fused_softmax, Direction::forward, window};
   u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward};
@@ -176,8 +178,8 @@ LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, bool windo
   return u;
 }
 
-LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, bool windowed) {
-  const Unfused u = unfused_parts(heads, windowed);
+LayerBuilder::Id LayerBuilder::unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
+  const Unfused u = unfused_parts(heads, part, windowed);
   tape.emit("scores", u.product(u.q, u.k, u.d, Gemm::Role::scores),
             {.reads = {heads.queries_keys}, .writes = {u.scores}});
   if (u.caps) tape.emit("score cap", u.cap, {.updates = {u.scores}});
@@ -194,7 +196,7 @@ void LayerBuilder::unfused_backward(const Unfused& u) {
     return work;
   };
   const Id dy = tape.gradient(u.y);
-  const Heads of = head_gradients(u.heads, whole_part());
+  const Heads of = head_gradients(u.heads, u.part);
   const Id dp = tape.slot("probabilities gradient", u.bytes());
   tape.emit("values gradient", u.product(u.k, u.d, u.q, Gemm::Role::value_gradient),
             {.reads = {u.dropped, dy}, .writes = {of.qkv}});

@@ -57,7 +57,7 @@ BlockBuilder::Id BlockBuilder::slot_of_rows(const std::string& name, Bytes bytes
 
 std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
                                      std::int64_t kv_rows, std::int64_t experts) {
-  block_.parameters.push_back({.name = name,
+  block_.parameters.push_back({.name = prefix + name,
                                .out = out,
                                .in = in,
                                .offset = block_.parameter_elements,
@@ -67,6 +67,40 @@ std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, 
                                .kv_rows = kv_rows});
   block_.parameter_elements += out * in;
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
+}
+
+std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in,
+                                                        Cut cut, std::int64_t tiles) {
+  std::vector<std::int32_t> list;
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    list.push_back(parameter(name, out / tiles, in, cut));
+    if (tiles == 1) continue;
+    LocalParameter& p = block_.parameters.back();
+    p.tile = ++tiles_;
+    p.tile_first = i * (out / tiles);
+    p.tile_of = out;
+  }
+  return list;
+}
+
+// Tiles stand behind what is gathered and reduced together.
+void BlockBuilder::place_parameters() {
+  if (tiles_ == 0 || weights_ != Scope::unit) return;
+  std::int64_t offset = 0;
+  for (const bool tile : {false, true}) {
+    for (LocalParameter& p : block_.parameters) {
+      if ((p.tile > 0) != tile) continue;
+      p.offset = offset;
+      offset += p.out * p.in;
+    }
+  }
+}
+
+// Where parameters are sharded, a tile's weights and gradients lie in a frame of its own.
+Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
+  const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
+  if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
+  return {weights_, Access::read, weight_slot_, parameter, Part::all, tile};
 }
 
 void BlockBuilder::begin_region(bool recompute) { region_ = recompute ? ++regions_ : 0; }
@@ -84,12 +118,16 @@ void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u
     for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.slots[s].runtime_size);
   }
   for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
-  for (const std::int32_t p : u.weights) op.operands.push_back({weights_, Access::read, weight_slot_, p});
+  for (const std::int32_t p : u.weights) op.operands.push_back(weight_operand(p, false));
   for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
+  for (const Operand& o : u.elsewhere) {
+    op.operands.push_back(o);
+    op.weight_gradient = op.weight_gradient || o.access != Access::read;
+  }
   for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
   for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
   for (const std::int32_t p : u.weight_gradients) {
-    op.operands.push_back({gradients_, Access::read_write, gradient_slot_, p});
+    op.operands.push_back(weight_operand(p, true));
     op.weight_gradient = true;
   }
   (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
@@ -203,7 +241,7 @@ void BlockBuilder::finish_backward() {
 void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass) {
   for (Recorded& r : pass) {
     for (Operand& o : r.op.operands) {
-      if (is(o, scope, slot)) o = {with, o.access, with_slot, o.parameter};
+      if (is(o, scope, slot)) o = {with, o.access, with_slot, o.parameter, o.part, o.tile};
     }
   }
 }
@@ -214,7 +252,9 @@ void BlockBuilder::own_lifetime(Id slot) {
     std::pair<Op*, Op*> found = {nullptr, nullptr};
     for (Recorded& r : pass) {
       const bool held = std::find(r.holds.begin(), r.holds.end(), slot) != r.holds.end();
-      if (!held && !uses(r.op, Scope::own, slot)) continue;
+      // What waits for a copy to the host uses the device's memory, not the host's.
+      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[slot].home != Home::device;
+      if (!held && (waits || !uses(r.op, Scope::own, slot))) continue;
       if (found.first == nullptr) found.first = &r.op;
       found.second = &r.op;
     }
@@ -247,12 +287,30 @@ void BlockBuilder::boundary_lifetimes() {
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }
 
+// A tile's weights go after each of their uses, and its gradient comes with the one op that makes it.
+void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
+  for (Recorded& r : pass) {
+    for (const Operand o : std::vector<Operand>(r.op.operands)) {
+      if (o.tile == 0) continue;
+      const bool gradient = o.slot == gradient_slot_;
+      (gradient ? r.op.allocates : r.op.frees)
+          .push_back({Scope::unit, gradient ? Access::write : Access::read, o.slot, -1, Part::all, o.tile});
+    }
+  }
+}
+
 // Gathered weights go after their last use in a pass, or at its end if nothing uses them (an embedding's backward); a
 // unit's gradient is taken by its first writer and returned by whoever reduces it.
 void BlockBuilder::unit_lifetimes() {
+  tile_lifetimes(forward_);
+  tile_lifetimes(backward_);
+  const auto uses_unit = [](const Op& op, Id slot) {
+    return std::any_of(op.operands.begin(), op.operands.end(),
+                       [&](const Operand& o) { return is(o, Scope::unit, slot) && o.tile == 0; });
+  };
   const auto free_last = [&](std::vector<Recorded>& pass) {
-    auto r = std::find_if(pass.rbegin(), pass.rend(),
-                          [&](const Recorded& one) { return uses(one.op, Scope::unit, weight_slot_); });
+    auto r =
+        std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
     if (r == pass.rend()) r = pass.rbegin();
     r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
@@ -262,8 +320,7 @@ void BlockBuilder::unit_lifetimes() {
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {
-    if (uses(r.op, Scope::unit, gradient_slot_))
-      r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
+    if (uses_unit(r.op, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
   }
 }
 
@@ -286,6 +343,7 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
     block_.forward.pop_back();
   }
   move_all(backward_, block_.backward);
+  place_parameters();
   return std::move(block_);
 }
 

@@ -29,6 +29,9 @@ class BlockBuilder {
   // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
+  // The same weight in so many equal runs of its rows, each a parameter of its own that comes and goes by itself.
+  std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
+                                            std::int64_t tiles);
 
   // A number of rows known only at run time, and a buffer of so many: bytes are those of the predicted ones.
   std::int32_t runtime_size(RuntimeSize size);
@@ -49,13 +52,19 @@ class BlockBuilder {
   // What backward reads of forward lies on the host meanwhile. And of an input that so many ranks of the tensor group
   // all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
   bool offloads = false;
+  bool offloads_to_disk = false;  // and from there to a disk
   std::int64_t input_parts = 1;
+  // What is kept of the input lies side by side with other blocks' (ZeRO-R, section 6.3: MD).
+  bool contiguous = false;
+  // Before the names of weights: what tells apart those of several layers in one block.
+  std::string prefix;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;  // of Scope::rank, read
+    std::vector<Id> numbers;              // of Scope::rank, read
+    std::vector<Operand> elsewhere = {};  // of other blocks
     bool host_waits = false;
     // Live until this op, which waits for a transfer that reads them: on its own a slot ends with its last use in order
     // of issue, although a transfer issued before may still read it.
@@ -69,6 +78,7 @@ class BlockBuilder {
   // The gradient of a slot: set by contribute(), summed with an Add when it has several sources.
   void contribute(Id of, Id gradient);
   Id gradient(Id of) const;
+  bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
   // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
   // appended to `ops` (equal ones of other blocks are shared by the caller's choice of blocks, not here).
@@ -88,8 +98,10 @@ class BlockBuilder {
   void finish_backward();
   // block_store.cpp
   void store_activations();
-  void cut_input();
+  Id cut_input();
   void offload_stored();
+  void offload_slot(Id slot, Op& release);
+  void copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target);
   bool is_stored(Id slot) const;
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);
@@ -99,6 +111,9 @@ class BlockBuilder {
   void set_lifetimes();
   void own_lifetime(Id slot);
   void unit_lifetimes();
+  void tile_lifetimes(std::vector<Recorded>& pass);
+  Operand weight_operand(std::int32_t parameter, bool gradient) const;
+  void place_parameters();
   Recorded run_again(Recorded r, std::map<Id, Id>& scratch);
   void boundary_lifetimes();
   Block hand_over(std::vector<Op>& ops);
@@ -112,6 +127,7 @@ class BlockBuilder {
   bool releases_ = false;  // whether the last forward op gives up what left for the host
   int region_ = 0, regions_ = 0;
   std::vector<std::function<void()>> tape_;
+  std::uint16_t tiles_ = 0;  // of its weights
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
 };

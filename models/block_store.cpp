@@ -38,7 +38,7 @@ void BlockBuilder::insert_before_backward(std::size_t at, Op op) {
 }
 
 // Every rank of the tensor group keeps its part of what all of them hold, and backward gathers it again.
-void BlockBuilder::cut_input() {
+BlockBuilder::Id BlockBuilder::cut_input() {
   const Bytes bytes = block_.slots[kInput].bytes, width = storage_bytes(precision_);
   const Id part = slot("part of the input", bytes / input_parts);
   insert_after_use(kInput, {.name = "cut input",
@@ -51,29 +51,48 @@ void BlockBuilder::cut_input() {
            Collective{.kind = CollectiveKind::all_gather, .group = Dimension::tensor, .bytes = bytes, .width = width},
        .lane = LaneKind::tensor,
        .operands = {operand(part, Access::read), operand(kInput, Access::write)}});
+  return part;
+}
+
+void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target) {
+  insert_before_backward(block_.fetches++,
+                         {.name = name,
+                          .work = PlaceCopy{block_.slots[target].bytes, from, to},
+                          .lane = lane,
+                          .operands = {operand(source, Access::read), operand(target, Access::write)}});
+}
+
+void BlockBuilder::offload_slot(Id s, Op& release) {
+  const Bytes bytes = block_.slots[s].bytes;
+  const Id host = slot(block_.slots[s].name + " on the host", bytes);
+  block_.slots[host].home = Home::host;
+  insert_after_use(s, {.name = "activations down",
+                       .work = PlaceCopy{bytes, Home::device, Home::host},
+                       .lane = LaneKind::down,
+                       .operands = {operand(s, Access::read), operand(host, Access::write)}});
+  if (offloads_to_disk) {
+    const Id disk = slot(block_.slots[s].name + " on disk", bytes);
+    block_.slots[disk].home = Home::nvme;
+    insert_after_use(host, {.name = "activations to disk",
+                            .work = PlaceCopy{bytes, Home::host, Home::nvme},
+                            .lane = LaneKind::store,
+                            .operands = {operand(host, Access::read), operand(disk, Access::write)}});
+    copy_back("activations from disk", LaneKind::fetch, Home::nvme, disk, Home::host, host);
+  }
+  copy_back("activations up", LaneKind::up, Home::host, host, Home::device, s);
+  release.operands.push_back(operand(host, Access::read));
 }
 
 // Stored activations leave for the host behind their last use, and come back ahead of backward. The device's memory is
 // given up by an op of the compute lane that waits until they have left; buffers whose size is known only at run time
-// stay.
+// stay. The host's is given up when a disk has them.
 void BlockBuilder::offload_stored() {
   Op release = {.name = "activations left", .work = Wait{}};
   std::vector<Id> left;
   const auto slots = static_cast<Id>(block_.slots.size());
   for (Id s = 0; s < slots; ++s) {
-    const Bytes bytes = block_.slots[s].bytes;
-    if (bytes == 0 || block_.slots[s].runtime_size >= 0 || !is_stored(s)) continue;
-    const Id host = slot(block_.slots[s].name + " on the host", bytes);
-    block_.slots[host].home = Home::host;
-    insert_after_use(s, {.name = "activations down",
-                         .work = PlaceCopy{bytes, Home::device, Home::host},
-                         .lane = LaneKind::down,
-                         .operands = {operand(s, Access::read), operand(host, Access::write)}});
-    insert_before_backward(block_.fetches++, {.name = "activations up",
-                                              .work = PlaceCopy{bytes, Home::host, Home::device},
-                                              .lane = LaneKind::up,
-                                              .operands = {operand(host, Access::read), operand(s, Access::write)}});
-    release.operands.push_back(operand(host, Access::read));
+    if (block_.slots[s].bytes == 0 || block_.slots[s].runtime_size >= 0 || !is_stored(s)) continue;
+    offload_slot(s, release);
     left.push_back(s);
   }
   if (!left.empty()) forward_.push_back({std::move(release), 0, left});
@@ -81,7 +100,9 @@ void BlockBuilder::offload_stored() {
 }
 
 void BlockBuilder::store_activations() {
-  if (input_parts > 1 && is_stored(kInput)) cut_input();
+  Id kept = kInput;
+  if (input_parts > 1 && is_stored(kInput)) kept = cut_input();
+  block_.slots[kept].contiguous = contiguous && is_stored(kept);
   if (offloads) offload_stored();
 }
 

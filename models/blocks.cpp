@@ -76,14 +76,21 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   const auto mlp_input = b.norm("mlp norm", attended);
   const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
                                          : b.mlp(mlp_input, true);
-  return b.residual("mlp residual", attended, b.post_norm("mlp", out), {"mlp.down"});
+  // Experts add their own biases; what they share adds its down product's here.
+  const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
+  const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
+                                            : shares               ? std::vector<std::string>{"moe.shared.down"}
+                                                                   : std::vector<std::string>{};
+  return b.residual("mlp residual", attended, b.post_norm("mlp", out), products);
 }
 
 Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
   LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
   if (recompute) b.recompute = c.spec.strategy.recompute;
   b.tape.offloads = offload;
+  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == Device::nvme;
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
+  b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
   const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
   const auto x = b.tape.input(boundary);
@@ -101,20 +108,31 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.norm("final norm", kInput), ops);
 }
 
-// The next token's embedding. The table is the embedding block's: on another stage a copy that is reduced with it.
-static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c) {
+// The embedding of the token so many places ahead. The table is the embedding block's: on another stage a copy that is
+// reduced with it, on the same one read where it lies.
+static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c, std::int64_t ahead,
+                                            const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
   const auto looked_up = b.activation("embeddings", c.rows, hidden);
-  std::vector<std::int32_t> table;
-  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), vocab, hidden, Cut::rows)};
-  b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
+  const bool whole = !c.sharding.shards_parameters && !unit_gradients(c.spec, c.sharding);
+  const auto of_embedding = [=](std::uint16_t slot, Access access) {
+    return table.empty() && whole ? std::vector<Operand>{{Scope::state, access, slot, -1, Part::tied}}
+                                  : std::vector<Operand>{};
+  };
+  b.tape.emit("tokens", Load{c.rows, false, ahead}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, hidden, vocab},
-              {.reads = {tokens}, .writes = {looked_up}, .weights = table});
+              {.reads = {tokens},
+               .writes = {looked_up},
+               .weights = table,
+               .elsewhere = of_embedding(kParameters, Access::read)});
   b.tape.on_backward([=, &b, &c] {
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     back.gradient_bytes = storage_bytes(c.spec.strategy.gradient_precision);
-    b.tape.emit("embedding gradient", back, {.reads = {b.tape.gradient(looked_up), tokens}, .weight_gradients = table});
+    b.tape.emit("embedding gradient", back,
+                {.reads = {b.tape.gradient(looked_up), tokens},
+                 .weight_gradients = table,
+                 .elsewhere = of_embedding(kGradients, Access::read_write)});
   });
   return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
 }
@@ -126,9 +144,12 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes boundary = c.local_rows * m.hidden * c.width;
   auto hidden = b.tape.input(boundary);
   b.tape.output_gradient((1 + m.mtp_layers) * boundary);
-  const auto embedded = predicted_embedding(b, c);
+  std::vector<std::int32_t> table;
+  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
   auto all = hidden;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
+    b.tape.prefix = fmt::format("prediction {} ", d);
+    const auto embedded = predicted_embedding(b, c, 1 + d, table);
     const auto next = b.norm("prediction embedding norm", embedded);  // before the call: compilers order arguments
     const auto before = b.norm("prediction hidden norm", hidden);     // each their own way
     const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);

@@ -49,8 +49,8 @@ inline constexpr std::string_view kWordTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and what the loss is multiplied by (fp16; the update changes it).
-// of a delayed update, kNextNorm is the next one's.
-enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm };
+// Of a delayed update, kNextNorm is the next one's. And the buffer in which gradients are reduced, bucket by bucket.
+enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm, kFusedBuffer };
 
 Home home_of(Device d);
 

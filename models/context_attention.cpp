@@ -16,6 +16,7 @@ struct LayerBuilder::Ring {
   FlashAttention work;  // of the first hop
   Bytes bytes = 0;      // of the keys and values of a block
   Id own{}, y{}, statistics{};
+  bool latent = false;  // keys and values lie packed as they are
 };
 
 LayerBuilder::Id LayerBuilder::context_attention(const Heads& heads, bool windowed) {
@@ -26,8 +27,10 @@ LayerBuilder::Id LayerBuilder::context_attention(const Heads& heads, bool window
   const AttentionPart part = {whole.query * members, whole.heads / members,
                               whole.kv_heads < members ? 1 : whole.kv_heads / members};
   const Heads exchanged = exchange_heads(heads);
-  const Id y =
-      s.context_ring > 1 ? ring_attention(exchanged, part, windowed) : flash_attention(exchanged, part, windowed);
+  const bool flash = s.attention == Attention::flash;
+  const Id y = s.context_ring > 1 ? ring_attention(exchanged, part, windowed)
+               : flash            ? flash_attention(exchanged, part, windowed)
+                                  : unfused_attention(exchanged, part, windowed);
   return exchange_back(y, part);
 }
 
@@ -76,11 +79,17 @@ LayerBuilder::Id LayerBuilder::ring_attention(const Heads& heads, const Attentio
   const std::int64_t rows = c_.batch * part.query;
   ring.work = flash_work(part, windowed);
   ring.work.keys_apart = true;
-  ring.move = {rows, part.heads, part.kv_heads, m_.head_dim, 1, false};
-  ring.bytes = rows * ring.move.columns() * c_.width;
-  ring.own = tape.slot("keys and values", ring.bytes);
-  tape.emit("keys and values", ring.move, {.reads = heads.slots(), .writes = {ring.own}});
-  ring.y = activation("attention values", rows, part.heads * m_.head_dim);
+  ring.latent = m_.mla.has_value();
+  if (ring.latent) {
+    ring.bytes = rows * part.kv_heads * (m_.head_dim + value_dim()) * c_.width;
+    ring.own = heads.qkv;
+  } else {
+    ring.move = {rows, part.heads, part.kv_heads, m_.head_dim, 1, false};
+    ring.bytes = rows * ring.move.columns() * c_.width;
+    ring.own = tape.slot("keys and values", ring.bytes);
+    tape.emit("keys and values", ring.move, {.reads = heads.slots(), .writes = {ring.own}});
+  }
+  ring.y = activation("attention values", rows, part.heads * value_dim());
   ring.statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
   const std::int64_t hops = ring.gathers ? 1 : c_.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(ring, "keys and values gather") : ring.own;
@@ -126,7 +135,7 @@ LayerBuilder::Id LayerBuilder::passed_on(const Ring& ring, const std::string& na
 
 // Keys and values go round again; their gradients follow them, each rank adding its part, until they are home.
 void LayerBuilder::ring_backward(const Ring& ring, std::int64_t hops) {
-  const Heads of = head_gradients(ring.heads, ring.part);
+  const Heads of = ring.latent ? latent_query_gradients(ring) : head_gradients(ring.heads, ring.part);
   Id keys = ring.gathers ? gathered_keys(ring, "keys and values gather again") : ring.own;
   std::vector<Id> before;
   Id gradient{};
@@ -146,9 +155,16 @@ void LayerBuilder::ring_backward(const Ring& ring, std::int64_t hops) {
     if (!ring.gathers) gradient = passed_on(ring, "gradients of keys and values", gradient);
   }
   if (ring.gathers) gradient = scattered(ring, gradient);
+  if (ring.latent) return tape.contribute(ring.heads.qkv, gradient);
   MoveHeads back = ring.move;
   back.direction = Direction::backward;
   tape.emit("keys and values gradient", back, {.reads = {gradient}, .updates = of.slots()});
+}
+
+LayerBuilder::Heads LayerBuilder::latent_query_gradients(const Ring& ring) {
+  const Id dq = activation("queries gradient", c_.batch * ring.part.query, ring.part.heads * m_.head_dim);
+  tape.contribute(ring.heads.queries_keys, dq);
+  return {dq, dq};
 }
 
 LayerBuilder::Id LayerBuilder::added(const Ring& ring, Id a, Id b) {

@@ -90,6 +90,27 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
 }
 
+// Tiles of weights are gathered right before the op that reads them, and as many ahead as units. ops: from that one on.
+void PlanBuilder::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
+  std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
+  for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
+    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;  // gathers add ops
+    for (const Operand& o : operands) {
+      if (o.tile == 0 || o.slot != kGathered) continue;
+      gather_unit(frame_of(plan_, frame, o), plan_.frames[frame].state, phase);
+      --ahead;
+    }
+  }
+}
+
+// Their gradients leave as soon as they are made.
+void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op) {
+  const std::vector<Operand> operands = plan_.ops[op].operands;
+  for (const Operand& o : operands) {
+    if (o.tile > 0 && o.slot == kUnitGradient) reduce_unit(chunk, frame_of(plan_, frame, o));
+  }
+}
+
 // A group of one copies: its shard is the whole. One region of several is gathered even so, by a collective that knows
 // its place.
 Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
@@ -159,24 +180,31 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
     return;
   }
   const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
+  const bool fused = spec_.strategy.fused_buffers;
+  if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Op op = {
       .name = "reduce gradients",
       .work = Collective{kind, bucket.group, bucket.elements * gradient_width_, gradient_width_, bucket.first},
       .phase = Phase::step,
       .lane = LaneKind::data_reduce,
-      .operands = {state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
-  const TaskId reduced = emit(op_id(op), chunk.state, {after});
+      .operands = {fused
+                       ? number(kFusedBuffer, Access::read_write)
+                       : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
+  TaskId reduced = emit(op_id(op), chunk.state, {after});
+  if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (host_update()) lower_bucket(chunk, bucket, reduced);
 }
 
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
-void PlanBuilder::reduce_unit(const Chunk& chunk, Entry& entry) {
-  const bool first_micro_batch = entry.reduced == 0, last_micro_batch = ++entry.reduced == chunk.micro_batches;
-  const std::int64_t elements = plan_.blocks[entry.block].parameter_elements;
-  if (elements == 0) return;
-  plan_.frames[entry.unit].unit = entry.unit;
-  plan_.frames[entry.unit].state = chunk.state;
+void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
+  const std::vector<Region>& regions = regions_.at(unit_frame);
+  if (regions.empty()) return;
+  std::int64_t& reduced = reduced_[unit_frame];
+  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == chunk.micro_batches;
+  const std::int64_t elements = regions.back().first + regions.back().elements;
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = chunk.state;
   std::uint16_t source = kUnitGradient;
   if (gradient_width_ != context_.width) {
     const Op cast = {.name = "cast gradients",
@@ -185,15 +213,14 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, Entry& entry) {
                      .operands = {unit(kUnitGradient, Access::read), unit(kCastGradient, Access::write)},
                      .allocates = {unit(kCastGradient, Access::write)},
                      .frees = {unit(kUnitGradient, Access::read)}};
-    emit(op_id(cast), entry.unit);
+    emit(op_id(cast), unit_frame);
     source = kCastGradient;
   }
-  average(entry.unit, unit(source, Access::read_write), 0, elements);
-  if (host_gradients() && !first_micro_batch) raise_gradients(entry.unit);
+  average(unit_frame, unit(source, Access::read_write), 0, elements);
+  if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);
   const bool begins = host_gradients() && first_micro_batch;  // a sum whose buffer nobody has filled before
   const Access how = begins ? Access::write : Access::read_write;
   const Operand sum = host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
-  const std::vector<Region>& regions = regions_.at(entry.unit);
   LaneKind lane = LaneKind::data_reduce;
   for (const Region& r : regions) {
     Op reduce = {.name = "reduce unit",
@@ -213,12 +240,12 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, Entry& entry) {
       if (begins) reduce.work = Cast{r.elements, gradient_width_, gradient_width_};
       reduce.lane = lane = LaneKind::compute;
     }
-    emit(op_id(reduce), entry.unit);
+    emit(op_id(reduce), unit_frame);
   }
   TaskId read = kNone;
-  if (host_gradients() && last_micro_batch && spec_.strategy.clip > 0) read = norm_of_unit(entry.unit, lane);
-  if (host_gradients() || (host_update() && last_micro_batch)) lower_gradients(entry.unit, read);
-  if (row_.hybrid && last_micro_batch) reduce_replicas(entry.unit, shard(regions));
+  if (host_gradients() && last_micro_batch && spec_.strategy.clip > 0) read = norm_of_unit(unit_frame, lane);
+  if (host_gradients() || (host_update() && last_micro_batch)) lower_gradients(unit_frame, read);
+  if (row_.hybrid && last_micro_batch) reduce_replicas(unit_frame, shard(regions));
   if (!spec_.strategy.overlap.gradient_reduce)
     barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
 }

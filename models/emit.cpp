@@ -18,7 +18,7 @@ TaskId* PlanBuilder::writer(std::uint32_t frame, const Operand& operand) {
     const std::uint32_t unit = f.unit;
     return unit == kNone ? nullptr : &state_writers_[unit][operand.slot];
   }
-  const std::uint32_t target = frame_of(plan_, frame, operand.scope);
+  const std::uint32_t target = frame_of(plan_, frame, operand);
   assert(target != kNone);
   return &writers_[plan_.frames[target].first_buffer + operand.slot];
 }
@@ -39,9 +39,7 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     const TaskId* last = writer(frame, operand);
     if (last != nullptr) need(*last);
   }
-  const auto buffer = [&](const Operand& o) {
-    return plan_.frames[frame_of(plan_, frame, o.scope)].first_buffer + o.slot;
-  };
+  const auto buffer = [&](const Operand& o) { return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot; };
   for (const Operand& operand : op.frees) {  // what it gives back nobody may still write, or read on the compute lane
     if (const TaskId* last = writer(frame, operand)) need(*last);
     need(computed_with_[buffer(operand)]);
@@ -71,7 +69,7 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
   }
   for (const Operand& operand : op.frees) {
     if (operand.scope != Scope::unit || operand.slot != kGathered) continue;
-    gathered_[plan_.frames[frame].unit] = false;
+    gathered_[frame_of(plan_, frame, operand)] = false;
     released_.push_back(task);
   }
 }
@@ -108,7 +106,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const Action& action = pass.action;
   Chunk& chunk = chunks_[action.chunk];
   const std::size_t e = pass.entries[pass.at];
-  Entry& entry = chunk.entries[e];
+  const Entry& entry = chunk.entries[e];
   const bool forward = action.phase == Phase::forward, weights = action.phase == Phase::weight_gradient;
   const std::size_t split = plan_.blocks[entry.block].input_gradients;
   if (!pass.begun) {
@@ -124,17 +122,22 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const std::size_t end = action.phase == Phase::input_gradient ? split : ops.size();
   bool moved = false;
   if (pass.op < end) {
+    const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+    const bool tiles = row_.shards_parameters && spec_.strategy.offload.tiling > 1;
+    if (tiles)
+      gather_tiles(frame, std::span(ops).first(end).subspan(pass.op), forward ? Phase::forward : Phase::backward);
     const std::uint32_t op = ops[pass.op++];
     sends_.insert(sends_.end(), barrier_.begin(), barrier_.end());
-    const TaskId task = emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e], sends_);
+    const TaskId task = emit(op, frame, sends_);
     sends_.clear();
     barrier_.clear();
     if (!forward) after_backward_op(chunk, e, plan_.ops[op], task);
+    if (!forward && tiles) reduce_tiles(chunk, frame, op);
     moved = moves(plan_.ops[op]);
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry.unit);
   if (forward) {
     release_activations();
     if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];
@@ -222,6 +225,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   end_step();
   plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;
+  size_arena();
 }
 
 // Dimensions whose groups have members in several slots.

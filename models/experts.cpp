@@ -234,8 +234,51 @@ LayerBuilder::Id LayerBuilder::grouped(const std::string& name, Id x, std::int64
   return y;
 }
 
+// To every row its expert's bias, times the choice's weight where that is not in the row yet.
+void LayerBuilder::expert_bias(const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
+                               const std::optional<Id>& weights) {
+  const ExpertSizes& s = r.sizes;
+  const auto b = tape.parameter("moe." + name + ".bias", s.local * out, 1, cut, false, 0, s.local);
+  const GroupedBias work = {
+      .groups = s.local, .rows = s.gathered(), .columns = out, .even = s.padded, .weighted = weights.has_value()};
+  const std::vector<Id> factors = weights ? std::vector{*weights} : std::vector<Id>{};
+  tape.emit(name + " bias", work, {.reads = and_counts(factors, r), .updates = {y}, .weights = {b}});
+  tape.on_backward([=, this] {
+    GroupedBias back = work;
+    back.direction = Direction::backward;
+    std::vector<Id> reads = {tape.gradient(y)};
+    reads.insert(reads.end(), factors.begin(), factors.end());
+    BlockBuilder::Uses uses = {.reads = and_counts(reads, r), .weight_gradients = {b}};
+    if (weights) {
+      uses.weights = {b};
+      uses.writes = {rows_of("choice weights gradient", r.gathered, 1, 4)};
+      tape.contribute(*weights, uses.writes.front());
+    }
+    tape.emit(name + " bias gradient", back, uses);
+  });
+}
+
+// y times the sigmoid of a product of x and one column.
+LayerBuilder::Id LayerBuilder::gate_rows(const std::string& name, Id x, Id y) {
+  const Id gate = replicated(name, x, m_.hidden, 1, {.name = "moe.shared_gate", .wide = true});
+  const SigmoidGate work = {c_.local_rows, m_.hidden, Direction::forward};
+  const Id out = activation(name + " result", c_.local_rows, m_.hidden);
+  tape.emit(name + " sigmoid", work, {.reads = {y, gate}, .writes = {out}});
+  tape.on_backward([=, this] {
+    SigmoidGate back = work;
+    back.direction = Direction::backward;
+    const Id dy = activation(name + " input gradient", c_.local_rows, m_.hidden);
+    const Id dgate = activation(name + " gradient", c_.local_rows, 1);
+    tape.emit(name + " sigmoid gradient", back, {.reads = {y, gate, tape.gradient(out)}, .writes = {dy, dgate}});
+    tape.contribute(y, dy);
+    tape.contribute(gate, dgate);
+  });
+  return out;
+}
+
 LayerBuilder::Id LayerBuilder::shared_experts(Id x) {
-  return feed_forward("shared experts", "moe.shared", x, m_.moe->shared_feed_forward / c_.tensor, true);
+  const Id y = feed_forward("shared experts", "moe.shared", x, m_.moe->shared_feed_forward / c_.tensor, true);
+  return m_.moe->shared_gate ? gate_rows("shared gate", x, y) : y;
 }
 
 LayerBuilder::Id LayerBuilder::experts(Id x, const ExpertSizes& sizes) {
@@ -256,9 +299,12 @@ LayerBuilder::Id LayerBuilder::experts(Id x, const ExpertSizes& sizes) {
   const std::int64_t width = m_.moe->feed_forward / sizes.cut;
   const Id up = grouped("experts up", mine.rows, m_.hidden, width * (m_.gated ? 2 : 1), "moe.experts.up.weight",
                         m_.gated ? Cut::halves : Cut::rows, r);
+  if (m_.bias)
+    expert_bias("experts.up", up, width * (m_.gated ? 2 : 1), m_.gated ? Cut::halves : Cut::rows, r, std::nullopt);
   const bool again = (recompute.activation || recompute.moe_activation) && !recompute.layer && !whole;
   const Id active = activate("experts activation", {up, r.gathered, width, again, mine.weights});
   const Id down = grouped("experts down", active, width, m_.hidden, "moe.experts.down.weight", Cut::columns, r);
+  if (m_.bias) expert_bias("experts.down", down, m_.hidden, Cut::none, r, mine.weights);
   const Id reduced = over_expert_tensor("reduce outputs", arrange_back(down, r), m_.hidden, c_.width, r, false);
   Id out = combine(exchange("combine", reduced, m_.hidden, c_.width, r, true), r);
   if (shares) out = sum("experts sum", out, shared, c_.local_rows);

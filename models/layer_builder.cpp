@@ -37,7 +37,8 @@ LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name,
       m_(context.spec.model),
       heads_(m_.heads / context.tensor),
       kv_heads_(std::max<std::int64_t>(1, m_.kv_heads / context.tensor)),
-      eight_bit_(is_eight_bit(precision_of(context, role))) {
+      eight_bit_(is_eight_bit(precision_of(context, role))),
+      tiles_(role == BlockRole::layer ? context.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = context.splits_backward;
   tape.releases_weights_after_forward = context.sharding.reshards_after_forward;
 }
@@ -146,7 +147,7 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
     if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
   }
   const Id y = activation(name + " output", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows,     m_.hidden, true, m_.bias, drops, c_.spec.software.fused_residual,
+  const Residual work = {c_.local_rows,     m_.hidden, true, !biases.empty(), drops, c_.spec.software.fused_residual,
                          Direction::forward};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
   const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * m_.hidden) : y;  // one byte an element
@@ -256,8 +257,12 @@ LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated
     BlockBuilder::Uses of = {.reads = {a.x, tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
-      of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
-      tape.contribute(*a.weights, of.writes.back());
+      if (tape.has_gradient(*a.weights)) {  // numbers of four bytes: added here
+        of.updates = {tape.gradient(*a.weights)};
+      } else {
+        of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
+        tape.contribute(*a.weights, of.writes.back());
+      }
     }
     if (keeps_silu) of.reads.push_back(uses.writes.back());
     tape.emit(name + " gradient", back, of);
@@ -285,12 +290,15 @@ LayerBuilder::Id LayerBuilder::mlp(Id x, bool reduce) {
 
 void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
   const bool fused = c_.spec.software.fused_cross_entropy;
-  const auto work = [&](CrossEntropy::Part part) { return CrossEntropy{c_.rows, columns, part, fused}; };
+  const std::int64_t predictions = 1 + m_.mtp_layers, parts = c_.sequence_parallel ? c_.tensor : 1;
+  const auto work = [&](CrossEntropy::Part part) {
+    return CrossEntropy{c_.rows, columns, part, fused, predictions, parts};
+  };
   const Id labels = tape.slot("labels", c_.rows * 8);
   const Id wide = tape.slot("fp32 logits", c_.rows * columns * 4);  // becomes the softmax in place
   const Id maxima = tape.slot("row maxima", c_.rows * 4);
   const Id sums = tape.slot("row sums", c_.rows * 8);  // exponentials and the label's logit
-  tape.emit("labels", Load{c_.rows, true}, {.writes = {labels}});
+  tape.emit("labels", Load{c_.rows, true, 0, predictions, parts}, {.writes = {labels}});
   tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, true);

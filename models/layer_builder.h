@@ -68,8 +68,15 @@ class LayerBuilder {
   Recompute recompute;  // of this block
 
  private:
-  void linear(const std::string& name, const Gemm& forward, Id x, Id y, std::int32_t weight);
+  void product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
+               const std::vector<std::int32_t>& weights, std::int32_t bias);
   Id gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in);
+  // A weight of a layer's linear parts: one parameter, or the tiles that it is used in one after another.
+  std::vector<std::int32_t> tiled_weight(const std::string& name, std::int64_t out, std::int64_t in, Cut cut);
+  void input_gradients(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id dx,
+                       const std::vector<std::int32_t>& weights);
+  void weight_gradients(const std::string& name, const Gemm& forward, Id x, Id dy,
+                        const std::vector<std::int32_t>& weights);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
   // fp8: what a product reads is cast with its scale, and transposed where the product wants the other side innermost
   // (Hopper's fp8 products take both operands with k innermost: Transformer Engine). Else x itself, twice.
@@ -115,13 +122,14 @@ class LayerBuilder {
   Id ring_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   FlashAttention ring_work(const Ring& ring, std::int64_t hops) const;
   void ring_backward(const Ring& ring, std::int64_t hops);
+  Heads latent_query_gradients(const Ring& ring);
   Id gathered_keys(const Ring& ring, const std::string& name);
   Id passed_on(const Ring& ring, const std::string& name, Id from);
   Id added(const Ring& ring, Id a, Id b);
   Id scattered(const Ring& ring, Id whole);
   struct Unfused;
-  Unfused unfused_parts(const Heads& heads, bool windowed);
-  Id unfused_attention(const Heads& heads, bool windowed);
+  Unfused unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed);
+  Id unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   void unfused_backward(const Unfused& parts);
   // Latent attention: its queries, and its keys and values packed (LatentHeads).
   Heads latent_heads(Id x);
@@ -166,15 +174,19 @@ class LayerBuilder {
   Id arrange_back(Id y, const Routed& r);
   Id grouped(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight, Cut cut,
              const Routed& r);
+  void expert_bias(const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
+                   const std::optional<Id>& weights);
   void grouped_weight_gradient(const std::string& name, const GroupedGemm& forward, const std::vector<Id>& reads,
                                std::int32_t weight);
   Id shared_experts(Id x);
+  Id gate_rows(const std::string& name, Id x, Id y);
   std::vector<Id> and_counts(std::vector<Id> reads, const Routed& r) const;
 
   const BlockContext& c_;
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // of this rank
   bool eight_bit_;                 // products of layers; the output stays in 16 bits
+  std::int64_t tiles_;             // that weights of a layer are used in
 };
 
 }  // namespace orrery

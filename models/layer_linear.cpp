@@ -1,11 +1,14 @@
 // The linear layers of LayerBuilder: products cut by columns or rows over the tensor group, with the collectives and
 // the casts to fp8 that stand around them.
+#include <fmt/format.h>
+
+#include "models/error.h"
 #include "models/layer_builder.h"
 
 namespace orrery {
 namespace {
 
-Gemm product(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
+Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
   return {.m = rows, .n = out, .k = in, .result_bytes = width};
 }
 
@@ -52,12 +55,63 @@ std::vector<LayerBuilder::Id> LayerBuilder::with_weight(const std::string& name,
   return {x, cast};
 }
 
+std::vector<std::int32_t> LayerBuilder::tiled_weight(const std::string& name, std::int64_t out, std::int64_t in,
+                                                     Cut cut) {
+  if (out % tiles_ != 0)
+    throw Error(fmt::format("strategy.offload.tiling: {} does not divide the {} outputs of {}", tiles_, out, name));
+  return tape.tiled_parameter(name, out, in, cut, tiles_);
+}
+
+// The first tile writes a result that the others add to.
+static BlockBuilder::Uses tile_uses(const std::vector<BlockBuilder::Id>& reads, BlockBuilder::Id result, bool first,
+                                    std::vector<std::int32_t> weights) {
+  BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
+  (first ? uses.writes : uses.updates) = {result};
+  return uses;
+}
+
+void LayerBuilder::product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
+                           const std::vector<std::int32_t>& weights, std::int32_t bias) {
+  Gemm g = forward;
+  g.tiles = static_cast<std::int64_t>(weights.size());
+  g.n /= g.tiles;
+  for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
+    const std::int32_t w = weights[g.tile];
+    tape.emit(name, g, tile_uses(reads, y, g.tile == 0, bias >= 0 ? std::vector{w, bias} : std::vector{w}));
+  }
+}
+
+void LayerBuilder::input_gradients(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id dx,
+                                   const std::vector<std::int32_t>& weights) {
+  Gemm g = {.m = forward.m,
+            .n = forward.k,
+            .k = forward.n,
+            .role = Gemm::Role::input_gradient,
+            .result_bytes = forward.result_bytes};
+  g.tiles = static_cast<std::int64_t>(weights.size());
+  g.k /= g.tiles;
+  for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
+    g.accumulate = g.tile > 0;
+    tape.emit(name + " input gradient", g, tile_uses(reads, dx, g.tile == 0, {weights[g.tile]}));
+  }
+}
+
+void LayerBuilder::weight_gradients(const std::string& name, const Gemm& forward, Id x, Id dy,
+                                    const std::vector<std::int32_t>& weights) {
+  Gemm g = forward;
+  g.tiles = static_cast<std::int64_t>(weights.size());
+  g.n /= g.tiles;
+  for (g.tile = 0; g.tile < g.tiles; ++g.tile) weight_gradient(name, g, x, dy, weights[g.tile]);
+}
+
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
   const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
   // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
   const bool fresh_unit = unit_gradients(c_.spec, c_.sharding);
   const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
+  gemm.tile = forward.tile;
+  gemm.tiles = forward.tiles;
   gemm.accumulate = fused && !fresh_unit;
   gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
   if (fused) {
@@ -71,36 +125,35 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
             {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
-// Input gradient of y = x W^T in as many pieces as its reduction wants.
-static Gemm input_gradient(const Gemm& forward, std::int64_t parts) {
-  return {.m = forward.m / parts,
-          .n = forward.k,
-          .k = forward.n,
-          .role = Gemm::Role::input_gradient,
-          .result_bytes = forward.result_bytes};
+// As many rows of a product as one of its pieces has.
+static Gemm piece_of(Gemm forward, std::int64_t parts) {
+  forward.m /= parts;
+  return forward;
 }
 
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                                const ColumnWeight& weight) {
   const bool sp = c_.sequence_parallel;
-  const auto w = tape.parameter(weight.name + ".weight", out, in, weight.cut, false, weight.kv_rows);
-  const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
-  const Gemm forward = product(c_.rows, in, out, c_.width);
+  const std::string& n = weight.name;
+  // Rows that other ranks hold too stay together.
+  const auto w = weight.kv_rows > 0
+                     ? std::vector{tape.parameter(n + ".weight", out, in, weight.cut, false, weight.kv_rows)}
+                     : tiled_weight(n + ".weight", out, in, weight.cut);
+  const auto b = weight.bias ? tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
+  const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Operands given = to_fp8(name + " input", x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
-  const std::vector<Id> reads = with_weight(name, gathered, w, forward);
-  Gemm piece = forward;
-  piece.m /= pieces(c_);
+  const std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
   for (std::int64_t i = 0; i < pieces(c_); ++i) {
     if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, given.rows, gathered, in, operand_width());
-    tape.emit(name, piece, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
+    product(name, piece_of(forward, pieces(c_)), reads, y, w, b);
   }
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const Id input = sp ? gathered_again(name, given.rows, gathered, in) : given.columns;
     const Operands of = to_fp8(name + " gradient", dy, c_.rows * out, true);
-    const std::vector<Id> back = with_weight(name + " gradient", of.rows, w, forward);
+    const std::vector<Id> back = with_weight(name + " gradient", of.rows, w.front(), forward);
     const Id dx = activation(name + " input gradient", c_.rows, in);
     const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
     const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
@@ -108,15 +161,14 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
       tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
     };
     for (std::int64_t i = 0; i < pieces(c_); ++i) {
-      tape.emit(name + " input gradient", input_gradient(forward, pieces(c_)),
-                {.reads = back, .writes = {dx}, .weights = {w}});
+      input_gradients(name, piece_of(forward, pieces(c_)), back, dx, w);
       if (overlaps && sp) scatter();
     }
     const Bytes bytes = c_.rows * in * c_.width;
     const bool reduces = c_.tensor > 1 && !sp;
     if (overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
     if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
-    weight_gradient(name, forward, input, of.columns, w);
+    weight_gradients(name, forward, input, of.columns, w);
     if (!overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
     if (!overlaps && sp) scatter();
     tape.contribute(x, local);
@@ -130,7 +182,7 @@ LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::in
   const bool partial = c_.sequence_parallel;
   const auto w = tape.parameter(weight.name + ".weight", out, in, Cut::none, partial);
   const auto b = weight.bias ? tape.parameter(weight.name + ".bias", out, 1, Cut::none, partial) : -1;
-  const Gemm forward = product(rows, in, out, c_.width);
+  const Gemm forward = whole(rows, in, out, c_.width);
   const Id y = activation(name + " output", rows, out);
   const bool wide = weight.wide;
   const Operands given = wide ? Operands{x, x} : to_fp8(name + " input", x, rows * in, true);
@@ -141,7 +193,7 @@ LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::in
     const Operands of = wide ? Operands{dy, dy} : to_fp8(name + " gradient", dy, rows * out, true);
     const std::vector<Id> back = wide ? std::vector{dy} : with_weight(name + " gradient", of.rows, w, forward);
     const Id dx = activation(name + " input gradient", rows, in);
-    tape.emit(name + " input gradient", input_gradient(forward, 1), {.reads = back, .writes = {dx}, .weights = {w}});
+    input_gradients(name, forward, back, dx, {w});
     if (b >= 0) bias_gradient(name, dy, rows, out, b);
     weight_gradient(name, forward, given.columns, of.columns, w);
     tape.contribute(x, dx);
@@ -182,17 +234,15 @@ LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local,
 LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                             const std::string& weight, bool reduce) {
   const bool sp = c_.sequence_parallel && reduce;
-  const auto w = tape.parameter(weight, out, in, Cut::columns);
-  const Gemm forward = product(c_.rows, in, out, c_.width);
+  const auto w = tiled_weight(weight, out, in, Cut::columns);
+  const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
   const Operands given = to_fp8(name + " input", x, c_.rows * in, true);
-  const std::vector<Id> reads = with_weight(name, given.rows, w, forward);
+  const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
   const std::int64_t parts = reduce ? pieces(c_) : 1;
-  Gemm piece = forward;
-  piece.m /= parts;
   for (std::int64_t i = 0; i < parts; ++i) {
-    tape.emit(name, piece, {.reads = reads, .writes = {y}, .weights = {w}});
+    product(name, piece_of(forward, parts), reads, y, w, -1);
     if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width);
   }
   if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
@@ -200,16 +250,15 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   tape.on_backward([=, this] {
     const Id dx = activation(name + " input gradient", c_.rows, in);
     const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
-    const Id whole = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
-    const std::vector<Id> back = with_weight(name + " gradient", whole, w, forward);
+    const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
+    const std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
     for (std::int64_t i = 0; i < parts; ++i) {
       if (sp)
-        tensor_collective(name + " gradient gather", CollectiveKind::all_gather, of.rows, whole, out, operand_width());
-      tape.emit(name + " input gradient", input_gradient(forward, parts),
-                {.reads = back, .writes = {dx}, .weights = {w}});
+        tensor_collective(name + " gradient gather", CollectiveKind::all_gather, of.rows, dy, out, operand_width());
+      input_gradients(name, piece_of(forward, parts), back, dx, w);
     }
-    const Id columns = sp ? transposed(name + " gathered gradient", whole, c_.rows * out) : of.columns;
-    weight_gradient(name, forward, given.columns, columns, w);
+    const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
+    weight_gradients(name, forward, given.columns, columns, w);
     tape.contribute(x, dx);
   });
   return local;

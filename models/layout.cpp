@@ -107,26 +107,26 @@ std::uint32_t PlanBuilder::add_frame(std::uint32_t block) {
   return static_cast<std::uint32_t>(plan_.frames.size() - 1);
 }
 
-// A matrix tied over two stages is cut by itself, so that a rank of either stage owns the same part of it; whatever
-// else its block has (learned positions) is another region.
+// A word table that two stages hold is cut by itself, so that a rank of either stage owns the same part of it; whatever
+// else its block has (learned positions, a prediction's layer) is in other regions.
 bool PlanBuilder::cut_alike(const Block& block) const {
-  return shards(Dimension::data) > 1 && spec_.model.tied_embeddings && !context_.ends_meet &&
-         (block.role == BlockRole::embedding || block.role == BlockRole::output);
+  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
+  return shards(Dimension::data) > 1 && shared && !context_.ends_meet && !block.parameters.empty() &&
+         block.parameters.front().name == kWordTable;
 }
 
+// A new region where the next weight is copied on other ranks.
 std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
-  const std::int64_t all = block.parameter_elements;
-  if (all == 0) return {};
-  if (!cut_alike(block) || block.parameters.size() == 1) {
-    std::vector<Region> regions;  // a new one where the next weight is copied on other ranks
-    for (const LocalParameter& p : block.parameters) {
-      if (regions.empty() || regions.back().group != copies_of(p)) regions.push_back({p.offset, 0, copies_of(p)});
-      regions.back().elements += p.out * p.in;
-    }
-    return regions;
+  std::vector<Region> regions;
+  const bool alone = cut_alike(block);
+  for (const LocalParameter& p : block.parameters) {
+    if (row_.shards_parameters && p.tile > 0) continue;  // a unit of its own
+    const bool behind_table = alone && &p == &block.parameters[1];
+    if (regions.empty() || behind_table || regions.back().group != copies_of(p))
+      regions.push_back({p.offset, 0, copies_of(p)});
+    regions.back().elements += p.out * p.in;
   }
-  const std::int64_t table = block.parameters.front().out * block.parameters.front().in;
-  return {{0, table}, {table, all - table}};
+  return regions;
 }
 
 std::int64_t PlanBuilder::shard(const std::vector<Region>& regions) const {
@@ -141,7 +141,9 @@ std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
   std::int64_t sum = 0;
   for (const Bucket& b : chunk.buckets) sum += shard(b.elements, b.group);
   if (!row_.shards_parameters) return sum;
-  for (const Entry& e : chunk.entries) sum += e.owns ? shard(regions_.at(e.unit)) : 0;
+  for (const Entry& e : chunk.entries) {
+    for (std::uint32_t u = e.owns ? e.unit : kNone; u != kNone; u = plan_.frames[u].next) sum += shard(regions_.at(u));
+  }
   return sum;
 }
 
@@ -162,24 +164,47 @@ void PlanBuilder::place_weights(Chunk& chunk) {
       chunk.kv_elements += p.kv_rows * p.in;
     }
     const std::vector<Region> regions = regions_of(block);
-    const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), shard(regions));
-    const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
-    if (fresh) {
-      const Bytes shard_bytes = row_.fp32_shards || host_parameters() ? shard(regions) * context_.width : 0;
-      const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
-      plan_.blocks.push_back({.name = "unit",
-                              .role = BlockRole::unit,
-                              .slots = {{"gathered parameters", row_.shards_parameters ? elements * context_.width : 0,
-                                         Category::parameters},
-                                        {"cast shard", shard_bytes, Category::buffers},
-                                        {"unit gradients", elements * context_.width, Category::gradients},
-                                        {"cast gradients", cast, Category::buffers}}});
-      add_staging(plan_.blocks.back(), shard(regions));
-    }
-    entry.unit = add_frame(it->second);
-    regions_[entry.unit] = regions;
+    std::int64_t together = 0;
+    for (const Region& r : regions) together += r.elements;
+    entry.unit = add_unit(together, regions);
     plan_.frames[entry.unit].layer = entry.layer;
     plan_.frames[entry.unit].base = entry.base;
+    if (row_.shards_parameters) add_tile_units(entry);
+  }
+}
+
+std::uint32_t PlanBuilder::add_unit(std::int64_t elements, const std::vector<Region>& regions) {
+  const std::string key = fmt::format("unit {} {} {}", elements, regions.size(), shard(regions));
+  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  if (fresh) {
+    const Bytes shard_bytes = row_.fp32_shards || host_parameters() ? shard(regions) * context_.width : 0;
+    const Bytes cast = gradient_width_ != context_.width ? elements * gradient_width_ : 0;
+    plan_.blocks.push_back({.name = "unit",
+                            .role = BlockRole::unit,
+                            .slots = {{"gathered parameters", row_.shards_parameters ? elements * context_.width : 0,
+                                       Category::parameters},
+                                      {"cast shard", shard_bytes, Category::buffers},
+                                      {"unit gradients", elements * context_.width, Category::gradients},
+                                      {"cast gradients", cast, Category::buffers}}});
+    add_staging(plan_.blocks.back(), shard(regions));
+  }
+  const std::uint32_t frame = add_frame(it->second);
+  regions_[frame] = regions;
+  return frame;
+}
+
+// Behind the entry's unit, in the order of their numbers.
+void PlanBuilder::add_tile_units(const Entry& entry) {
+  std::uint32_t before = entry.unit;
+  const std::vector<LocalParameter> parameters = plan_.blocks[entry.block].parameters;  // units add blocks
+  for (const LocalParameter& p : parameters) {
+    if (p.tile == 0) continue;
+    const std::int64_t elements = p.out * p.in;
+    const std::uint32_t tile = add_unit(elements, {{0, elements, copies_of(p)}});
+    plan_.frames[tile].layer = entry.layer;
+    plan_.frames[tile].base = entry.base + p.offset;
+    plan_.frames[before].next = tile;
+    before = tile;
   }
 }
 
@@ -310,11 +335,14 @@ void PlanBuilder::lay_out(std::int64_t stage) {
   slot.stage = stage;
   find_ranks(slot);
   slot.frame = add_rank_frame();
+  add_arena();
   plan_.slots.push_back(slot);
 }
 
 std::uint32_t PlanBuilder::add_rank_frame() {
-  const auto [it, fresh] = blocks_.try_emplace("rank", static_cast<std::uint32_t>(plan_.blocks.size()));
+  const Bytes fused = fused_bytes();
+  const std::string key = fmt::format("rank {}", fused);
+  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) {
     const Bytes norm = spec_.strategy.clip > 0 ? 4 : 0, scale = spec_.strategy.precision == Precision::fp16 ? 4 : 0;
     plan_.blocks.push_back({.name = "rank",
@@ -322,66 +350,10 @@ std::uint32_t PlanBuilder::add_rank_frame() {
                             .slots = {{"squared norm", norm, Category::workspace},
                                       {"found infinity", scale, Category::workspace},
                                       {"loss scale", scale, Category::workspace},
-                                      {"next squared norm", delayed() ? norm : 0, Category::workspace}}});
+                                      {"next squared norm", delayed() ? norm : 0, Category::workspace},
+                                      {"fused buffer", fused, Category::buffers}}});
   }
   return add_frame(it->second);
-}
-
-// Whether buckets must end `at` so many elements from a unit's base.
-bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
-  const std::vector<Region>& regions = regions_.at(entry.unit);
-  if (!unit_gradients_) return cut_alike(plan_.blocks[entry.block]) && (at == 0 || at == regions.front().elements);
-  return std::any_of(regions.begin(), regions.end(),
-                     [&](const Region& r) { return at == r.first || at == r.first + r.elements; });
-}
-
-// Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
-// from its last weight to its first. Where each rank owns a piece of every bucket, regions bound them: all of a unit's
-// where units are reduced one by one, so that a rank gathers what it has updated, and a tied matrix (Megatron-Core
-// gives it a bucket of its own too). Experts' weights are in buckets of their own.
-void PlanBuilder::make_buckets(Chunk& chunk) {
-  chunk.bucket_of.resize(chunk.entries.size());
-  const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1;
-  if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
-  const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
-  const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
-  Bucket open;
-  const auto close = [&] {
-    if (open.elements > 0) chunk.buckets.push_back(open);
-    open = {};
-  };
-  for (std::size_t e = chunk.entries.size(); e-- > 0;) {
-    const Entry& entry = chunk.entries[e];
-    const Block& block = plan_.blocks[entry.block];
-    chunk.bucket_of[e].assign(block.parameters.size(), -1);
-    if (!entry.owns) continue;
-    for (std::size_t p = block.parameters.size(); p-- > 0;) {
-      const LocalParameter& parameter = block.parameters[p];
-      const auto bounds = [&](std::int64_t at) { return is_bound(entry, at); };
-      if (bounds(parameter.offset + parameter.out * parameter.in) || open.group != copies_of(parameter)) close();
-      open.group = copies_of(parameter);
-      open.first = entry.base + parameter.offset;
-      open.elements += parameter.out * parameter.in;
-      if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
-      chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
-      const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;
-      if (full || bounds(parameter.offset)) close();
-    }
-  }
-  close();
-}
-
-// In whatever order and in however many parts a micro-batch runs back, every op of backward runs once.
-void PlanBuilder::count_gradients() {
-  for (Chunk& chunk : chunks_) {
-    for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
-      for (const std::uint32_t op : plan_.blocks[chunk.entries[e].block].backward) {
-        for (const Operand& operand : plan_.ops[op].operands) {
-          if (Bucket* bucket = bucket_of(chunk, e, operand).bucket) bucket->missing += chunk.micro_batches;
-        }
-      }
-    }
-  }
 }
 
 }  // namespace orrery

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-double real(std::int64_t x) { return static_cast<double>(x); }
+double as_real(std::int64_t x) { return static_cast<double>(x); }
 
 std::string_view name_of(Gemm::Role role) {
   static constexpr std::string_view names[] = {"output",         "input_gradient", "weight_gradient",
@@ -36,86 +36,95 @@ struct Shapes {
 
   Shape operator()(const Gemm& g) const {
     const std::string kind = fmt::format("gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : "");
-    if (g.heads == 0) return {kind, {real(g.m), real(g.n), real(g.k)}, true};
-    return {kind, {real(g.m), real(g.n), real(g.k), real(g.batch)}, true};
+    if (g.heads == 0) return {kind, {as_real(g.m), as_real(g.n), as_real(g.k)}, true};
+    return {kind, {as_real(g.m), as_real(g.n), as_real(g.k), as_real(g.batch)}, true};
   }
   Shape operator()(const GroupedGemm& g) const {
     return {fmt::format("grouped gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : ""),
-            {real(g.rows), real(g.out), real(g.in), real(g.groups)},
+            {as_real(g.rows), as_real(g.out), as_real(g.in), as_real(g.groups)},
             true};
   }
+  Shape operator()(const GroupedBias& b) const {
+    return {fmt::format("grouped bias{}/{}", b.weighted ? "/weighted" : "", name_of(b.direction)),
+            {as_real(b.rows), as_real(b.columns), as_real(b.groups)}};
+  }
   Shape operator()(const Gate& g) const {
-    return {fmt::format("gate/{}", name_of(g.direction)), {real(g.rows), real(g.experts), real(g.top_k)}};
+    return {fmt::format("gate/{}", name_of(g.direction)), {as_real(g.rows), as_real(g.experts), as_real(g.top_k)}};
   }
   Shape operator()(const Permute& p) const {
-    return {fmt::format("permute/{}", p.expand ? "expand" : "sum"), {real(p.moved), real(p.columns)}};
+    return {fmt::format("permute/{}", p.expand ? "expand" : "sum"), {as_real(p.moved), as_real(p.columns)}};
   }
-  Shape operator()(const SortChunks& s) const { return {"sort chunks", {real(s.rows), real(s.columns)}}; }
-  Shape operator()(const CountTokens& c) const { return {"count tokens", {real(c.counts)}}; }
+  Shape operator()(const SigmoidGate& g) const {
+    return {fmt::format("sigmoid gate/{}", name_of(g.direction)), {as_real(g.rows), as_real(g.columns)}};
+  }
+  Shape operator()(const SortChunks& s) const { return {"sort chunks", {as_real(s.rows), as_real(s.columns)}}; }
+  Shape operator()(const CountTokens& c) const { return {"count tokens", {as_real(c.counts)}}; }
   Shape operator()(const FlashAttention& a) const {
     return {fmt::format("attention/{}", name_of(a.direction)),
-            {real(a.batch) * real(a.heads), real(a.query), 2 * keys_per_query(a), real(a.head_dim)},
+            {as_real(a.batch) * as_real(a.heads), as_real(a.query), 2 * keys_per_query(a), as_real(a.head_dim)},
             true};
   }
   Shape operator()(const MoveHeads& m) const {
-    return {fmt::format("move heads/{}", name_of(m.direction)), {real(m.rows), real(m.members * m.columns())}};
+    return {fmt::format("move heads/{}", name_of(m.direction)), {as_real(m.rows), as_real(m.members * m.columns())}};
   }
   Shape operator()(const Softmax& s) const {
-    return {fmt::format("softmax/{}", name_of(s.direction)), {real(s.rows), real(s.columns)}};
+    return {fmt::format("softmax/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.columns)}};
   }
   Shape operator()(const Normalize& n) const {
     return {fmt::format("norm/{}/{}", n.layernorm ? "layer" : "rms", name_of(n.direction)),
-            {real(n.rows), real(n.columns)}};
+            {as_real(n.rows), as_real(n.columns)}};
   }
   Shape operator()(const Rotary& r) const {
-    return {fmt::format("rotary/{}", name_of(r.direction)), {real(r.rows), real(r.columns)}};
+    return {fmt::format("rotary/{}", name_of(r.direction)), {as_real(r.rows), as_real(r.columns)}};
   }
   Shape operator()(const LatentHeads& l) const {
     return {fmt::format("latent heads/{}", name_of(l.direction)),
-            {real(l.rows), real(l.heads), real(l.nope + l.rope + l.value)}};
+            {as_real(l.rows), as_real(l.heads), as_real(l.nope + l.rope + l.value)}};
   }
   Shape operator()(const Split& s) const {
-    return {fmt::format("split/{}", name_of(s.direction)), {real(s.rows), real(s.first + s.second)}};
+    return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
     return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),
-            {real(a.rows), real(a.columns)}};
+            {as_real(a.rows), as_real(a.columns)}};
   }
   Shape operator()(const Residual& r) const {
     return {fmt::format("residual{}{}{}/{}", r.residual ? "" : "/none", r.bias ? "/bias" : "",
                         r.dropout ? "/dropout" : "", name_of(r.direction)),
-            {real(r.rows), real(r.columns)}};
+            {as_real(r.rows), as_real(r.columns)}};
   }
-  Shape operator()(const Add& a) const { return {"add", {real(a.elements)}}; }
-  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {real(b.rows), real(b.columns)}}; }
+  Shape operator()(const Add& a) const { return {"add", {as_real(a.elements)}}; }
+  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {as_real(b.rows), as_real(b.columns)}}; }
   Shape operator()(const Embedding& e) const {
     return {fmt::format("{}/{}", e.positions ? "positions" : "embedding", name_of(e.direction)),
-            {real(e.rows), real(e.columns)}};
+            {as_real(e.rows), as_real(e.columns)}};
   }
   Shape operator()(const CrossEntropy& c) const {
-    return {fmt::format("cross-entropy/{}", name_of(c.part)), {real(c.rows), real(c.columns)}};
+    return {fmt::format("cross-entropy/{}", name_of(c.part)), {as_real(c.rows), as_real(c.columns)}};
   }
-  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {real(c.elements)}}; }
+  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
   Shape operator()(const SoftCap& s) const {
-    return {fmt::format("soft cap/{}", name_of(s.direction)), {real(s.elements)}};
+    return {fmt::format("soft cap/{}", name_of(s.direction)), {as_real(s.elements)}};
   }
   Shape operator()(const Accumulate& a) const {
-    return {fmt::format("accumulate/{}-{}", a.from, a.to), {real(a.elements)}};
+    return {fmt::format("accumulate/{}-{}", a.from, a.to), {as_real(a.elements)}};
   }
-  Shape operator()(const Load& l) const { return {"load", {real(l.rows)}}; }
-  Shape operator()(const Fill& f) const { return {"fill", {real(f.bytes)}}; }
-  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {real(m.elements)}}; }
+  Shape operator()(const Load& l) const { return {"load", {as_real(l.rows)}}; }
+  Shape operator()(const Fill& f) const { return {"fill", {as_real(f.bytes)}}; }
+  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {as_real(m.elements)}}; }
   Shape operator()(const PlaceCopy& c) const {
-    return {fmt::format("copy/{}-{}", static_cast<int>(c.from), static_cast<int>(c.to)), {real(c.bytes)}};
+    return {fmt::format("copy/{}-{}", static_cast<int>(c.from), static_cast<int>(c.to)), {as_real(c.bytes)}};
   }
   Shape operator()(const Wait&) const { return {"wait", {1}}; }
   Shape operator()(const Exchange&) const { return {"exchange", {1}}; }
-  Shape operator()(const SquaredNorm& n) const { return {fmt::format("squared norm/{}", n.width), {real(n.elements)}}; }
-  Shape operator()(const Update& u) const {
-    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {real(u.elements)}};
+  Shape operator()(const SquaredNorm& n) const {
+    return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
   }
-  Shape operator()(const Collective& c) const { return {"collective", {real(c.bytes)}}; }
-  Shape operator()(const Transfer& t) const { return {"message", {real(t.bytes)}}; }
+  Shape operator()(const Update& u) const {
+    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {as_real(u.elements)}};
+  }
+  Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
+  Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }
 };
 
 constexpr std::size_t kMostSizes = 4;
@@ -265,11 +274,11 @@ bool covers(const TransferTable& table, Bytes bytes) {
 Seconds interpolate(const TransferTable& table, Bytes bytes) {
   const auto& s = table.samples;
   if (bytes <= s.front().bytes || s.size() == 1)
-    return s.front().seconds * std::max(1.0, real(bytes) / real(std::max<Bytes>(s.front().bytes, 1)));
+    return s.front().seconds * std::max(1.0, as_real(bytes) / as_real(std::max<Bytes>(s.front().bytes, 1)));
   auto above = std::find_if(s.begin() + 1, s.end() - 1, [&](const TransferSample& x) { return x.bytes >= bytes; });
   const TransferSample &a = *std::prev(above), &b = *above;
-  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / real(b.bytes - a.bytes));
-  return a.seconds + per_byte * real(bytes - a.bytes);
+  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / as_real(b.bytes - a.bytes));
+  return a.seconds + per_byte * as_real(bytes - a.bytes);
 }
 
 std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,

@@ -59,6 +59,8 @@ struct MeasuredTimes {
   Seconds step = 0;                      // between two steps: nothing runs
   double compute_slowdown = 1;           // of compute while a transfer of its rank runs
   double transfer_slowdown = 1;          // of a transfer while its rank computes
+  double beside_slowdown = 1;            // of compute while the rank's host copies or updates beside it
+  double copy_slowdown = 1;              // of such a copy or update while its rank computes
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };

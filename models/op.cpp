@@ -25,6 +25,11 @@ struct Costs {
     const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
     return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
   }
+  // Forward reads and writes every row, backward reads it.
+  Cost operator()(const GroupedBias& b) const {
+    const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
+    return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
+  }
   // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), the chosen
   // probabilities and the map of choices scattered (3), load and auxiliary loss (3), counts (1); backward their
   // gradients.
@@ -37,6 +42,11 @@ struct Costs {
     const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
     return {p.expand ? 0 : d(p.moved) * d(p.columns),
             (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
+  }
+  // Backward reads x and dy and writes dx.
+  Cost operator()(const SigmoidGate& g) const {
+    const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
+    return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
   }
   Cost operator()(const SortChunks& s) const {
     return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
@@ -153,8 +163,10 @@ struct Costs {
 struct Kernels {
   int operator()(const Gemm&) const { return 1; }
   int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }  // Transformer Engine: cuBLAS each
+  int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
+  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }  // eager PyTorch
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const {

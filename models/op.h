@@ -42,6 +42,9 @@ struct Gemm {
   bool accumulate = false;               // C is read and added to
   Bytes result_bytes = 2;                // of an element of C
   std::int64_t heads = 0, kv_heads = 0;  // of attention's products
+  // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns
+  // of y and dy. An input gradient accumulates after the first.
+  std::int64_t tile = 0, tiles = 1;
 };
 
 // A product for each of this rank's experts, over its own of `rows` rows (together), which lie expert by expert. The
@@ -52,6 +55,15 @@ struct GroupedGemm {
   bool accumulate = false;
   Bytes result_bytes = 2;
   bool even = false;
+};
+
+// Each of `rows` rows, which lie as a GroupedGemm's do, and its expert's bias (groups, columns): y += b, or where the
+// op reads the choices' weights (weighted) y += weight b. Backward adds to the biases' gradient, and gives the
+// weights'.
+struct GroupedBias {
+  std::int64_t groups = 0, rows = 0, columns = 0;
+  bool even = false, weighted = false;
+  Direction direction = Direction::forward;
 };
 
 // The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; of
@@ -76,6 +88,12 @@ struct Gate {
 struct Permute {
   std::int64_t rows = 0, copies = 0, columns = 0, moved = 0;
   bool expand = true, weighted = false;
+};
+
+// y = x sigmoid(g), g a number for each row: the gate of shared experts (Qwen1.5-MoE). Backward yields both gradients.
+struct SigmoidGate {
+  std::int64_t rows = 0, columns = 0;
+  Direction direction = Direction::forward;
 };
 
 // Rows as they came, by source and then expert, in the order of the experts; back: the other way. weighted as
@@ -211,6 +229,7 @@ struct CrossEntropy {
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
+  std::int64_t predictions = 1, parts = 1;  // as Load's; further predictions weigh less
 };
 
 // Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
@@ -235,10 +254,13 @@ struct Accumulate {
   Bytes from = 2, to = 4;
 };
 
-// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit.
+// Token ids of a micro-batch, or its labels (the token that follows each), copied from the host's text; 64-bit. Of
+// tokens so many places ahead. predictions: the rows are those of the model and of each further prediction, one place
+// further on every time; `parts` equal runs of tokens stand one behind the other, each with all its predictions.
 struct Load {
   std::int64_t rows = 0;
   bool labels = false;
+  std::int64_t ahead = 0, predictions = 1, parts = 1;
 };
 
 struct Fill {
@@ -333,10 +355,10 @@ struct Transfer {
   Bytes bytes = 0;
 };
 
-using Work = std::variant<Gemm, GroupedGemm, Gate, Permute, SortChunks, CountTokens, FlashAttention, MoveHeads, Softmax,
-                          Normalize, Rotary, LatentHeads, Split, Activation, Residual, Add, BiasGradient, Embedding,
-                          CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill, Multiply, PlaceCopy, Wait, Exchange,
-                          SquaredNorm, Update, Collective, Transfer>;
+using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,
+                          FlashAttention, MoveHeads, Softmax, Normalize, Rotary, LatentHeads, Split, Activation,
+                          Residual, Add, BiasGradient, Embedding, CrossEntropy, Cast, SoftCap, Accumulate, Load, Fill,
+                          Multiply, PlaceCopy, Wait, Exchange, SquaredNorm, Update, Collective, Transfer>;
 
 // Keys that a query of a causal attention sees on average, within its window.
 double keys_per_query(const FlashAttention& a);

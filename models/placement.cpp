@@ -11,7 +11,8 @@ namespace orrery {
 namespace {
 
 std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
-  return block.role == BlockRole::layer ? fmt::format("layer {} {}", frame.layer, p.name) : p.name;
+  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name)
+                                                                : p.name;
 }
 
 // Units of a chunk by their place, with their sizes in elements.
@@ -19,7 +20,7 @@ std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t s
   std::map<std::int64_t, std::uint32_t> units;
   for (const Frame& f : plan.frames) {
     if (f.state != state || f.unit == kNone || plan.blocks[f.block].parameters.empty()) continue;
-    units[plan.frames[f.unit].base] = f.unit;
+    for (std::uint32_t u = f.unit; u != kNone; u = plan.frames[u].next) units[plan.frames[u].base] = u;
   }
   return units;
 }
@@ -101,7 +102,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
     if (f.state != state || f.micro_batch != 0) continue;
     const Block& block = plan.blocks[f.block];
     for (const LocalParameter& p : block.parameters) {
-      const bool copy = block.role == BlockRole::output && p.name.starts_with("embedding.");
+      const bool copy = block.role != BlockRole::embedding && p.name == kWordTable;
       placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
     }
   }
@@ -140,7 +141,8 @@ std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot) {
 }
 
 ExpertRow expert_row(const LocalParameter& p, std::int64_t index) {
-  ExpertRow r{p, 0, index};
+  ExpertRow r{p, 0, p.tile_first + index};
+  if (p.tile_of > 0) r.one.out = p.tile_of;
   if (p.experts == 0) return r;
   r.one.out /= p.experts;
   r.one.experts = 0;

@@ -86,6 +86,12 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
   return kNone;
 }
 
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand) {
+  std::uint32_t f = frame_of(plan, frame, operand.scope);
+  for (std::uint16_t i = 0; i < operand.tile; ++i) f = plan.frames[f].next;
+  return f;
+}
+
 std::string place_of(const Plan& plan, TaskId t) {
   if (t == kNone) return "start";
   const Frame& f = plan.frames[plan.tasks[t].frame];

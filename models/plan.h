@@ -61,6 +61,7 @@ struct Slot {
   bool lazy = false;               // state that first appears at the first update (moments), and stays
   std::int32_t runtime_size = -1;  // index into Block::runtime_sizes: bytes are those of as many rows as predicted
   Home home = Home::device;
+  bool contiguous = false;  // lies in the rank's arena, side by side with the others that do
 };
 
 // Whose frame an operand lies in, seen from the task's own frame.
@@ -93,6 +94,7 @@ struct Operand {
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
+  std::uint16_t tile = 0;  // of Scope::unit: which of its tiles (LocalParameter::tile), or 0
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -138,6 +140,10 @@ struct LocalParameter {
                              // ranks of `expert_tensor`, and reduced over those of `expert_data`
   std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
                              // a part of the gradient
+  // > 0: a run of a weight's rows that is gathered and reduced by itself where units are (ZeRO-Infinity, 2104.07857,
+  // section 5.1.3: memory-centric tiling), numbered over the block. Rows of the weight before it, and all of them.
+  std::uint16_t tile = 0;
+  std::int64_t tile_first = 0, tile_of = 0;
 };
 
 // A size known only at run time (tokens an expert gets in one layer and micro-batch): what the simulator
@@ -148,12 +154,25 @@ struct RuntimeSize {
 };
 
 // What a block stands for.
-// tile: buffers on the host that pieces of the states pass through (offload).
-enum class BlockRole : std::uint8_t { embedding, layer, final_norm, output, receive, send, state, unit, rank, tile };
+// tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
+// step, cut into cells of one size for the slots that lie contiguous.
+enum class BlockRole : std::uint8_t {
+  embedding,
+  layer,
+  final_norm,
+  output,
+  receive,
+  send,
+  state,
+  unit,
+  rank,
+  tile,
+  arena
+};
 
 // Whether its buffers live from before the first step on.
 inline bool outlives_steps(BlockRole role) {
-  return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile;
+  return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile || role == BlockRole::arena;
 }
 
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
@@ -173,7 +192,7 @@ struct Block {
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers.
+// An instance of a block's buffers. The next one of a unit's frame is that of its first tile, and so on.
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
@@ -266,7 +285,8 @@ std::string_view name_of(Home p);
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.
-std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // of one that is no tile
 
 // Where in the step a task stands: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for kNone.
 std::string place_of(const Plan& plan, TaskId t);

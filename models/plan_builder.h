@@ -33,7 +33,6 @@ struct Entry {
   std::int64_t base = 0;       // elements before its weights in the chunk's flat buffers
   bool owns = true;            // false: weights belong to another entry
   bool transfer = false;       // a stage's end
-  std::int64_t reduced = 0;    // micro-batches whose gradient of the unit has been reduced
 };
 
 // The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
@@ -90,10 +89,15 @@ class PlanBuilder {
   void find_micro_batches(Chunk& chunk) const;
   std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
+  std::uint32_t add_unit(std::int64_t elements, const std::vector<Region>& regions);
+  void add_tile_units(const Entry& entry);
   void make_frames(Chunk& chunk);
   std::uint32_t handed_over(const Chunk& chunk, std::int32_t micro_batch) const;
   std::uint32_t add_frame(std::uint32_t block);
   std::uint32_t add_rank_frame();
+  void add_arena();  // arena.cpp
+  void size_arena();
+  Bytes fused_bytes() const;
   Block state_block(const Chunk& chunk) const;
   bool cut_alike(const Block& block) const;
   std::vector<Region> regions_of(const Block& block) const;
@@ -134,6 +138,7 @@ class PlanBuilder {
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
+  void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   struct Place {
     Chunk* chunk = nullptr;
@@ -142,7 +147,10 @@ class PlanBuilder {
   Place bucket_of(Chunk& chunk, std::size_t entry, const Operand& operand);
   void after_backward_op(Chunk& chunk, std::size_t entry, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
-  void reduce_unit(const Chunk& chunk, Entry& entry);
+  void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
+  void reduce_unit(const Chunk& chunk, std::uint32_t unit);
+  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void gather_buckets();
   void begin_step();
   void end_step();
@@ -226,14 +234,16 @@ class PlanBuilder {
   std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
-  std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
-  std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
-  std::map<std::uint32_t, bool> gathered_;  // by unit frame
-  std::set<std::uint32_t> staged_;          // unit frames on their way from disks
-  std::set<std::uint32_t> fetched_;         // frames whose activations are on their way back
-  std::uint32_t leaving_ = kNone;           // a frame whose activations are on their way to the host
-  bool norm_begun_ = false;                 // whether a unit's squares are in the step's norm
-  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
+  std::vector<TaskId> sends_;                      // of the last turn, for stacks whose next action waits for them
+  std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
+  std::map<std::uint32_t, bool> gathered_;         // by unit frame
+  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches, by unit frame
+  std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
+  std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back
+  std::uint32_t arena_ = kNone;                    // its frame
+  std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
+  bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
+  std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
   // Ends of each transfer: boundary, micro-batch, whether forward, class.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;
 };

@@ -39,16 +39,18 @@ struct HashedShapes {
     h.all(x...);
   }
   void operator()(const Gemm& g) const {
-    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads);
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
   }
+  void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
   void operator()(const Gate& g) const {
     all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
         std::bit_cast<std::uint64_t>(g.aux_loss), g.direction);
   }
   void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
+  void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
   void operator()(const SortChunks& s) const {
     all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
   }
@@ -74,13 +76,13 @@ struct HashedShapes {
   void operator()(const Embedding& e) const {
     all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes);
   }
-  void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused); }
+  void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts); }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
   void operator()(const SoftCap& s) const {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
   }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
-  void operator()(const Load& l) const { all(l.rows, l.labels); }
+  void operator()(const Load& l) const { all(l.rows, l.labels, l.ahead, l.predictions, l.parts); }
   void operator()(const Fill& f) const { all(f.bytes); }
   void operator()(const Multiply& s) const {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
@@ -105,6 +107,7 @@ void add_operands(Hash& h, const std::vector<Operand>& operands) {
     h.add(o.slot);
     h.add(o.parameter);
     h.add(o.part);
+    h.add(o.tile);
   }
   h.add(operands.size());
 }
@@ -122,14 +125,14 @@ void add_op(Hash& h, const Op& op) {
 
 void add_block(Hash& h, const Block& block) {
   h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
-  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home);
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home, s.contiguous);
   h.add(block.fetches);
   for (const std::uint32_t op : block.release) h.add(op);
   for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
   for (const LocalParameter& p : block.parameters) {
-    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts);
+    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of);
   }
 }
 

@@ -15,9 +15,8 @@ Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Offload& o = s.offload;
   const auto word = [](Device d) { return d == Device::cpu ? "cpu" : "nvme"; };
-  const bool disk = o.optimizer == Device::nvme || o.parameters == Device::nvme || o.gradients == Device::nvme;
-  if (o.activations == Device::nvme)
-    return breach("offload.activations", "offload.activations: nvme is not built yet; choose cpu");
+  const bool disk = o.optimizer == Device::nvme || o.parameters == Device::nvme || o.gradients == Device::nvme ||
+                    o.activations == Device::nvme;
   if (o.gradients != Device::none && o.optimizer == Device::none)
     return breach("offload.gradients", "offload.gradients: {} needs offload.optimizer: cpu or nvme, which reads them",
                   word(o.gradients));
@@ -40,6 +39,10 @@ Broken offload_rules(const Spec& spec) {
         "partition_activations",
         "partition_activations: cuts the inputs that recompute: full keeps over a tensor group that all holds "
         "them; recompute: full, tensor above 1 and sequence_parallel: false are needed");
+  if (s.contiguous_activations && (!s.recompute.layer || o.activations != Device::none))
+    return breach("contiguous_activations",
+                  "contiguous_activations: places the inputs that recompute: full keeps on the device; recompute: full "
+                  "and offload.activations: none are needed");
   if (o.tile < 1) return breach("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // this machine, measured
   if (o.optimizer != Device::none && !spec.cluster.host)

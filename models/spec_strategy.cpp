@@ -42,6 +42,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "shard_group",
                                               "parameter_server",
                                               "bucket_MiB",
+                                              "fused_buffers",
                                               "prefetch_units",
                                               "units_in_flight",
                                               "micro_batch",
@@ -53,6 +54,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "recompute",
                                               "recompute_layers",
                                               "partition_activations",
+                                              "contiguous_activations",
                                               "attention",
                                               "overlap",
                                               "offload"};
@@ -202,6 +204,7 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   const bool one = spec.software.sharded_in_one_bucket && s.sharding != Sharding::none;
   s.bucket_MiB = one ? 0 : spec.software.bucket_MiB;
   section.take("bucket_MiB", s.bucket_MiB, profile);
+  section.take("fused_buffers", s.fused_buffers);
   section.take("prefetch_units", s.prefetch_units);
   section.take("units_in_flight", s.units_in_flight);
 }
@@ -266,6 +269,7 @@ void read_recompute(const SpecSection& section, const Software& software, Strate
   section.record("recompute", text.empty() ? "none" : text, node, "default");
   section.take("recompute_layers", s.recompute.layers);
   section.take("partition_activations", s.partition_activations);
+  section.take("contiguous_activations", s.contiguous_activations);
 }
 
 void read_attention(const SpecSection& section, const Software& software, Strategy& s) {

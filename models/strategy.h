@@ -119,6 +119,8 @@ struct Strategy {
   double clip = 1.0;  // 0 = no gradient norm
   Recompute recompute;
   bool partition_activations = false;
+  bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, taken beforehand
+  bool fused_buffers = false;           // gradients are reduced in a buffer beside them, as large as a bucket
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/host_work.h"
 #include "sim/measured.h"
 #include "sim/price.h"
 
@@ -104,18 +105,20 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;                  // by task
-  std::vector<std::vector<Busy>> compute, transfers;  // by slot
+  const std::vector<Bytes>& cleared;                          // by task
+  std::vector<std::vector<Busy>> compute, transfers, beside;  // by slot; beside compute: the host's copies and updates
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankSlot& slot : plan.slots) {
-      std::vector<Busy> computing, moving;
+      std::vector<Busy> computing, moving, copying;
       for (TaskId task = slot.begin; task < slot.end; ++task) {
         const Span& s = trace.spans[task];
-        (moves(plan.op_of(task)) ? moving : computing).emplace_back(s.matched, s.ended);
+        const Op& op = plan.op_of(task);
+        (moves(op) ? moving : is_host_work(op) ? copying : computing).emplace_back(s.matched, s.ended);
       }
       compute.push_back(joined(std::move(computing)));
       transfers.push_back(joined(std::move(moving)));
+      beside.push_back(joined(std::move(copying)));
     }
   }
   bool in_batch(TaskId t) const {
@@ -146,11 +149,23 @@ void Observations::add_compute(const Step& step, TaskId t) {
   if (s.ended <= s.entered || step.cleared[t] > 0) return;
   const WorkShape shape = shape_of(op.work, step.plan.element_bytes);
   if (shape.amount <= 0) return;
-  const double share = share_of(step.transfers[step.plan.slot_of(t)], s.entered, s.ended);
-  if (share > kAlone && share < kSlowed) return;
-  Seen& seen = ops_[shape.kind][shape.sizes];
-  seen.amount = shape.amount;
-  (share <= kAlone ? seen.alone : seen.slowed).push_back(seconds(s.ended - s.entered));
+  const std::uint32_t slot = step.plan.slot_of(t);
+  const bool host = is_host_work(op);
+  const double moving = share_of(step.transfers[slot], s.entered, s.ended);
+  const double other = share_of(host ? step.compute[slot] : step.beside[slot], s.entered, s.ended);
+  Seen seen{.amount = shape.amount, .steady = !host && op.runtime_size < 0};
+  const Seconds took = seconds(s.ended - s.entered);
+  if (moving <= kAlone && other <= kAlone) seen.alone.push_back(took);
+  if (moving >= kSlowed && other <= kAlone && !host) seen.slowed.push_back(took);
+  if (moving <= kAlone && other >= kSlowed) (host ? seen.copied : seen.beside).push_back(took);
+  add(seen, ops_[shape.kind][shape.sizes]);
+}
+
+void Observations::add(const Seen& one, Seen& to) {
+  to.amount = one.amount;
+  to.steady = one.steady;
+  for (const auto list : {&Seen::alone, &Seen::slowed, &Seen::beside, &Seen::copied})
+    (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
 // All ends must be alone, or all slowed. One of a batch ends when the whole batch has, which says nothing about it.
@@ -208,36 +223,43 @@ Waits Observations::waits(const Plan& unfolded, const Trace& trace) {
 
 MeasuredTimes Observations::times() const {
   MeasuredTimes times;
-  const auto slower = [](const Seen& seen, Seconds& sum, Seconds& base) {
-    if (seen.slowed.size() < kFewest) return;
-    sum += middle(seen.slowed);
-    base += middle(seen.alone);
+  struct Slower {
+    std::vector<Seconds> Seen::*how;
+    Seconds sum = 0, base = 0;
+
+    void look_at(const Seen& seen) {
+      if ((seen.*how).size() < kFewest) return;
+      sum += middle(seen.*how);
+      base += middle(seen.alone);
+    }
+    double ratio() const { return base > 0 ? std::max(1.0, sum / base) : 1; }
   };
-  Seconds slowed = 0, base = 0;
+  Slower compute{&Seen::slowed}, moved{&Seen::slowed}, beside{&Seen::beside}, copied{&Seen::copied};
   for (const auto& [kind, shapes] : ops_) {
     OpTable table{kind, {}};
     for (const auto& [sizes, seen] : shapes) {
       if (seen.alone.size() < kFewest) continue;
       table.samples.push_back(
           {sizes, seen.amount, middle(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
-      slower(seen, slowed, base);
+      for (Slower* s : {&compute, &beside, &copied}) s->look_at(seen);
     }
     if (!table.samples.empty()) times.ops.push_back(std::move(table));
   }
-  if (base > 0) times.compute_slowdown = std::max(1.0, slowed / base);
-  slowed = base = 0;
+  times.compute_slowdown = compute.ratio();
+  times.beside_slowdown = beside.ratio();
+  times.copy_slowdown = copied.ratio();
   for (const auto& [key, sizes] : transfers_) {
     TransferTable table{key.first, key.second, {}};
     for (const auto& [bytes, seen] : sizes) {
       if (seen.alone.size() < kFewest) continue;
       table.samples.push_back(
           {bytes, middle(seen.alone), spread(seen.alone), static_cast<std::int64_t>(seen.alone.size())});
-      slower(seen, slowed, base);
+      moved.look_at(seen);
     }
     smooth(table.samples);
     if (!table.samples.empty()) times.transfers.push_back(std::move(table));
   }
-  if (base > 0) times.transfer_slowdown = std::max(1.0, slowed / base);
+  times.transfer_slowdown = moved.ratio();
   times.issue = middle(issue_);
   times.gap = middle(gap_);
   times.transfer_start = middle(transfer_start_);
@@ -250,6 +272,7 @@ double Observations::noise() const {
   double sum = 0, weights = 0;
   for (const auto& [kind, shapes] : ops_) {
     for (const auto& [sizes, seen] : shapes) {
+      if (!seen.steady) continue;
       const double weight = std::accumulate(seen.alone.begin(), seen.alone.end(), 0.0);
       sum += weight * spread(seen.alone);
       weights += weight;

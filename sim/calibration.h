@@ -24,7 +24,7 @@ struct Waits {
 // What single tasks took in executed runs, sorted by what they do. Of a run it takes the middle half of its steps by
 // duration, without the first two, which warm up: what happens in a typical step, outliers of others left out. A task
 // counts as alone where nothing else of its rank runs, as slowed where a transfer (of a compute task) or compute (of a
-// transfer) runs all the while.
+// transfer) runs all the while; so do compute and what the host copies or updates beside it.
 class Observations {
  public:
   // unfolded: the plan of all ranks.
@@ -34,7 +34,8 @@ class Observations {
   // left out; transfers of almost the same size are one sample.
   MeasuredTimes times() const;
 
-  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next.
+  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next. Ops on
+  // as many tokens as a router sends, and what the host does beside, take no part.
   double noise() const;
 
   static Waits waits(const Plan& unfolded, const Trace& step);
@@ -43,6 +44,8 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
+    std::vector<Seconds> beside, copied;  // compute beside the host's work, and the other way round
+    bool steady = false;                  // compute of the same size every time
   };
   struct Step;  // one step of one run, while it is read
   using Shapes = std::map<std::vector<double>, Seen>;
@@ -53,6 +56,7 @@ class Observations {
   void add_transfer(const Step& step, std::uint32_t match);
   void add_waits(const Step& step, TaskId task);
   static bool computes_meanwhile(const Step& step, TaskId task);
+  static void add(const Seen& one, Seen& to);
 
   std::map<std::string, Shapes> ops_;
   std::map<std::pair<std::string, std::int64_t>, Sizes> transfers_;

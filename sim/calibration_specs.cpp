@@ -91,6 +91,25 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
+// Experts over the ranks; what leaves the device and comes back. Every rank's host copies beside its compute.
+void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
+  const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
+    return fmt::format("{}, moe: {{experts: {}, top_k: {}, feed_forward: {}{}}}", kLlama, count, top_k, width, more);
+  };
+  specs.push_back(spec("experts", s, experts(2 * ranks, 2, s.feed_forward / 2, ""), 2, ranks,
+                       fmt::format("{}, expert: {}", data, ranks)));
+  specs.push_back(spec("capacity", s, experts(4 * ranks, 1, s.feed_forward, ", capacity_factor: 1.25"), 1, ranks,
+                       fmt::format("{}, expert: {}, sharding: zero1", data, ranks)));
+  specs.push_back(
+      spec("offload", s, kLlama, 2, ranks, data + ", sharding: zero2, offload: {optimizer: cpu, gradients: cpu}"));
+  specs.push_back(spec("parameters", s, kLlama, 2, ranks,
+                       data + ", sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"));
+  specs.push_back(spec("disks", s, kLlama, 2, ranks,
+                       data + ", sharding: zero3, offload: {optimizer: nvme, gradients: nvme, parameters: nvme}"));
+  specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
+}
+
 // The same shapes with transfers under compute.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
@@ -114,6 +133,7 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
     if (quick && std::find(std::begin(kQuick), std::end(kQuick), i) == std::end(kQuick)) continue;
     add_compute(specs, kShapes[i], ranks, i);
     if (ranks > 1 && i % 3 == 1) add_transfers(specs, kShapes[i], ranks);
+    if (ranks > 1 && i % 3 == 1 && !quick) add_families(specs, kShapes[i], ranks);
     if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
   }
   // Few tokens and many weights: the largest messages, 64 MiB and beyond.

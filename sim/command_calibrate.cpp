@@ -113,6 +113,8 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
                                     t.issue * 1e6, t.gap * 1e6, t.transfer_start * 1e6, t.wake * 1e6)},
       {"overlap", fmt::format("compute takes {:.2f} times as long, transfers {:.2f} times", t.compute_slowdown,
                               t.transfer_slowdown)},
+      {"host's copies", fmt::format("compute beside them takes {:.2f} times as long, they {:.2f} times",
+                                    t.beside_slowdown, t.copy_slowdown)},
       {"spread", fmt::format("{:.1f} % between quartiles", 100 * noise)}};
   return print(table);
 }

@@ -19,10 +19,10 @@ const Slot& slot_of(const Plan& plan, std::uint32_t frame, const Operand& o) {
 std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankSlot& slot, std::vector<bool>& held) {
   std::vector<Delta> deltas;
   const auto change = [&](TaskId t, const Operand& o, bool take) {
-    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o.scope);
+    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
     const Slot& what = slot_of(plan, frame, o);
     const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
-    if (what.bytes == 0 || what.lazy || what.home != Home::device || held[buffer] == take) return;
+    if (what.bytes == 0 || what.lazy || what.contiguous || what.home != Home::device || held[buffer] == take) return;
     held[buffer] = take;
     deltas.push_back(
         {take ? trace.spans[t].entered : trace.spans[t].ended, what.category, take ? what.bytes : -what.bytes});

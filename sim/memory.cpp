@@ -27,6 +27,7 @@ int stream_of(LaneKind lane) {
 
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // on the host or on disks
+constexpr int kPlaced = -3;  // in the arena, which is held from the start
 
 struct Held {
   BlockId block = 0;
@@ -76,11 +77,11 @@ class Replay {
     const Picoseconds behind = t >= slot.begin + kLaunchQueue ? trace_.spans[t - kLaunchQueue].entered : 0;
     const Picoseconds now = offset + std::max(trace_.spans[t].issued, behind);
     const int stream = stream_of(op.lane);
-    for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, now);
+    for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
     for (const Operand& o : op.frees) {
       const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
-      give(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot, stream, sent, offset + trace_.spans[t].ended);
+      give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
     }
   }
 
@@ -88,6 +89,10 @@ class Replay {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0 || held.stream != kNotHeld) return;
+    if (what.contiguous) {
+      held.stream = kPlaced;
+      return;
+    }
     if (what.home != Home::device) {
       held.stream = kBeyond;
       count_beyond(what.home, what.bytes);
@@ -101,6 +106,10 @@ class Replay {
   // then say how much it would have needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
     if (const auto block = allocator_.malloc(bytes, stream, now)) return *block;
+    if (!result_.out_of_memory) {
+      result_.refused = bytes;
+      result_.free_then = options_.capacity - allocator_.stats().active.now;
+    }
     result_.out_of_memory = true;
     allocator_.set_capacity(kUnlimited);
     return *allocator_.malloc(bytes, stream, now);
@@ -111,6 +120,10 @@ class Replay {
     Held& held = held_[plan_.frames[frame].first_buffer + slot];
     if (what.bytes == 0) return;
     if (held.stream == kNotHeld) return;
+    if (held.stream == kPlaced) {
+      held.stream = kNotHeld;
+      return;
+    }
     if (held.stream == kBeyond) {
       held.stream = kNotHeld;
       count_beyond(what.home, -what.bytes);
@@ -164,7 +177,7 @@ void Replay::name_largest() {
   const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
     const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
     char& is = named_[plan_.frames[frame].first_buffer + s];
-    if (what.bytes == 0 || what.home != Home::device || (is != 0) == on) return;
+    if (what.bytes == 0 || what.contiguous || what.home != Home::device || (is != 0) == on) return;
     is = on ? 1 : 0;
     auto& [bytes, number] = by_name[what.name];
     bytes += on ? what.bytes : -what.bytes;
@@ -172,9 +185,9 @@ void Replay::name_largest() {
   };
   for (TaskId t = slot.begin; t <= result_.peak_task; ++t) {
     const std::uint32_t frame = plan_.tasks[t].frame;
-    for (const Operand& o : plan_.op_of(t).allocates) count_one(frame_of(plan_, frame, o.scope), o.slot, true);
+    for (const Operand& o : plan_.op_of(t).allocates) count_one(frame_of(plan_, frame, o), o.slot, true);
     if (t == result_.peak_task) break;
-    for (const Operand& o : plan_.op_of(t).frees) count_one(frame_of(plan_, frame, o.scope), o.slot, false);
+    for (const Operand& o : plan_.op_of(t).frees) count_one(frame_of(plan_, frame, o), o.slot, false);
   }
   std::vector<std::pair<Bytes, std::string>> largest;
   for (const auto& [name, sum] : by_name) {

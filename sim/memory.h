@@ -26,6 +26,9 @@ struct SlotMemory {
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // the allocator had to give cached segments back
   bool out_of_memory = false;
+  // Of the first request for which there was no room: its bytes, and those that nobody held then. As many or more: the
+  // memory was fragmented.
+  Bytes refused = 0, free_then = 0;
   Bytes host_peak = 0, nvme_peak = 0;  // that lie beyond the device
 };
 

@@ -4,6 +4,7 @@
 
 #include "models/blocks.h"
 #include "models/error.h"
+#include "sim/host_work.h"
 #include "sim/kernel_time.h"
 #include "sim/price.h"
 
@@ -51,7 +52,11 @@ class MeasuredPricer {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
     if (cleared_[i] > 0) time += measured_time(times_, Fill{cleared_[i]}, plan_.element_bytes).value_or(0);
-    return {.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
+    OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
+    if (!is_host_work(op)) return t;
+    t.pressure = fraction(times_.beside_slowdown - 1);
+    t.yield = fraction(times_.copy_slowdown - 1);
+    return t;
   }
 
   OpTiming transfer(std::uint32_t slot, std::size_t i) {
@@ -102,7 +107,7 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
     const auto visit = [&](const std::vector<Operand>& operands, bool holds) {
       for (const Operand& o : operands) {
         if (o.scope != Scope::unit || o.slot != kUnitGradient) continue;
-        const Frame& unit = plan.frames[frame_of(plan, plan.tasks[t].frame, o.scope)];
+        const Frame& unit = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
         if (holds && !held[unit.first_buffer + o.slot]) bytes[t] += plan.blocks[unit.block].slots[o.slot].bytes;
         held[unit.first_buffer + o.slot] = holds;
       }

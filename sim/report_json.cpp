@@ -29,6 +29,8 @@ json memory_json(const Report& r) {
                                {"peak_device_bytes", rank.device_peak},
                                {"at", rank.at},
                                {"at_peak", at_peak},
+                               {"refused_bytes", rank.memory.refused},
+                               {"free_bytes", rank.memory.free_then},
                                {"alive", rank.memory.alive}});
   }
   return memory;

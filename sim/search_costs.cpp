@@ -179,7 +179,7 @@ class Probe {
 
   // The bytes that come or go with an operand, of buffers that every micro-batch has anew.
   Bytes hold(std::map<std::uint32_t, std::set<std::uint16_t>>& held, TaskId t, const Operand& o, bool take) const {
-    const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o.scope);
+    const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone || plan_.frames[frame].micro_batch < 0) return 0;
     const bool changed = take ? held[frame].insert(o.slot).second : held[frame].erase(o.slot) > 0;
     return changed ? plan_.blocks[plan_.frames[frame].block].slots[o.slot].bytes : 0;

@@ -272,10 +272,10 @@ std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, 
   };
   std::vector<bool> held(plan.buffers, false);
   const auto change = [&](TaskId t, const Operand& o, bool take) {
-    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o.scope);
+    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
     const Slot& slot = plan.blocks[plan.frames[frame].block].slots[o.slot];
     const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
-    if (slot.bytes == 0 || slot.lazy || held[buffer] == take) return;
+    if (slot.bytes == 0 || slot.lazy || slot.contiguous || held[buffer] == take) return;
     held[buffer] = take;
     if ((take ? trace.spans[t].entered : trace.spans[t].ended) <= time) add(slot, take ? 1 : -1);
   };

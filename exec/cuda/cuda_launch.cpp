@@ -205,8 +205,10 @@ struct CudaKernels {
   void operator()(const Split&) const { assert(false); }
   void operator()(const Gate&) const { assert(false); }
   void operator()(const Permute&) const { assert(false); }
+  void operator()(const SigmoidGate&) const { assert(false); }
   void operator()(const SortChunks&) const { assert(false); }
   void operator()(const GroupedGemm&) const { assert(false); }
+  void operator()(const GroupedBias&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }
   void operator()(const PlaceCopy&) const { assert(false); }
   void operator()(const Wait&) const { assert(false); }

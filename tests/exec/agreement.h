@@ -47,6 +47,15 @@ inline const std::string kQwen =
     "{name: tiny-qwen, layers: 3, hidden: 64, heads: 8, kv_heads: 2, feed_forward: 96, vocab: 256, qk_norm: true, "
     "qkv_bias: true, tied_embeddings: true}";
 
+inline const std::string kWindow =
+    "{name: tiny-window, layers: 3, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 250, sliding_window: "
+    "{window: 8, every: 2}}";
+
+// Models of which some layers have experts.
+inline const std::string kMoeBase = "layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250";
+inline std::string with_experts(const std::string& name, const std::string& moe, const std::string& more = "") {
+  return fmt::format("{{name: {}, {}{}, moe: {{{}}}}}", name, kMoeBase, more, moe);
+}
 struct Case {
   std::string model, strategy;
   std::string optimizer = "adamw";

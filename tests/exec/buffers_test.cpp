@@ -201,7 +201,7 @@ TEST(Buffers, SumsBeginAtZero) {
   std::set<std::pair<std::uint32_t, std::uint16_t>> held;
   for (TaskId t = 0; t < rank.plan.task_count(); ++t) {
     const Launch launch = buffers.issue(t, [](TaskId) { return true; });
-    const auto frame = [&](const Operand& o) { return frame_of(rank.plan, rank.plan.tasks[t].frame, o.scope); };
+    const auto frame = [&](const Operand& o) { return frame_of(rank.plan, rank.plan.tasks[t].frame, o); };
     std::vector<Bytes> expected, zeroed;
     for (const Operand& o : rank.plan.op_of(t).allocates) {
       const Slot& slot = rank.plan.blocks[rank.plan.frames[frame(o)].block].slots[o.slot];

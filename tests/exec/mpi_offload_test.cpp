@@ -89,6 +89,55 @@ const Case kActivations[] = {
      "offload: {activations: cpu}"},
 };
 
+const Case kOnDisk[] = {
+    {kLlama, "data: 2, global_batch: 4, offload: {activations: nvme}"},
+    {kGpt, "pipeline: 2, data: 2, global_batch: 8, offload: {activations: {device: nvme, layers: 1}}"},
+    {kLlama,
+     "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: nvme, gradients: nvme, "
+     "parameters: nvme, activations: nvme}"},
+};
+
+// Linear layers in tiles, each gathered and reduced by itself.
+const Case kTiles[] = {
+    {kLlama, "data: 1, global_batch: 2, offload: {tiling: 4}"},
+    {kGpt, "data: 2, sharding: zero1, global_batch: 4, offload: {tiling: 2}"},
+    {kLlama, "data: 2, sharding: zero2, global_batch: 4, offload: {tiling: 2}"},
+    {kLlama, "data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 4}"},
+    {kGpt, "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {tiling: 2}"},
+    {kGpt, "data: 3, sharding: fsdp, global_batch: 3, prefetch_units: 2, units_in_flight: 4, offload: {tiling: 8}"},
+    {kLlama, "data: 4, sharding: hsdp, shard_group: 2, global_batch: 4, offload: {tiling: 2}", "sgd"},
+    {kLlama, "tensor: 2, data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 2}"},
+    {kLlama, "tensor: 2, pipeline: 2, data: 1, schedule: zb-h1, global_batch: 4, offload: {tiling: 2}"},
+    {kQwen, "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2, offload: {tiling: 2}"},
+    {kGpt,
+     "data: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, tiling: "
+     "2}"},
+    {kLlama,
+     "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: nvme, gradients: nvme, "
+     "parameters: nvme, tiling: 4}"},
+    {kLlama, "data: 1, sharding: zero3, global_batch: 2, offload: {optimizer: cpu, parameters: cpu, tiling: 2}"},
+};
+
+// ZeRO-R: gradients reduced in a buffer of constant size, what layers keep side by side.
+const Case kResidual[] = {
+    {kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
+    {kGpt, "data: 3, sharding: zero1, global_batch: 6, fused_buffers: true, bucket_MiB: 0"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, fused_buffers: true, bucket_MiB: 0.02"},
+    {kLlama,
+     "data: 2, sharding: zero1, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05, offload: {optimizer: cpu}"},
+    {kGpt, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05", "adamw", "deepspeed-megatron-2021"},
+    {kLlama, "data: 2, global_batch: 4, recompute: full, contiguous_activations: true"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, recompute: full, contiguous_activations: true"},
+    {kLlama, "pipeline: 4, data: 1, schedule: zb-h1, global_batch: 8, recompute: full, contiguous_activations: true"},
+    {kLlama, "data: 2, sharding: fsdp, global_batch: 4, recompute: full, contiguous_activations: true"},
+    {kLlama,
+     "tensor: 2, sequence_parallel: false, data: 2, global_batch: 4, recompute: full, partition_activations: true, "
+     "contiguous_activations: true"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Disks, Offloaded, testing::ValuesIn(kOnDisk));
+INSTANTIATE_TEST_SUITE_P(Tiles, Offloaded, testing::ValuesIn(kTiles));
+INSTANTIATE_TEST_SUITE_P(Residual, Offloaded, testing::ValuesIn(kResidual));
 INSTANTIATE_TEST_SUITE_P(Offload, Offloaded, testing::ValuesIn(kOffload));
 INSTANTIATE_TEST_SUITE_P(Infinity, Offloaded, testing::ValuesIn(kInfinity));
 INSTANTIATE_TEST_SUITE_P(Activations, Offloaded, testing::ValuesIn(kActivations));
@@ -149,6 +198,30 @@ TEST(DelayedUpdate, AgreesWithADelayMadeByHand) {
     expect_like(spec, *result, delayed_by_hand(spec));
     const Result prompt = reference_of(spec);
     EXPECT_GT(std::abs(result->losses.back() / prompt.losses.back() - 1), 10 * kLimit) << "as if nothing were late";
+  }
+}
+
+// A tile that is not gathered, or whose gradient is not reduced, shows; so does a fused buffer that is not emptied.
+TEST(Faults, LostTilesAndBuffersShow) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"reduce unit", "data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 4}"},
+      {"gather unit", "data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 4}"},
+      {"unfuse gradients", "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"}};
+  for (const auto& [lost, strategy] : cases) {
+    const Spec spec = spec_of({kLlama, strategy});
+    const auto drop = [name = std::string(lost)](Plan& plan) {
+      for (TaskId t = 0, found = 0; t < plan.task_count(); ++t) {
+        Op op = plan.op_of(t);
+        if (op.name != name || ++found != 5) continue;  // one of the first layer's tiles
+        op.work = Wait{};
+        plan.tasks[t].op = static_cast<std::uint32_t>(plan.ops.size());
+        plan.ops.push_back(op);
+      }
+    };
+    const auto result = run_case(spec, {.plan = drop});
+    if (!result) continue;
+    const Distance d = distance(spec, *result, reference_of(spec));
+    EXPECT_TRUE(!(d.gradient <= 10 * kLimit) || !(d.weight <= 10 * kLimit) || !(d.loss <= 10 * kLimit)) << lost;
   }
 }
 

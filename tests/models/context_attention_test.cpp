@@ -103,6 +103,27 @@ TEST(ContextAttention, VolumesAreTheClosedForms) {
   }
 }
 
+// Attention that is written out sees all of the sequence, with some of the heads, after the exchange.
+TEST(ContextAttention, UnfusedAttentionWorksOnExchangedHeads) {
+  for (const int n : {2, 4}) {
+    const Plan plan = make_plan(
+        context_spec(8, fmt::format("precision: bf16, context: {}, context_kind: ulysses, attention: unfused", n)));
+    for (const Op& op : plan.ops) {
+      const auto* g = std::get_if<Gemm>(&op.work);
+      if (g == nullptr || g->role != Gemm::Role::scores) continue;
+      EXPECT_EQ(g->m, kSequence);
+      EXPECT_EQ(g->n, kSequence);
+      EXPECT_EQ(g->batch, 8 / n);
+    }
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) {
+        if (slot.name != "probabilities") continue;
+        EXPECT_EQ(slot.bytes, 8 / n * kSequence * kSequence * 2);
+      }
+    }
+  }
+}
+
 // Keys and values arrive under the attention of those before: no attention waits for the transfer issued with it.
 TEST(ContextAttention, TransfersRunUnderAttention) {
   const Plan plan = make_plan(context_spec(2, "context: 4"));
@@ -126,7 +147,8 @@ TEST(ContextAttention, BrokenLayoutsAreRefused) {
       {"context: 32", "context: zigzag order cuts the sequence: 96 in 64 parts; choose context_order: contiguous"},
       {"context: 3, context_kind: ulysses", "does not divide heads / tensor: 8"},
       {"context: 4, context_kind: {ring: 2, ulysses: 4}", "context: 4 is not ring * ulysses = 2 * 4"},
-      {"context: 2, attention: unfused", "strategy.attention: unfused with context above 1: not built yet"},
+      {"context: 2, attention: unfused", "strategy.attention: unfused with context above 1"},
+      {"context: 2, context_kind: ulysses, attention: unfused, micro_batch: 2, global_batch: 2", "micro_batch: 1"},
   };
   for (const auto& [strategy, part] : cases) {
     try {

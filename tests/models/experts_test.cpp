@@ -184,5 +184,54 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
   refused(", sharding: hsdp, shard_group: 2");
 }
 
+// Qwen1.5-MoE: one column decides how much the shared experts count, for every token.
+TEST(Experts, SharedOnesMayBeGated) {
+  const ExpertLayout layout = {2, 2, 2, 1, ", shared_feed_forward: 64, shared_gate: true"};
+  const Plan plan = make_plan(spec_for(layout));
+  int gates = 0, weights = 0;
+  for (const Op& op : plan.ops) {
+    const auto* g = std::get_if<SigmoidGate>(&op.work);
+    if (g == nullptr) continue;
+    ++gates;
+    EXPECT_EQ(g->rows, kExpertSequence / 2);
+    EXPECT_EQ(g->columns, kExpertHidden);
+  }
+  EXPECT_EQ(gates, 2);  // forward and backward of the one kind of layer with experts
+  for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[0])) {
+    if (!p.name.ends_with("moe.shared_gate.weight")) continue;
+    ++weights;
+    EXPECT_EQ(p.local.out * p.local.in, kExpertHidden);
+    EXPECT_TRUE(p.local.partial);
+  }
+  EXPECT_EQ(weights, 2);
+}
+
+// Every expert has biases of its own, which its rows read and add to; no dense one is left in its place.
+TEST(Experts, HaveTheirBiases) {
+  ExpertLayout layout = {1, 4, 2, 1, ""};
+  Spec spec = spec_for(layout);
+  spec.model.bias = true;
+  const Plan plan = make_plan(spec);
+  std::int64_t up = 0, down = 0;
+  for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0)[0])) {
+    const std::int64_t elements = p.local.out * p.local.in;
+    if (p.name.ends_with("moe.experts.up.bias")) up += elements;
+    if (p.name.ends_with("moe.experts.down.bias")) down += elements;
+    EXPECT_FALSE(p.name == "layer 1 mlp.down.bias" || p.name == "layer 2 mlp.down.bias") << p.name;
+  }
+  EXPECT_EQ(up, 2 * kExperts / 2 * 2 * kWidth);
+  EXPECT_EQ(down, 2 * kExperts / 2 * kExpertHidden);
+  for (const Op& op : plan.ops) {
+    const auto* b = std::get_if<GroupedBias>(&op.work);
+    if (b == nullptr) continue;
+    EXPECT_EQ(b->groups, kExperts / 2);
+    EXPECT_EQ(b->weighted, b->columns == kExpertHidden && op.name.starts_with("experts.down"));
+  }
+  layout.cut = 2;
+  spec = spec_for(layout);
+  spec.model.bias = true;
+  EXPECT_THROW(make_plan(spec), Error);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -82,5 +82,19 @@ TEST(LatentAttention, WhatIsNotBuiltIsRefused) {
   EXPECT_THROW(make_plan(latent_spec(24, "attention: unfused, global_batch: 1")), Error);
 }
 
+// Over a context ring keys and values travel expanded, h (dk + dv) elements a token: n - 1 times forward and as often
+// back, their gradients n times; gathered twice and scattered once.
+TEST(LatentAttention, TravelsExpandedRoundAContextRing) {
+  for (const int n : {2, 4}) {
+    const std::int64_t block = kLatentSequence / n * kLatentHeads * (20 + 10), layers = 2;
+    const Plan ring = make_plan(latent_spec(24, fmt::format("context: {}", n)));
+    EXPECT_EQ(test::elements_moved(ring, 0, Dimension::context, CollectiveKind::shift), layers * (3 * n - 2) * block);
+    const Plan gather = make_plan(latent_spec(24, fmt::format("context: {}, context_kind: allgather", n)));
+    EXPECT_EQ(test::elements_moved(gather, 0, Dimension::context, CollectiveKind::all_gather), layers * 2 * n * block);
+    EXPECT_EQ(test::elements_moved(gather, 0, Dimension::context, CollectiveKind::reduce_scatter), layers * n * block);
+  }
+  EXPECT_THROW(make_plan(latent_spec(24, "context: 2, context_kind: ulysses")), Error);
+}
+
 }  // namespace
 }  // namespace orrery

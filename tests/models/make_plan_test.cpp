@@ -47,7 +47,7 @@ class Lifetimes {
 
   void visit(TaskId t) {
     const Op& op = plan_.op_of(t);
-    const auto buffer = [&](const Operand& o) { return id(frame_of(plan_, plan_.tasks[t].frame, o.scope), o.slot); };
+    const auto buffer = [&](const Operand& o) { return id(frame_of(plan_, plan_.tasks[t].frame, o), o.slot); };
     for (const Operand& o : op.allocates) {
       if (alive_[buffer(o)] && o.scope != Scope::unit && o.scope != Scope::state) fail(t, o, "is taken twice");
       alive_[buffer(o)] = true;
@@ -62,7 +62,7 @@ class Lifetimes {
   }
 
   const Slot& slot(TaskId t, const Operand& o) const {
-    return plan_.blocks[plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)].block].slots[o.slot];
+    return plan_.blocks[plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o)].block].slots[o.slot];
   }
   Bytes bytes(TaskId t, const Operand& o) const { return slot(t, o).bytes; }
   void fail(TaskId t, const Operand& o, const char* what) {
@@ -109,7 +109,7 @@ void find_races(const Plan& plan, std::uint32_t slot, std::vector<std::string>& 
   for (TaskId t = begin; t < plan.slots[slot].end; ++t) {
     const Op& op = plan.op_of(t);
     const auto buffer = [&](const Operand& o) {
-      return plan.frames[frame_of(plan, plan.tasks[t].frame, o.scope)].first_buffer + o.slot;
+      return plan.frames[frame_of(plan, plan.tasks[t].frame, o)].first_buffer + o.slot;
     };
     for (const Operand& o : op.operands) {
       if (o.scope == Scope::state) continue;  // followed block by block; tests of data_parallel.cpp

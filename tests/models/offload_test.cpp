@@ -189,15 +189,110 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
   EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
 }
 
+// Activations on disks pass through the host, both ways, and nothing of them stays there.
+TEST(Offload, MovesStoredActivationsThroughTheHost) {
+  const Plan plan = plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
+  const Bytes moved = 3 * 8 * (2 * 32 * 64 * 2);  // micro-batches, layers, b s h bytes
+  for (const auto& [from, to] : {std::pair(Home::device, Home::host), std::pair(Home::host, Home::nvme),
+                                 std::pair(Home::nvme, Home::host), std::pair(Home::host, Home::device)})
+    EXPECT_EQ(copied(plan, from, to), moved);
+  for (const Op& op : plan.ops) {
+    if (op.name != "activations to disk") continue;
+    ASSERT_EQ(op.frees.size(), 1U);
+    EXPECT_EQ(op.frees.front().slot, op.operands.front().slot);
+  }
+}
+
+// Most bytes of gathered weights, and of units' gradients, at one time in the order of issue.
+std::pair<Bytes, Bytes> working_memory(const Plan& plan) {
+  std::map<std::uint32_t, Bytes> held;
+  Bytes now[2] = {0, 0}, most[2] = {0, 0};
+  const auto change = [&](TaskId t, const Operand& o, bool takes) {
+    if (o.scope != Scope::unit || (o.slot != kGathered && o.slot != kUnitGradient)) return;
+    const Frame& f = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
+    const int kind = o.slot == kGathered ? 0 : 1;
+    Bytes& is = held[f.first_buffer + o.slot];
+    now[kind] -= is;
+    is = takes ? plan.blocks[f.block].slots[o.slot].bytes : 0;
+    now[kind] += is;
+    most[kind] = std::max(most[kind], now[kind]);
+  };
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
+    for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
+  }
+  return {most[0], most[1]};
+}
+
+// Memory-centric tiling (2104.07857, section 5.1.3): working memory shrinks with the number of tiles; what is computed
+// and gathered is the same, a recomputed layer's weights once more.
+TEST(Offload, TilesShrinkWorkingMemory) {
+  const std::string model =
+      "name: wide, layers: 4, hidden: 256, heads: 4, feed_forward: 1024, vocab: 256, gated: false";
+  const auto of = [&](int tiles, const char* recompute) {
+    return make_plan(spec_of(model, fmt::format("{}data: 4, sharding: zero3, global_batch: 4, prefetch_units: 0, "
+                                                "recompute: {}, offload: {{tiling: {}}}",
+                                                kHalf, recompute, tiles)));
+  };
+  const Plan whole = of(1, "none"), tiled = of(16, "none");
+  const Bytes layer = 12 * 256 * 256 * 2, tile = 4 * 256 * 256 / 16 * 2, norms = 2 * 256 * 2;
+  const auto [gathered, gradients] = working_memory(tiled);
+  EXPECT_GE(working_memory(whole).first, layer);
+  EXPECT_LE(gathered, 256 * 256 * 2 + tile + 2 * norms);  // the embedding, or a tile of the widest products
+  EXPECT_LE(gradients, 256 * 256 * 2 + tile + 2 * norms);
+  const auto flops = [](const Plan& plan) {
+    double sum = 0;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      const auto* g = std::get_if<Gemm>(&plan.op_of(t).work);
+      sum += g != nullptr ? cost_of(*g, 2).flops : 0;
+    }
+    return sum;
+  };
+  EXPECT_EQ(flops(whole), flops(tiled));
+  const auto moved = [](const Plan& plan, CollectiveKind kind) {
+    return elements_moved(plan, 0, Dimension::data, kind);
+  };
+  for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter})
+    EXPECT_EQ(moved(whole, kind), moved(tiled, kind));
+  const std::int64_t matrices = 4 * 12 * 256 * 256;
+  EXPECT_EQ(moved(of(16, "full"), CollectiveKind::all_gather) - moved(of(1, "full"), CollectiveKind::all_gather),
+            matrices);
+}
+
+// However many kinds of layers and stages there are, every tile has a unit of its own behind its layer's.
+TEST(Offload, EveryTileHasAUnit) {
+  for (const char* strategy :
+       {"data: 2, recompute: full, recompute_layers: 1", "data: 2, tensor: 2, pipeline: 4, global_batch: 8",
+        "data: 4, pipeline: 2, virtual_stages: 2, global_batch: 8"}) {
+    const Plan plan = make_plan(spec_of(std::string(kSmall) + ", sliding_window: {window: 8, every: 3}, bias: true",
+                                        fmt::format("sharding: zero3, offload: {{tiling: 4}}, {}", strategy)));
+    for (const Frame& f : plan.frames) {
+      const auto& parameters = plan.blocks[f.block].parameters;
+      if (parameters.empty()) continue;
+      std::uint32_t unit = f.unit;
+      for (const LocalParameter& p : parameters) {
+        if (p.tile == 0) continue;
+        unit = plan.frames[unit].next;
+        ASSERT_NE(unit, kNone) << strategy;
+        EXPECT_EQ(plan.frames[unit].base, f.base + p.offset);
+        EXPECT_EQ(plan.blocks[plan.frames[unit].block].slots[kUnitGradient].bytes, p.out * p.in * plan.element_bytes);
+      }
+      EXPECT_EQ(plan.frames[unit].next, kNone);
+    }
+  }
+}
+
 TEST(Offload, RefusesWhatIsNotBuilt) {
   const std::pair<const char*, const char*> cases[] = {
-      {"offload: {optimizer: cpu, tiling: 4}", "strategy.offload.tiling"},
+      {"offload: {tiling: 5}", "5 does not divide"},
+      {"data: 2, sharding: zero2, fused_buffers: true", "strategy.fused_buffers"},
+      {"contiguous_activations: true", "recompute: full"},
+      {"recompute: full, contiguous_activations: true, offload: {activations: cpu}", "offload.activations: none"},
       {"data: 2, sharding: fsdp, offload: {optimizer: cpu}", "fp32 shards"},
       {"data: 2, offload: {optimizer: cpu}", "choose sharding: zero2"},
       {"offload: {gradients: cpu}", "needs offload.optimizer"},
       {"data: 2, sharding: zero2, offload: {optimizer: cpu, parameters: cpu}", "needs sharding: zero3"},
       {"tensor: 2, offload: {optimizer: cpu}", "sequence_parallel: false"},
-      {"offload: {activations: nvme}", "choose cpu"},
       {"offload: {optimizer: {device: nvme, delayed_update: true}}", "delayed_update"},
       {"partition_activations: true", "recompute: full"}};
   for (const auto& [strategy, line] : cases) {

@@ -1,5 +1,7 @@
 #include "sim/calibration.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include "sim/price.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -39,6 +42,66 @@ TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   EXPECT_EQ(times.transfers[0].kind, "all_reduce");
   const TransferSample& largest = times.transfers[0].samples.back();
   EXPECT_NEAR(largest.seconds, *measured_transfer(profile.measured, "all_reduce", 2, largest.bytes), 1e-7);
+}
+
+// So it does where the host copies and updates beside compute, each slowed by the other.
+TEST(Calibration, FindsWhatTheHostDoesBeside) {
+  std::string text = kSpec;
+  text.replace(text.find("data: 2"), 7, "data: 2, sharding: zero2, offload: {optimizer: cpu, gradients: cpu}");
+  text.replace(text.find("global_batch: 8"), 15, "global_batch: 4");  // nothing comes up while gradients go down
+  const Spec spec = parse_spec(text, "small.yaml");
+  const Plan folded = make_plan(spec), plan = unfold(folded);
+  Profile profile = cpu_profile(plan);
+  profile.measured.beside_slowdown = 1.5;
+  profile.measured.copy_slowdown = 1.25;
+  for (OpTable& table : profile.measured.ops) {
+    if (!table.kind.starts_with("copy/")) continue;
+    for (OpSample& s : table.samples) s.seconds *= 20;  // longer than what runs beside them
+  }
+  const Trace trace = simulate(plan, price(plan, spec, profile).timing);
+  Observations seen;
+  seen.add(plan, runs_of(plan, trace, plan_hash(folded), 12));
+  const MeasuredTimes times = seen.times();
+  EXPECT_NEAR(times.beside_slowdown, 1.5, 0.02);
+  EXPECT_GE(times.copy_slowdown, 1);
+  int copies = 0;
+  for (const OpTable& table : times.ops) {
+    if (!table.kind.starts_with("copy/")) continue;
+    ++copies;
+    for (const OpSample& s : table.samples) EXPECT_NEAR(s.seconds * 5e9 / s.amount, 20, 0.3) << table.kind;
+  }
+  EXPECT_EQ(copies, 2);
+}
+
+std::set<std::string> kinds_of(const Plan& plan) {
+  std::set<std::string> kinds;
+  for (const Op& op : plan.ops) {
+    const WorkShape shape = shape_of(op.work, plan.element_bytes);
+    if (moves(op))
+      kinds.insert(transfer_kind(op));
+    else if (kernels_of(op.work) > 0)
+      kinds.insert(shape.kind);
+  }
+  return kinds;
+}
+
+// Whatever the specs of benchmarks/ do, a calibration measures.
+TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
+  std::set<std::string> measured;
+  for (const CalibrationSpec& c : calibration_specs(2, false))
+    measured.merge(kinds_of(make_plan(parse_spec(c.text, c.name))));
+  for (const char* script : {"cpu_validation_specs", "cpu_family_specs"}) {
+    const test::TemporaryFolder folder;
+    const std::string command = fmt::format("{}/benchmarks/{} {}", ORRERY_SOURCE_DIR, script, folder.path());
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    int specs = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      ++specs;
+      for (const std::string& kind : kinds_of(make_plan(load_spec(file.path().string()))))
+        EXPECT_TRUE(measured.contains(kind)) << file.path() << ": " << kind;
+    }
+    EXPECT_GE(specs, 6);
+  }
 }
 
 // Of noisy repetitions it says so.

@@ -121,19 +121,21 @@ TEST(HostWork, ThirteenBillionParametersFitOneDevice) {
   EXPECT_NEAR(static_cast<double>(with.memory.host_peak), 14 * 13.3e9, 0.1 * 14 * 13.3e9);
 }
 
-// A trillion parameters on one DGX-2 with its disks (2104.07857, table 1 and figure 6a): 128 layers of 25,600.
+// A trillion parameters on one DGX-2 with its disks and without tensor parallelism (2104.07857, table 1 and figure 6a):
+// 128 layers of 25,600, whose weights and gradients have no room at once but in tiles.
 TEST(HostWork, ATrillionParametersFitOneNodeWithDisks) {
-  const auto predicted = [](const std::string& device) {
+  const auto predicted = [](const std::string& device, int tiles) {
     return predict(parse_spec("model: megatron-1t\nsequence: 1024\ncluster: {node: dgx-2, nodes: 1}\nsoftware: "
                               "deepspeed-megatron-2021\nstrategy: {precision: fp16, gradient_precision: fp16, "
-                              "tensor: 4, sequence_parallel: false, sharding: zero3, data: 4, micro_batch: 1, "
+                              "sharding: zero3, data: 16, micro_batch: 1, "
                               "recompute: full, offload: {optimizer: " +
                                   device + ", gradients: " + device + ", parameters: " + device +
-                                  ", activations: cpu}}\n",
+                                  fmt::format(", activations: cpu, tiling: {}}}}}\n", tiles),
                               "case"))
         .report;
   };
-  const Report disks = predicted("nvme"), host = predicted("cpu");
+  const Report disks = predicted("nvme", 4), host = predicted("cpu", 4);
+  EXPECT_FALSE(predicted("nvme", 1).memory.fits);
   EXPECT_TRUE(disks.memory.fits) << disks.memory.peak_device << ' ' << disks.memory.host_peak << ' '
                                  << disks.memory.nvme_peak;
   EXPECT_FALSE(host.memory.fits);

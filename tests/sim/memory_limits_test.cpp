@@ -34,5 +34,36 @@ TEST(Memory, PeakDoesNotDependOnWhetherItFits) {
   }
 }
 
+// ZeRO-R's defragmentation (1910.02054, section 6.3): inputs that recomputed layers keep, taken between buffers that
+// come and go, cut the allocator's segments, and a request fails that is smaller than what is free. Side by side in
+// memory taken beforehand they leave room for it.
+TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
+  struct Case {
+    int vocab, micro_batch;
+  };
+  for (const auto& [vocab, micro_batch] : {Case{50257, 18}, Case{8192, 28}}) {
+    const auto memory = [&, v = vocab, b = micro_batch](bool contiguous) {
+      const Spec spec = parse_spec(
+          fmt::format("model: {{name: gpt-4b, layers: 44, hidden: 2560, heads: 32, feed_forward: 10240, gated: false, "
+                      "vocab: {}, positions: learned, norm: layernorm, bias: true, tied_embeddings: true}}\n"
+                      "sequence: 1024\ncluster: {{node: dgx-2, nodes: 1}}\nsoftware: deepspeed-megatron-2021\n"
+                      "strategy: {{data: 16, sharding: zero2, micro_batch: {}, precision: fp16, gradient_precision: "
+                      "fp16, recompute: full, contiguous_activations: {}}}\n",
+                      v, b, contiguous),
+          "case");
+      return predict(spec).report.memory;
+    };
+    const MemoryReport scattered = memory(false), contiguous = memory(true);
+    const SlotMemory& m = scattered.ranks.front().memory;
+    EXPECT_FALSE(scattered.fits) << vocab;
+    EXPECT_TRUE(m.out_of_memory);
+    EXPECT_LE(m.refused, m.free_then);
+    EXPECT_LT(scattered.peak, scattered.usable);
+    EXPECT_TRUE(contiguous.fits) << vocab;
+    EXPECT_FALSE(contiguous.ranks.front().memory.out_of_memory);
+    EXPECT_NEAR(static_cast<double>(contiguous.peak) / static_cast<double>(scattered.peak), 1, 0.01);
+  }
+}
+
 }  // namespace
 }  // namespace orrery
