@@ -1,18 +1,19 @@
 // The engine and the whole command. tasks/s beside the rate of a bare queue of the same size (the hold model, see
-// hold_benchmark.cpp) in the same run: what a task costs beyond its event. Size means events pending at a time: two a
-// slot, its compute and one transfer, with as many taken as the plan has tasks. The queue is the heap below the
-// engine's own, with random times; the engine shares one heap entry among events of one instant.
+// hold.h) in the same run: what a task costs beyond its event. Size means events pending at a time: two a slot, its
+// compute and one transfer, with as many taken as the plan has tasks, at random times. of_hold: beside
+// std::priority_queue; of_own_heap: beside the heap below the engine's own queue, which also takes the first out and
+// puts one in at once.
 
 #include <chrono>
 #include <string>
 
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/hold.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"
 #include "sim/attribution.h"
-#include "sim/heap.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
 
@@ -51,35 +52,22 @@ void count_bytes(benchmark::State& state, const Plan& plan) {
                                             static_cast<double>(plan.matches.size() * sizeof(std::uint32_t)) / tasks;
 }
 
-double hold_seconds(std::size_t size, std::size_t events) {
-  Heap queue;
-  std::uint64_t random = 1;
-  const auto delay = [&] {
-    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<Picoseconds>(random >> 40);
-  };
-  for (std::size_t i = 0; i < size; ++i) queue.push({delay(), static_cast<std::uint32_t>(i)});
-  const auto start = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < events; ++i) {
-    const TimedId first = queue.top();
-    benchmark::DoNotOptimize(queue.replace_top({first.time + delay(), first.id}));
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 void run_engine(benchmark::State& state, const Case& c) {
-  double engine = 0, hold = 0;
+  double engine = 0, hold = 0, own = 0;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
     benchmark::DoNotOptimize(simulate(c.plan, c.prices.timing));
     engine += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     state.PauseTiming();
-    hold += hold_seconds(2 * c.plan.slots.size(), c.plan.task_count());  // compute and one transfer of every slot
+    const std::size_t pending = 2 * c.plan.slots.size();  // compute and one transfer of every slot
+    hold += bench::hold_seconds<bench::StdQueue>(pending, c.plan.task_count());
+    own += bench::hold_seconds<bench::ReplaceTop>(pending, c.plan.task_count());
     state.ResumeTiming();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(c.plan.task_count()));
   state.counters["tasks"] = c.plan.task_count();
   state.counters["of_hold"] = hold / engine;
+  state.counters["of_own_heap"] = own / engine;
   count_bytes(state, c.plan);
 }
 

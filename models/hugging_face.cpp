@@ -263,7 +263,7 @@ Model read_decoder(const Config& config, const Family& family) {
   return m;
 }
 
-json parse(const std::string& text, const std::string& path) {
+json parse_config(const std::string& text, const std::string& path) {
   try {
     return json::parse(text);
   } catch (const json::parse_error& e) {
@@ -278,7 +278,7 @@ json parse(const std::string& text, const std::string& path) {
 }  // namespace
 
 Model parse_hugging_face(const std::string& text, const std::string& path) {
-  const json whole = parse(text, path);
+  const json whole = parse_config(text, path);
   if (!whole.is_object()) throw Error(fmt::format("{}:1: not a config.json: an object {{...}} is needed", path));
   const auto nested = whole.find("text_config");  // multi-modal files hold the decoder's keys one level down
   const bool inner = nested != whole.end() && nested->is_object();

@@ -1,0 +1,10 @@
+# Sources of a library that run once a command rather than once a task or a step: -O1 compiles them a third faster.
+#   add_cold_sources(library libraries-they-use... SOURCES file...)
+function(add_cold_sources library)
+  cmake_parse_arguments(PARSE_ARGV 1 cold "" "" "SOURCES")
+  add_library(${library}_cold OBJECT ${cold_SOURCES})
+  target_include_directories(${library}_cold PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${library}_cold PRIVATE ${cold_UNPARSED_ARGUMENTS})
+  target_compile_options(${library}_cold PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_cold>)
+endfunction()
