@@ -56,7 +56,18 @@ void ChromeReader::read(const LoadProgress& progress) {
   for (auto& [thread, events] : open_) {
     count_.unfinished += events.size();
   }
+  name_ranks();
   add_remarks();
+}
+
+// Profilers call every rank's process "python".
+void ChromeReader::name_ranks() {
+  if (rank_ < 0) return;
+  for (const auto& [pid, process] : processes_) {
+    Process& p = builder_.process(process);
+    if (p.rank < 0) p.rank = rank_;
+    if (p.rank == rank_ && p.name.find("rank") == std::string::npos) p.name += " (rank " + std::to_string(rank_) + ")";
+  }
 }
 
 void ChromeReader::read_top_level(const LoadProgress& progress) {
@@ -71,6 +82,8 @@ void ChromeReader::read_top_level(const LoadProgress& progress) {
       read_events(progress);
     } else if (key == "distributedInfo" && scan_.peek() == '{') {
       read_rank(scan_.raw());
+    } else if (key == "orreryView" && scan_.peek() == '{') {
+      builder_.timeline().saved_view = std::string(scan_.raw());
     } else {
       scan_.skip();
     }

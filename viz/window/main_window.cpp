@@ -61,9 +61,10 @@ MainWindow::MainWindow(QWidget* parent)
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
       compare_(table_with({"op", "first", "second", "more", "%"})),
+      notes_table_(table_with({"note", "at", "lasts", "rank"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
-  for (QTableWidget* table : {area_, compare_})
+  for (QTableWidget* table : {compare_, notes_table_})
     table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());
   timelines_->addWidget(first_);
@@ -76,6 +77,7 @@ MainWindow::MainWindow(QWidget* parent)
   scroll->setWidgetResizable(true);
   scroll->setWidget(what_if_);
   panel_->addTab(scroll, "What if");
+  panel_->addTab(notes_table_, "Notes");
   auto* all = new QSplitter(Qt::Horizontal);
   all->addWidget(timelines_);
   all->addWidget(panel_);
@@ -86,9 +88,15 @@ MainWindow::MainWindow(QWidget* parent)
   details_->setHtml(
       "<p>Open a spec, a trace or a report. Click a bar for its details, drag for an area's sums.</p>"
       "<p>W S zoom, A D pan, Ctrl+wheel zooms at the cursor, Shift+drag pans, F focuses, 0 fits, "
-      "Esc clears. Click a name at the left to fold a rank or pin a lane.</p>");
+      "Esc clears, N notes. Click a name at the left to fold a rank or pin a lane.</p>");
   build_tool_bar();
   build_menu();
+  build_notes();
+  connect_timelines();
+  resize(1500, 850);
+}
+
+void MainWindow::connect_timelines() {
   for (TimelineWidget* w : {first_, second_}) {
     connect(w, &TimelineWidget::selected, this, [this, w](EventId e) {
       if (e != kNoEvent && w->scene() != nullptr) show_details(*w->scene(), e);
@@ -98,15 +106,27 @@ MainWindow::MainWindow(QWidget* parent)
     });
   }
   connect(first_, &TimelineWidget::area_changed, this, &MainWindow::show_area);
+  connect(first_, &TimelineWidget::note_wanted, this, &MainWindow::ask_for_note);
   connect(what_if_, &WhatIfPanel::simulated, this, &MainWindow::show_step);
-  const auto follow = [this](TimelineWidget* leader, TimelineWidget* follower) {
-    connect(leader, &TimelineWidget::scale_changed, this, [this, follower](Picoseconds begin, Picoseconds end) {
-      if (compare_action_->isChecked()) follower->set_scale(begin, end);
-    });
-  };
   follow(first_, second_);
   follow(second_, first_);
-  resize(1500, 850);
+}
+
+// While two are compared they show the same time, the same ranks and lanes, and are scrolled alike.
+void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
+  const auto comparing = [this] { return compare_action_->isChecked(); };
+  connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
+    if (comparing()) follower->set_scale(begin, end);
+  });
+  connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
+    if (comparing()) follower->set_scroll(y);
+  });
+  connect(leader, &TimelineWidget::options_changed, this, [=](const LayoutOptions& options) {
+    if (!comparing() || follower->scene() == nullptr) return;
+    SavedView by_name;
+    take_layout(by_name, leader->scene()->timeline(), options);
+    follower->set_options(layout_of(by_name, follower->scene()->timeline()));
+  });
 }
 
 MainWindow::~MainWindow() {
@@ -121,6 +141,7 @@ void MainWindow::build_tool_bar() {
   bar->addWidget(documents_);
   connect(documents_, &QComboBox::activated, this, [this](int i) {
     if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
+    first_->set_notes(notes_);
   });
   grouping_ = new QComboBox;
   grouping_->addItem("no grouping");
@@ -156,6 +177,7 @@ void MainWindow::build_tool_bar() {
   connect(search_text_, &QLineEdit::returnPressed, this, [this] { find_next(true); });
   search_count_ = new QLabel;
   bar->addWidget(search_count_);
+  build_finder(bar);
 }
 
 void MainWindow::build_menu() {
@@ -179,24 +201,49 @@ void MainWindow::build_menu() {
       say(e.what());
     }
   });
+  add(file, "&Save view...", QKeySequence::Save, [this] {
+    const QString path = QFileDialog::getSaveFileName(this, "Save view", {}, "*.json");
+    try {
+      if (!path.isEmpty()) save_view(path);
+    } catch (const Error& e) {
+      say(e.what());
+    }
+  });
   add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
   QMenu* go = menuBar()->addMenu("&Go");
   add(go, "Find", QKeySequence::Find, [this] { search_text_->setFocus(); });
   add(go, "Next", QKeySequence("Ctrl+G"), [this] { find_next(true); });
   add(go, "Previous", QKeySequence("Ctrl+Shift+G"), [this] { find_next(false); });
+  add(go, "Pin lanes", QKeySequence("Ctrl+P"), [this] { finder_->setFocus(); });
 }
 
 void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
 
 void MainWindow::open(const std::vector<std::string>& paths) {
-  show_scenes(open_scenes(paths, options_, {}, kThreads));
-  offer_spec(paths);
+  const Opening opening = opening_of(paths, options_);
+  show_scenes(open_scenes(opening.inputs, opening.options, {}, kThreads));
+  opened(opening);
   for (const auto& s : scenes_) put_in_cache(*s);
 }
 
-// The first input, where it is a spec, can be changed.
-void MainWindow::offer_spec(const std::vector<std::string>& paths) {
-  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string(), options_);
+// The first input, where it is a spec, can be changed. A saved view is shown again, the one beside the inputs or that
+// which the first holds.
+void MainWindow::opened(const Opening& opening) {
+  inputs_ = opening.inputs;
+  inputs_options_ = opening.options;
+  if (scenes_.empty()) return;
+  what_if_->show_spec(scenes_[0]->document.simulated() ? inputs_[0] : std::string(), inputs_options_);
+  const std::string& held = scenes_[0]->timeline().saved_view;
+  try {
+    if (opening.view) {
+      apply(*opening.view);
+    } else if (!held.empty()) {
+      apply(parse_view(held, inputs_[0] + ": orreryView"));
+    }
+  } catch (const Error& e) {
+    say(e.what());
+  }
+  if (!pin_opened_.empty()) pin(pin_opened_);
 }
 
 // In place of the first scene: the user looks on at the same ranks and lanes.
@@ -210,18 +257,25 @@ void MainWindow::show_step(std::shared_ptr<const Step> step) {
   options.pinned.clear();
   first_->show_scene(now);
   first_->set_options(options);
+  first_->set_notes(notes_);
   if (critical_action_->isChecked()) show_critical_path(true);
 }
 
 void MainWindow::open_later(const std::vector<std::string>& paths) {
   if (loader_.joinable()) loader_.join();
+  Opening opening;
+  try {
+    opening = opening_of(paths, options_);
+  } catch (const Error& e) {
+    return say(e.what());
+  }
   auto* dialog = new QProgressDialog("Loading", "Cancel", 0, 1000, this);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setMinimumDuration(300);
   auto cancelled = std::make_shared<std::atomic<bool>>(false);
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
   // The thread touches no widget: everything goes through the event loop.
-  loader_ = std::thread([this, dialog, cancelled, paths, options = options_] {
+  loader_ = std::thread([this, dialog, cancelled, opening] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
     std::string error;
@@ -232,17 +286,21 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
         });
         return !*cancelled;
       };
-      *scenes = open_scenes(paths, options, progress, kThreads);
+      *scenes = open_scenes(opening.inputs, opening.options, progress, kThreads);
     } catch (const Cancelled&) {
       error = "loading was cancelled";
     } catch (const std::exception& e) {
       error = e.what();
     }
-    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, paths] {
+    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, opening] {
       if (dialog) dialog->close();
       if (!error.empty()) return say(error);
       show_scenes(*scenes);
-      offer_spec(paths);
+      try {
+        opened(opening);
+      } catch (const Error& e) {
+        say(e.what());
+      }
     });
     for (const auto& s : *scenes) put_in_cache(*s);
   });
@@ -255,6 +313,8 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   compare(false);
   scenes_ = std::move(scenes);
   critical_ = {};
+  notes_.clear();
+  show_notes();
   documents_->clear();
   std::vector<std::string> remarks;
   for (const auto& s : scenes_) {
@@ -319,6 +379,7 @@ void MainWindow::compare(bool on) {
   matching_ = match(scenes_[0]->timeline(), scenes_[1]->timeline());
   back_ = {matching_.back, matching_.there, matching_.matched};
   first_->show_scene(scenes_[0], total);
+  first_->set_notes(notes_);
   second_->show_scene(scenes_[1], total);
   second_->compare_with(scenes_[0], &back_);
   show_differences();
@@ -326,7 +387,10 @@ void MainWindow::compare(bool on) {
 
 void MainWindow::export_to(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
-  export_scene(path, *first_->scene(), first_->view(), first_->size());
+  SavedView view = view_as_it_is();
+  view.inputs.clear();  // it lies in its trace
+  view.options = {};
+  export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
   say("wrote " + path.toStdString());
 }
 
