@@ -109,6 +109,8 @@ void read_process_name(Process& process) {
   if (process.ranks > 1 && at != std::string::npos)
     process.name = process.name.substr(0, at) + "(rank " + std::to_string(process.rank) + ", x" +
                    std::to_string(process.ranks) + ")";
+  const std::string own = "rank " + std::to_string(process.rank);
+  if (process.name == own + " (" + own + ")") process.name = own;
   static constexpr std::array<std::string_view, 5> keys = {"DP", "TP", "PP", "CP", "EP"};
   for (std::size_t k = 0; k < keys.size(); ++k) {
     const std::size_t found = name.find(keys[k]);

@@ -15,10 +15,11 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
   return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
 }
 
+// What a program marks is no work of the device either, though Kineto puts its marks on the streams too.
 bool on_host(std::string_view category) {
   return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
-         category == "python_function" || category == "user_annotation" || category == "cpu_instant_event" ||
-         category == "Trace" || category == "overhead" || category == "fwdbwd";
+         category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||
+         category == "cpu_instant_event" || category == "Trace" || category == "overhead" || category == "fwdbwd";
 }
 
 }  // namespace

@@ -45,4 +45,8 @@ TEST(ChromeEvent, ProcessNamesTellRanksAndCoordinates) {
   p.name = "rank 5 [TP01-DP03-PP00-EP02]";
   read_process_name(p);
   EXPECT_EQ(p.coordinates, (std::array<std::int64_t, 5>{3, 1, 0, -1, 2}));
+  Process alone;
+  alone.name = "rank 3 (rank 3)";
+  read_process_name(alone);
+  EXPECT_EQ(alone.name, "rank 3");
 }

@@ -24,6 +24,8 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"ncclDevKernel_AllReduce_Sum_f32", "kernel", "", "tensor", ""}, Kind::tensor},
                        {{"ncclDevKernel_SendRecv", "kernel", "", "", ""}, Kind::pipeline},
                        {{"Memcpy HtoD", "gpu_memcpy", "", "", ""}, Kind::copy},
+                       {{"nccl:all_reduce", "gpu_user_annotation", "", "", ""}, Kind::host},
+                       {{"ProfilerStep#5", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"aten::mm", "cpu_op", "", "", ""}, Kind::host},
                        {{"wait for stage 1", "wait", "", "", ""}, Kind::wait}})
     EXPECT_EQ(kind_of_event(r.words), r.kind) << r.words.name;

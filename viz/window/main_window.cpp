@@ -18,7 +18,6 @@
 #include <QTextBrowser>
 #include <QToolBar>
 #include <algorithm>
-#include <atomic>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -129,7 +128,11 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
   });
 }
 
-MainWindow::~MainWindow() {
+MainWindow::~MainWindow() { stop_loading(); }
+
+// What is half read is given up.
+void MainWindow::stop_loading() {
+  if (cancelled_) *cancelled_ = true;
   if (loader_.joinable()) loader_.join();
 }
 
@@ -262,7 +265,6 @@ void MainWindow::show_step(std::shared_ptr<const Step> step) {
 }
 
 void MainWindow::open_later(const std::vector<std::string>& paths) {
-  if (loader_.joinable()) loader_.join();
   Opening opening;
   try {
     opening = opening_of(paths, options_);
@@ -272,7 +274,9 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   auto* dialog = new QProgressDialog("Loading", "Cancel", 0, 1000, this);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setMinimumDuration(300);
-  auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  stop_loading();
+  cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  const auto cancelled = cancelled_;
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
   // The thread touches no widget: everything goes through the event loop.
   loader_ = std::thread([this, dialog, cancelled, opening] {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QMainWindow>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -63,6 +64,7 @@ class MainWindow : public QMainWindow {
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
+  void stop_loading();
   void build_tool_bar();
   void build_menu();
   void build_notes();
@@ -103,6 +105,7 @@ class MainWindow : public QMainWindow {
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the loader
 };
 
 std::vector<std::string> view_names();

@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QTableWidget>
 #include <QTest>
+#include <fstream>
 
 #include "models/error.h"
 #include "tests/temporary_folder.h"
@@ -158,6 +159,26 @@ TEST(MainWindow, StrategiesOpenTheirTimelines) {
   const Scene* before = w.first()->scene();
   Q_EMIT w.what_if()->table()->cellClicked(1, 0);
   EXPECT_NE(w.first()->scene(), before);
+}
+
+TEST(MainWindow, GivesUpLoadingWhenAnotherOpensOrItCloses) {
+  const test::TemporaryFolder folder;
+  const std::string slow = folder.path("slow.json");
+  {
+    std::ofstream out(slow);  // half a million events: enough to be reading still
+    out << '[';
+    for (int i = 0; i < 500'000; ++i) out << R"({"ph":"X","name":"a","pid":0,"tid":0,"ts":)" << i << R"(,"dur":1},)";
+  }
+  MainWindow w;
+  w.open_later({slow});
+  w.open_later({kSpec});
+  ASSERT_TRUE(QTest::qWaitFor([&] { return w.first()->scene() != nullptr; }, 20'000));
+  EXPECT_TRUE(w.first()->scene()->document.simulated());
+  w.open_later({slow});
+  w.open_later({folder.path("nowhere.json")});  // leaves what is shown
+  QTest::qWait(100);
+  EXPECT_TRUE(w.first()->scene()->document.simulated());
+  w.open_later({slow});
 }
 
 TEST(MainWindow, LoadsInAThread) {
