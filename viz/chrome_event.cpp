@@ -1,5 +1,6 @@
 #include "viz/chrome_event.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -63,6 +64,9 @@ void read_arguments(JsonScan& scan, std::string_view text, RawEvent::Arguments& 
       case 11:
         if (is(key, "micro-batch")) args.micro_batch = value;
         break;
+      case 19:
+        if (is(key, "Process Group Ranks")) args.ranks = value;
+        break;
       case 25:
         if (is(key, "Process Group Description")) args.group = value;
         break;
@@ -94,6 +98,16 @@ bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw) {
     if (!scan.take(',')) break;
   }
   return scan.take('}') && scan.complete();
+}
+
+std::int64_t place_in_ranks(std::string_view list, std::int64_t rank) {
+  for (std::int64_t place = 0;; ++place) {
+    const std::size_t digit = list.find_first_of("0123456789");
+    if (digit == std::string_view::npos || list.substr(0, digit).find("...") != std::string_view::npos) return -1;
+    list.remove_prefix(digit);
+    if (number_in<std::int64_t>(list, -1) == rank) return place;
+    list.remove_prefix(std::min(list.size(), list.find_first_not_of("0123456789")));
+  }
 }
 
 void read_process_name(Process& process) {

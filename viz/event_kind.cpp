@@ -1,5 +1,7 @@
 #include "viz/event_kind.h"
 
+#include <utility>
+
 namespace orrery {
 namespace {
 
@@ -38,6 +40,17 @@ Kind group_kind(std::string_view description) {
     if (contains(description, row.part)) return row.kind;
   }
   return Kind::communication;
+}
+
+int group_coordinate(std::string_view description) {
+  static constexpr std::pair<std::string_view, int> rows[] = {{"data", 0},     {"dp", 0}, {"tensor", 1},  {"tp", 1},
+                                                              {"pipeline", 2}, {"pp", 2}, {"context", 3}, {"cp", 3},
+                                                              {"expert", 4},   {"ep", 4}};
+  if (description.substr(0, 5) == "mesh_") description.remove_prefix(5);
+  for (const auto& [name, coordinate] : rows) {
+    if (name == description) return coordinate;
+  }
+  return -1;
 }
 
 Kind kind_of_event(const EventWords& e) {

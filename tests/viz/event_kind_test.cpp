@@ -11,6 +11,14 @@ TEST(EventKind, GroupsAreKnownByPyTorchsNamesToo) {
   EXPECT_EQ(group_kind("default_pg"), Kind::communication);
 }
 
+TEST(EventKind, OnlyPlainGroupsAreCoordinates) {
+  EXPECT_EQ(group_coordinate("tensor"), 1);
+  EXPECT_EQ(group_coordinate("mesh_dp"), 0);
+  EXPECT_EQ(group_coordinate("expert"), 4);
+  for (const char* other : {"expert_data", "embedding", "model", "default_pg", "mesh_", ""})
+    EXPECT_EQ(group_coordinate(other), -1) << other;
+}
+
 TEST(EventKind, EventsByWhatTheirProfilerSays) {
   struct Row {
     EventWords words;

@@ -9,6 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr double kNamed = 30;         // pixels from which on a bar carries its name
+constexpr double kFramed = 6;         // pixels from which on what was searched has a frame
 constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
@@ -147,10 +148,11 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
     const bool searched = !view.found.empty() && view.found[t.label[e]];
     if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
     const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
-    if (searched) {
+    if (searched && to - from < kFramed) {  // a tick, so that neighbours stay to be seen
+      painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);
+    } else if (searched) {
       painter.setPen(QPen(colours::kInk, 1));
-      painter.drawRect(
-          QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, std::max(1.0, to - from - 1), row.height - 3));
+      painter.drawRect(QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, to - from - 1, row.height - 3));
     }
     if (to - from < kNamed) continue;
     painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));

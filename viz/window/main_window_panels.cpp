@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -107,6 +108,8 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
   for (std::size_t k = 0; k < kKinds; ++k) {
     if (by_kind[k] > 0) kinds.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[k])));
   }
+  const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
+  if (tasks < t.end) kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // sim/critical_path.h
   kinds.emplace_back("step", time_text(seconds(t.end)));
   std::vector<OfLabel> order;
   for (const auto& [label, of] : by_label) order.push_back(of);
