@@ -9,9 +9,9 @@ namespace orrery {
 namespace {
 
 // With a length that the compiler knows, so that it calls nothing.
-template <std::size_t N>
-bool is(std::string_view key, const char (&name)[N]) {
-  return key.size() == N - 1 && std::memcmp(key.data(), name, N - 1) == 0;
+template <std::size_t size>
+bool is(std::string_view key, const char (&name)[size]) {
+  return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;
 }
 
 // Where a key of at most four letters is kept. By length and letter first: this runs ten times per event.
@@ -125,9 +125,9 @@ void read_process_name(Process& process) {
                    std::to_string(process.ranks) + ")";
   const std::string own = "rank " + std::to_string(process.rank);
   if (process.name == own + " (" + own + ")") process.name = own;
-  static constexpr std::array<std::string_view, 5> keys = {"DP", "TP", "PP", "CP", "EP"};
-  for (std::size_t k = 0; k < keys.size(); ++k) {
-    const std::size_t found = name.find(keys[k]);
+  static constexpr std::array<std::string_view, 5> kKeys = {"DP", "TP", "PP", "CP", "EP"};
+  for (std::size_t k = 0; k < kKeys.size(); ++k) {
+    const std::size_t found = name.find(kKeys[k]);
     if (found != std::string::npos)
       process.coordinates[k] = number_in<std::int64_t>(std::string_view(name).substr(found + 2), -1);
   }

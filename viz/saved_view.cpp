@@ -39,6 +39,7 @@ void members(SavedView& v, Visit visit) {
   visit("area_to_ps", v.area_to);
   visit("marked_ps", v.marked);
   visit("group_by", v.group_by);
+  visit("closed_groups", v.closed_groups);
   visit("closed", v.closed);
   visit("pinned", v.pinned);
   visit("arrows", v.arrows);
@@ -78,6 +79,7 @@ static void from_json(const ordered_json& j, Note& n) { get_members(j, n, {}); }
 
 void take_layout(SavedView& view, const Timeline& t, const LayoutOptions& o) {
   view.group_by = o.group_by < 0 ? "" : std::string(kCoordinates[static_cast<std::size_t>(o.group_by)]);
+  view.closed_groups = {o.closed_groups.begin(), o.closed_groups.end()};
   for (const std::uint32_t p : o.closed) view.closed.push_back(name_in_view(t.processes[p]));
   for (const std::uint32_t track : o.pinned) view.pinned.push_back(lane_name(t, track));
   view.host = o.host;
@@ -91,6 +93,7 @@ LayoutOptions layout_of(const SavedView& view, const Timeline& t) {
   LayoutOptions o;
   const auto at = std::find(kCoordinates.begin(), kCoordinates.end(), view.group_by);
   o.group_by = at == kCoordinates.end() ? -1 : static_cast<int>(at - kCoordinates.begin());
+  o.closed_groups = {view.closed_groups.begin(), view.closed_groups.end()};
   for (std::uint32_t p = 0; p < t.processes.size(); ++p) {
     if (named(view.closed, name_in_view(t.processes[p]))) o.closed.insert(p);
   }

@@ -26,6 +26,7 @@ struct SavedView {
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;
   std::string group_by;                     // a coordinate; "": none
+  std::vector<std::int64_t> closed_groups;  // values of that coordinate
   std::vector<std::string> closed, pinned;  // processes, lanes
   bool arrows = true, counters = true, host = false, slowest_first = false, compare = false, critical_path = false;
   std::string search;

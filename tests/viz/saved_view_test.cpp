@@ -22,6 +22,7 @@ SavedView kept_view() {
   v.area_to = 7'000'000;
   v.marked = 12;
   v.group_by = "pipeline";
+  v.closed_groups = {3};
   v.closed = {"rank 1"};
   v.pinned = {"rank 0: compute"};
   v.arrows = false;
@@ -76,6 +77,7 @@ TEST(SavedView, LayoutFitsAnotherTraceByNames) {
   LayoutOptions o;
   o.group_by = 2;
   o.closed = {1};
+  o.closed_groups = {0};
   o.pinned = {t.processes[0].tracks[0]};
   o.host = true;
   o.counters = false;
@@ -86,6 +88,7 @@ TEST(SavedView, LayoutFitsAnotherTraceByNames) {
   const LayoutOptions back = layout_of(v, longer);
   EXPECT_EQ(back.group_by, 2);
   EXPECT_EQ(back.closed, o.closed);
+  EXPECT_EQ(back.closed_groups, o.closed_groups);
   EXPECT_EQ(back.pinned, o.pinned);
   EXPECT_TRUE(back.host);
   EXPECT_FALSE(back.counters);

@@ -113,7 +113,9 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
     if (!comparing() || follower->scene() == nullptr) return;
     SavedView by_name;
     take_layout(by_name, leader->scene()->timeline(), options);
-    follower->set_options(layout_of(by_name, follower->scene()->timeline()));
+    LayoutOptions there = layout_of(by_name, follower->scene()->timeline());
+    there.slowest_first = follower->options().slowest_first;
+    follower->set_options(there);
   });
 }
 
@@ -126,6 +128,7 @@ void MainWindow::build_tool_bar() {
   connect(documents_, &QComboBox::activated, this, [this](int i) {
     if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
     first_->set_notes(notes_);
+    group_by(grouping_->currentIndex());
   });
   grouping_ = new QComboBox;
   grouping_->addItem("no grouping");
@@ -209,9 +212,11 @@ void MainWindow::show_tab(QWidget* tab) {
 }
 
 void MainWindow::group_by(int index) {
+  grouping_->setCurrentIndex(index);
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
+    o.closed_groups.clear();  // values of another coordinate
     w->set_options(o);
   }
 }
@@ -248,6 +253,7 @@ void MainWindow::compare(bool on) {
   first_->set_notes(notes_);
   second_->show_scene(scenes_[1], total);
   second_->compare_with(scenes_[0], &back_);
+  group_by(grouping_->currentIndex());
   show_differences();
 }
 

@@ -47,6 +47,7 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
+  void group_by(int index);             // of kCoordinates, from 1; 0: not
   void export_to(const QString& path);  // by its ending: png, svg, csv, json; throws Error
 
   // What is looked at and how, to be kept and applied to this or another trace.
@@ -78,7 +79,6 @@ class MainWindow : public QMainWindow {
   void show_area(Picoseconds from, Picoseconds to);
   void show_differences();
   std::string prediction_text() const;
-  void group_by(int index);
   std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
   void say(const std::string& text);
 

@@ -139,6 +139,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   first_->show_scene(scenes_[0]);
   first_->set_slowest_first(slowest_action_->isChecked());
   second_->show_scene(nullptr);
+  group_by(grouping_->currentIndex());
   compare_action_->setEnabled(scenes_.size() > 1);
   critical_action_->setEnabled(scenes_[0]->document.simulated());
   if (!remarks.empty()) {

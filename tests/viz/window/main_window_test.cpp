@@ -140,6 +140,22 @@ TEST(MainWindow, OneFileHoldsTheTraceAndHowItWasLookedAt) {
   }
 }
 
+TEST(MainWindow, GroupingStaysWithWhatIsShownNext) {
+  MainWindow w;
+  w.show_documents(made(2));
+  w.group_by(3);
+  LayoutOptions o = w.first()->options();
+  o.closed_groups = {1};
+  w.first()->set_options(o);
+  w.compare(true);
+  EXPECT_EQ(w.first()->options().group_by, 2);
+  EXPECT_EQ(w.second()->options().group_by, 2);
+  w.group_by(1);
+  EXPECT_TRUE(w.first()->options().closed_groups.empty());
+  w.show_documents(made(1));
+  EXPECT_EQ(w.first()->options().group_by, 0);
+}
+
 TEST(MainWindow, ComparedTimelinesFoldTogether) {
   MainWindow w;
   w.show_documents(made(2));
