@@ -108,7 +108,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const Action& action = pass.action;
   Chunk& chunk = chunks_[action.chunk];
   const std::size_t e = pass.entries[pass.at];
-  const Entry& entry = chunk.entries[e];
+  Entry& entry = chunk.entries[e];
   const bool forward = action.phase == Phase::forward, weights = action.phase == Phase::weight_gradient;
   const std::size_t split = plan_.blocks[entry.block].input_gradients;
   if (!pass.begun) {
@@ -129,12 +129,12 @@ bool PlanBuilder::issue_next(Pass& pass) {
     const TaskId task = emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e], sends_);
     sends_.clear();
     barrier_.clear();
-    if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
+    if (!forward) after_backward_op(chunk, e, plan_.ops[op], task);
     moved = moves(plan_.ops[op]);
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry, action.micro_batch);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry);
   if (forward) {
     release_activations();
     if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];

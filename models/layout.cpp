@@ -274,12 +274,11 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
 void PlanBuilder::find_micro_batches(Chunk& chunk) const {
   const std::int32_t c = schedule_.chunk_of[chunk.place];
   const auto& order = schedule_.order[stage_];
-  const auto mine = [&](const Action& a) { return a.chunk == c; };
-  const auto first = std::find_if(order.begin(), order.end(), mine);
-  const auto last = std::find_if(order.rbegin(), order.rend(), mine);
+  const auto enters = [&](const Action& a) { return a.chunk == c && a.phase == Phase::forward; };
+  const auto first = std::find_if(order.begin(), order.end(), enters);
   if (first == order.end()) return;
   chunk.first_micro_batch = first->micro_batch;
-  chunk.last_micro_batch = last->micro_batch;
+  chunk.micro_batches = std::count_if(first, order.end(), enters);
 }
 
 // Copies of a virtual stage reduce it together: all ranks take them in this order.
@@ -306,6 +305,7 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     chunk.own = own_elements(chunk);
     make_frames(chunk);
   }
+  count_gradients();
   RankSlot slot;
   slot.stage = stage;
   find_ranks(slot);
@@ -362,7 +362,6 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
       open.group = copies_of(parameter);
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
-      ++open.missing;
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
       const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;
@@ -370,6 +369,19 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
     }
   }
   close();
+}
+
+// In whatever order and in however many parts a micro-batch runs back, every op of backward runs once.
+void PlanBuilder::count_gradients() {
+  for (Chunk& chunk : chunks_) {
+    for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+      for (const std::uint32_t op : plan_.blocks[chunk.entries[e].block].backward) {
+        for (const Operand& operand : plan_.ops[op].operands) {
+          if (Bucket* bucket = bucket_of(chunk, e, operand).bucket) bucket->missing += chunk.micro_batches;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace orrery

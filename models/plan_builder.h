@@ -33,6 +33,7 @@ struct Entry {
   std::int64_t base = 0;       // elements before its weights in the chunk's flat buffers
   bool owns = true;            // false: weights belong to another entry
   bool transfer = false;       // a stage's end
+  std::int64_t reduced = 0;    // micro-batches whose gradient of the unit has been reduced
 };
 
 // The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
@@ -42,7 +43,7 @@ inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dim
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
-  std::int64_t missing = 0;          // weights whose last gradient is still to come
+  std::int64_t missing = 0;          // gradients of all micro-batches that are still to be added
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
 
@@ -55,10 +56,11 @@ struct Region {
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
-  std::int32_t first_micro_batch = 0, last_micro_batch = 0;  // that pass through it
-  std::vector<Entry> entries;                                // in forward order
-  std::int64_t elements = 0;                                 // weights it owns
-  std::int64_t own = 0;                                      // of those, what one rank keeps states of
+  std::int32_t first_micro_batch = 0;
+  std::int64_t micro_batches = 0;     // that pass through it
+  std::vector<Entry> entries;         // in forward order
+  std::int64_t elements = 0;          // weights it owns
+  std::int64_t own = 0;               // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
@@ -97,6 +99,7 @@ class PlanBuilder {
   std::vector<Region> regions_of(const Block& block) const;
   std::int64_t shard(const std::vector<Region>& regions) const;
   void make_buckets(Chunk& chunk);
+  void count_gradients();
   bool is_bound(const Entry& entry, std::int64_t at) const;
   std::int64_t own_elements(const Chunk& chunk) const;
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
@@ -132,9 +135,14 @@ class PlanBuilder {
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
-  void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
+  struct Place {
+    Chunk* chunk = nullptr;
+    Bucket* bucket = nullptr;
+  };
+  Place bucket_of(Chunk& chunk, std::size_t entry, const Operand& operand);
+  void after_backward_op(Chunk& chunk, std::size_t entry, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
-  void reduce_unit(const Chunk& chunk, const Entry& entry, std::int32_t micro_batch);
+  void reduce_unit(const Chunk& chunk, Entry& entry);
   void gather_buckets();
   void begin_step();
   void end_step();
