@@ -21,6 +21,7 @@ bool exact_time(const Details& details, std::string_view key, Picoseconds& time)
 }
 
 bool span_of(const Details& details, Span& span) {
+  span.cause = number_in<TaskId>(detail_named(details, "cause task"), kNone);
   return exact_time(details, "issued", span.issued) && exact_time(details, "entered", span.entered) &&
          exact_time(details, "matched", span.matched) && exact_time(details, "ended", span.ended);
 }
@@ -40,7 +41,8 @@ MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline) {
     const auto task = number_in<TaskId>(detail_named(details, "correlation"), kNone);
     Span span;
     if (task == kNone || !span_of(details, span)) continue;
-    if (task >= plan.task_count() || known[task] || detail_named(details, "op") != plan.op_of(task).name) {
+    if (task >= plan.task_count() || (span.cause != kNone && span.cause >= plan.task_count()) || known[task] ||
+        detail_named(details, "op") != plan.op_of(task).name) {
       result.why_not = "the trace is of another plan";
       return result;
     }
@@ -57,7 +59,7 @@ MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline) {
 PredictionError prediction_error(const Prediction& p, const Trace& measured) {
   const double step = seconds(measured.step_time);
   return {relative_error(seconds(p.trace.step_time), step), cost_error(kind_errors(p, measured)),
-          relative_error(seconds(replay(p.plan, measured, p.profile.measured).step_time), step)};
+          relative_error(seconds(replay(p.plan, measured).step_time), step)};
 }
 
 }  // namespace orrery
