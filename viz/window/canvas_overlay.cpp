@@ -97,7 +97,7 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   const Process& process = scene.timeline().processes[row.process];
   const Counter& counter = process.counters[row.counter];
   const bool memory = counter.name == "memory";
-  const MemoryPeak peak = memory_peak(counter, 0, scene.timeline().end);
+  const auto& [peak, above] = scene.peaks[row.process][row.counter];
   const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
   const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
   const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
@@ -129,7 +129,7 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
     if (over && i + 1 == lines.size()) painter.setPen(colours::kLimit);
     painter.drawText(QRect(28, y + 15 + 15 * i, CanvasFrame::kGutter - 30, 15), Qt::AlignVCenter, lines[i]);
   }
-  if (capacity > 0) paint_out_of_memory(painter, scale, first_above(counter, capacity), y, row.height);
+  paint_out_of_memory(painter, scale, above, y, row.height);
   const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
   if (x < left || x > right || peak.bytes <= 0) return;
   painter.setRenderHint(QPainter::Antialiasing);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kMostAlive = 12;  // buffers that a click lists
 constexpr int kMostDifferences = 500;
+constexpr std::size_t kMostRanks = 256;  // that an area's table has
 constexpr std::size_t kMostOnPath = 20;  // ops that are listed
 
 QTableWidgetItem* text_item(const QString& text) {
@@ -163,11 +164,17 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
   panel_->setCurrentWidget(details_);
 }
 
-// Of each rank the sums, then compute by its part in the step and each group's exposed and hidden communication.
+// Of each rank, of very many the slowest, the sums, then compute by its part in the step and each group's exposed and
+// hidden communication.
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
-  const auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
+  auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
+  if (rows.size() > kMostRanks) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const AreaRow& a, const AreaRow& b) { return a.sums.compute > b.sums.compute; });
+    rows.resize(kMostRanks);
+  }
   const std::vector<AreaColumn> columns = area_columns(rows);
   QStringList names = {"rank"};
   for (const AreaColumn& c : columns) names << QString::fromStdString(c.name);
