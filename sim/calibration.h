@@ -9,6 +9,7 @@
 
 #include "models/measured_times.h"
 #include "models/plan.h"
+#include "models/trace.h"
 #include "models/trace_file.h"
 
 namespace orrery {

@@ -92,14 +92,14 @@ class Writer {
   }
 
   // One file with the slots [first, end).
-  void write(const std::string& path, std::uint32_t first, std::uint32_t end) {
+  void write(const std::string& path, std::uint32_t first, std::uint32_t end, std::string_view members = {}) {
     OutputFile file(path);
     Text text(file);
     first_ = first;
     end_ = end;
     write_head(text);
     for (std::uint32_t s = first; s < end; ++s) write_slot(text, s);
-    text.put("\n]}\n");
+    text.put("\n]", members.empty() ? "" : ",\n", members, "}\n");
     text.pass_on();
     file.commit();
   }
@@ -292,7 +292,7 @@ void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& 
   Writer writer(plan, trace, samples, options.device);
   const auto slots = static_cast<std::uint32_t>(plan.slots.size());
   if (!options.file_per_slot) {
-    writer.write(path, 0, slots);
+    writer.write(path, 0, slots, options.members);
     return;
   }
   for (std::uint32_t s = 0; s < slots; ++s) writer.write(path_of_rank(path, plan.slots[s].representative), s, s + 1);

@@ -10,8 +10,9 @@ namespace orrery {
 
 struct ChromeTraceOptions {
   bool file_per_slot =
-      false;           // out.json -> out_rank0.json, out_rank8.json, ...: Holistic Trace Analysis wants one rank each
-  std::string device;  // name of the GPU, for the trace's deviceProperties
+      false;            // out.json -> out_rank0.json, out_rank8.json, ...: Holistic Trace Analysis wants one rank each
+  std::string device;   // name of the GPU, for the trace's deviceProperties
+  std::string members;  // further ones of the trace's object, as JSON: "\"name\": value"; not with file_per_slot
 };
 
 // Writes a timeline in the JSON of PyTorch's profiler, which chrome://tracing, the Perfetto UI and Holistic Trace

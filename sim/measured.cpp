@@ -48,14 +48,14 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
 void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
-  const auto later = [&](TaskId a, TaskId b) {
+  const auto later_end = [&](TaskId a, TaskId b) {
     return a == kNone || trace.spans[b].ended > trace.spans[a].ended ? b : a;
   };
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     TaskId& before = last[plan.tasks[t].lane % kLanes];
     TaskId cause = before;
     if (!waits_on_host(plan, t)) {
-      for (const TaskId d : plan.dependencies_of(t)) cause = later(cause, d);
+      for (const TaskId d : plan.dependencies_of(t)) cause = later_end(cause, d);
     }
     trace.spans[t].cause = cause;
     before = t;

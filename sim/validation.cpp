@@ -14,34 +14,6 @@
 namespace orrery {
 namespace {
 
-// What tasks of each kind took, predicted and measured, between the same two moments of a task.
-std::vector<KindError> kind_errors(const Prediction& p, const Trace& measured) {
-  std::map<std::string, KindError> kinds;
-  for (TaskId t = 0; t < p.plan.task_count(); ++t) {
-    const Op& op = p.plan.op_of(t);
-    KindError& k = kinds[moves(op) ? transfer_kind(op) : shape_of(op.work, p.plan.element_bytes).kind];
-    ++k.count;
-    k.predicted += seconds(p.trace.spans[t].ended - p.trace.spans[t].matched);
-    k.measured += seconds(measured.spans[t].ended - measured.spans[t].matched);
-  }
-  std::vector<KindError> list;
-  for (auto& [name, k] : kinds) {
-    k.kind = name;
-    list.push_back(k);
-  }
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.measured > b.measured; });
-  return list;
-}
-
-double cost_error(const std::vector<KindError>& kinds) {
-  double off = 0, all = 0;
-  for (const KindError& k : kinds) {
-    off += std::abs(k.predicted - k.measured);
-    all += k.measured;
-  }
-  return all > 0 ? off / all : 0;
-}
-
 // Of the rank that is furthest off.
 double memory_error(const MemoryReport& predicted, const MemoryReport& measured) {
   double worst = 0;
@@ -78,6 +50,33 @@ double worst_of(const std::vector<double>& values) {
 constexpr std::size_t kKindsShown = 12;
 
 }  // namespace
+
+std::vector<KindError> kind_errors(const Prediction& p, const Trace& measured) {
+  std::map<std::string, KindError> kinds;
+  for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+    const Op& op = p.plan.op_of(t);
+    KindError& k = kinds[moves(op) ? transfer_kind(op) : shape_of(op.work, p.plan.element_bytes).kind];
+    ++k.count;
+    k.predicted += seconds(p.trace.spans[t].ended - p.trace.spans[t].matched);
+    k.measured += seconds(measured.spans[t].ended - measured.spans[t].matched);
+  }
+  std::vector<KindError> list;
+  for (auto& [name, k] : kinds) {
+    k.kind = name;
+    list.push_back(k);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.measured > b.measured; });
+  return list;
+}
+
+double cost_error(const std::vector<KindError>& kinds) {
+  double off = 0, all = 0;
+  for (const KindError& k : kinds) {
+    off += std::abs(k.predicted - k.measured);
+    all += k.measured;
+  }
+  return all > 0 ? off / all : 0;
+}
 
 Validation validate(const Spec& spec, const Prediction& p, std::span<const RankRun> runs, bool on_gpus) {
   Validation v;

@@ -20,6 +20,11 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
+// What tasks of each kind took, predicted and measured, between the same two moments of a task; the longest first.
+// predicted: of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
+std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
+double cost_error(const std::vector<KindError>& kinds);
+
 // A prediction held against a run of the same plan, and what of the error is whose.
 struct Validation {
   std::string name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 namespace orrery {
@@ -169,6 +170,15 @@ MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to)
     if (sum > peak.bytes) peak = {sum, std::max(from, counter.times[i])};
   }
   return peak;
+}
+
+Picoseconds first_above(const Counter& counter, double capacity) {
+  const std::size_t width = counter.series.size();
+  for (std::size_t i = 0; i < counter.times.size(); ++i) {
+    const auto from = counter.values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    if (std::accumulate(from, from + static_cast<std::ptrdiff_t>(width), 0.0) > capacity) return counter.times[i];
+  }
+  return -1;
 }
 
 const Counter* memory_of(const Process& process) {

@@ -56,6 +56,8 @@ struct MemoryPeak {
   Picoseconds time = 0;
 };
 MemoryPeak memory_peak(const Counter& counter, Picoseconds from, Picoseconds to);
+// When it first holds more than a capacity; -1: never.
+Picoseconds first_above(const Counter& counter, double capacity);
 // The sample that holds at a time, or -1 before the first.
 std::ptrdiff_t sample_at(const Counter& counter, Picoseconds time);
 // The counter of a process that is memory by category, or nullptr.

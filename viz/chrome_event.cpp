@@ -1,33 +1,41 @@
 #include "viz/chrome_event.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 namespace orrery {
 namespace {
 
+// With a length that the compiler knows, so that it calls nothing.
+template <std::size_t size>
+bool is(std::string_view key, const char (&name)[size]) {
+  return key.size() == size - 1 && std::memcmp(key.data(), name, size - 1) == 0;
+}
+
 // Where a key of at most four letters is kept. By length and letter first: this runs ten times per event.
 std::string_view* member_of(RawEvent& raw, std::string_view key) {
   if (key.size() == 2) {
-    if (key == "ph") return &raw.phase;
-    if (key == "ts") return &raw.ts;
-    return key == "id" ? &raw.id : nullptr;
+    if (is(key, "ph")) return &raw.phase;
+    if (is(key, "ts")) return &raw.ts;
+    return is(key, "id") ? &raw.id : nullptr;
   }
   if (key.size() == 3) {
     switch (key[0]) {
       case 'd':
-        return key == "dur" ? &raw.duration : nullptr;
+        return is(key, "dur") ? &raw.duration : nullptr;
       case 'p':
-        return key == "pid" ? &raw.pid : nullptr;
+        return is(key, "pid") ? &raw.pid : nullptr;
       case 't':
-        return key == "tid" ? &raw.tid : nullptr;
+        return is(key, "tid") ? &raw.tid : nullptr;
       case 'c':
-        return key == "cat" ? &raw.category : nullptr;
+        return is(key, "cat") ? &raw.category : nullptr;
       default:
         return nullptr;
     }
   }
-  return key == "name" ? &raw.name : nullptr;
+  return is(key, "name") ? &raw.name : nullptr;
 }
 
 void read_arguments(JsonScan& scan, std::string_view text, RawEvent::Arguments& args) {
@@ -39,25 +47,28 @@ void read_arguments(JsonScan& scan, std::string_view text, RawEvent::Arguments& 
     const std::string_view value = scan.raw();
     switch (key.size()) {
       case 2:
-        if (key == "op") args.op = value;
+        if (is(key, "op")) args.op = value;
         break;
       case 4:
-        if (key == "kind") args.kind = value;
+        if (is(key, "kind")) args.kind = value;
         break;
       case 5:
-        if (key == "phase") args.phase = value;
-        if (key == "layer") args.layer = value;
-        if (key == "chunk") args.chunk = value;
-        if (key == "ended") args.ended = value;
+        if (is(key, "phase")) args.phase = value;
+        if (is(key, "layer")) args.layer = value;
+        if (is(key, "chunk")) args.chunk = value;
+        if (is(key, "ended")) args.ended = value;
         break;
       case 7:
-        if (key == "matched") args.matched = value;
+        if (is(key, "matched")) args.matched = value;
         break;
       case 11:
-        if (key == "micro-batch") args.micro_batch = value;
+        if (is(key, "micro-batch")) args.micro_batch = value;
+        break;
+      case 19:
+        if (is(key, "Process Group Ranks")) args.ranks = value;
         break;
       case 25:
-        if (key == "Process Group Description") args.group = value;
+        if (is(key, "Process Group Description")) args.group = value;
         break;
       default:
         break;
@@ -76,7 +87,7 @@ bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw) {
   while (scan.peek() == '"') {
     const std::string_view key = scan.string();
     if (!scan.take(':')) return false;
-    if (key == "args" && scan.peek() == '{') {
+    if (is(key, "args") && scan.peek() == '{') {
       read_arguments(scan, text, raw.args);
     } else if (key.size() > 4) {
       scan.skip();
@@ -87,6 +98,16 @@ bool read_event(JsonScan& scan, std::string_view text, RawEvent& raw) {
     if (!scan.take(',')) break;
   }
   return scan.take('}') && scan.complete();
+}
+
+std::int64_t place_in_ranks(std::string_view list, std::int64_t rank) {
+  for (std::int64_t place = 0;; ++place) {
+    const std::size_t digit = list.find_first_of("0123456789");
+    if (digit == std::string_view::npos || list.substr(0, digit).find("...") != std::string_view::npos) return -1;
+    list.remove_prefix(digit);
+    if (number_in<std::int64_t>(list, -1) == rank) return place;
+    list.remove_prefix(std::min(list.size(), list.find_first_not_of("0123456789")));
+  }
 }
 
 void read_process_name(Process& process) {
@@ -102,9 +123,11 @@ void read_process_name(Process& process) {
   if (process.ranks > 1 && at != std::string::npos)
     process.name = process.name.substr(0, at) + "(rank " + std::to_string(process.rank) + ", x" +
                    std::to_string(process.ranks) + ")";
-  static constexpr std::array<std::string_view, 5> keys = {"DP", "TP", "PP", "CP", "EP"};
-  for (std::size_t k = 0; k < keys.size(); ++k) {
-    const std::size_t found = name.find(keys[k]);
+  const std::string own = "rank " + std::to_string(process.rank);
+  if (process.name == own + " (" + own + ")") process.name = own;
+  static constexpr std::array<std::string_view, 5> kKeys = {"DP", "TP", "PP", "CP", "EP"};
+  for (std::size_t k = 0; k < kKeys.size(); ++k) {
+    const std::size_t found = name.find(kKeys[k]);
     if (found != std::string::npos)
       process.coordinates[k] = number_in<std::int64_t>(std::string_view(name).substr(found + 2), -1);
   }

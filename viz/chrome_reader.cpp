@@ -56,7 +56,18 @@ void ChromeReader::read(const LoadProgress& progress) {
   for (auto& [thread, events] : open_) {
     count_.unfinished += events.size();
   }
+  name_ranks();
   add_remarks();
+}
+
+// Profilers call every rank's process "python".
+void ChromeReader::name_ranks() {
+  if (rank_ < 0) return;
+  for (const auto& [pid, process] : processes_) {
+    Process& p = builder_.process(process);
+    if (p.rank < 0) p.rank = rank_;
+    if (p.rank == rank_ && p.name.find("rank") == std::string::npos) p.name += " (rank " + std::to_string(rank_) + ")";
+  }
 }
 
 void ChromeReader::read_top_level(const LoadProgress& progress) {
@@ -71,6 +82,8 @@ void ChromeReader::read_top_level(const LoadProgress& progress) {
       read_events(progress);
     } else if (key == "distributedInfo" && scan_.peek() == '{') {
       read_rank(scan_.raw());
+    } else if (key == "orreryView" && scan_.peek() == '{') {
+      builder_.timeline().saved_view = std::string(scan_.raw());
     } else {
       scan_.skip();
     }
@@ -173,6 +186,19 @@ std::uint32_t ChromeReader::label_of(const RawEvent& raw, Kind& kind) {
   return found->second;
 }
 
+// A rank's place in a group is its coordinate. By the first event of every lane: a lane serves one group. Of data: the
+// place among all ranks that share one set of shards, those of a context group too.
+void ChromeReader::place_rank(const RawEvent& raw, std::uint32_t thread) {
+  if (thread >= placed_.size()) placed_.resize(thread + 1);
+  if (placed_[thread]) return;
+  placed_[thread] = true;
+  const int coordinate = group_coordinate(raw.args.group);
+  Process& process = builder_.process(process_of(raw.pid));
+  if (coordinate < 0 || process.rank < 0) return;
+  std::int64_t& place = process.coordinates[static_cast<std::size_t>(coordinate)];
+  if (place < 0) place = place_in_ranks(raw.args.ranks, process.rank);
+}
+
 void ChromeReader::take_complete(const RawEvent& raw) {
   Picoseconds begin = 0, end = 0;
   ExactTime duration;
@@ -190,6 +216,7 @@ void ChromeReader::take_complete(const RawEvent& raw) {
     begin = exact;
   if (!raw.args.ended.empty() && time_of(raw.args.ended, exact) && exact >= begin && exact <= end + 1000) end = exact;
   const TimelineBuilder::Event event{begin, end, thread_of(raw), label, source_ | raw.position};
+  if (!raw.args.ranks.empty()) place_rank(raw, event.thread);
   if (raw.args.layer.empty() && raw.args.micro_batch.empty()) return builder_.add(event);
   builder_.add(event, {number_in<std::int32_t>(raw.args.micro_batch, -1), number_in<std::int16_t>(raw.args.layer, -1),
                        number_in<std::int16_t>(raw.args.chunk, 0)});

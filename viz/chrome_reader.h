@@ -49,6 +49,8 @@ class ChromeReader {
   std::uint32_t process_of(std::string_view pid);
   std::uint32_t thread_of(const RawEvent& raw);
   std::uint32_t label_of(const RawEvent& raw, Kind& kind);
+  void place_rank(const RawEvent& raw, std::uint32_t thread);
+  void name_ranks();
   void add_remarks();
 
   TimelineBuilder& builder_;
@@ -58,11 +60,12 @@ class ChromeReader {
   std::uint64_t source_;
   std::optional<std::int64_t>& origin_;
   std::int64_t rank_ = -1;
-  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; looked up only
+  std::unordered_map<std::string, std::uint32_t> processes_;           // by pid; their order reaches no result
   std::unordered_map<std::uint64_t, std::uint32_t> threads_, labels_;  // by hash; looked up only
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> counters_;
   std::unordered_map<std::uint64_t, std::vector<Open>> open_;  // by thread
   std::unordered_map<std::uint64_t, Flow> flows_;              // by id: the starts
+  std::vector<bool> placed_;                                   // by thread: its group was looked at
   std::uint64_t last_thread_key_ = 0;
   std::uint32_t last_thread_ = 0;
   struct {

@@ -121,20 +121,4 @@ double relative_change(const Timeline& a, const Timeline& b, const Matching& m, 
   return theirs <= 0 ? (own > 0 ? 1 : 0) : own / theirs - 1;
 }
 
-PredictionError prediction_error(const Timeline& a, const Timeline& b) {
-  PredictionError error;
-  if (b.end <= 0) return error;
-  double off = 0, all = 0, net = 0;
-  for (const Difference& d : differences(a, b)) {
-    if (d.kind == Kind::wait) continue;
-    off += std::abs(static_cast<double>(d.more()));
-    net += static_cast<double>(d.a - d.b);
-    all += static_cast<double>(d.b);
-  }
-  error.step = static_cast<double>(a.end) / static_cast<double>(b.end) - 1;
-  error.cost = all > 0 ? off / all : 0;
-  error.engine = error.step - (all > 0 ? net / all : 0);
-  return error;
-}
-
 }  // namespace orrery

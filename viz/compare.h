@@ -29,12 +29,4 @@ std::vector<Difference> differences(const Timeline& a, const Timeline& b);
 // How much longer an event of a takes than b's: its duration over that there, minus one; 0 where there is no match.
 double relative_change(const Timeline& a, const Timeline& b, const Matching& m, EventId e);
 
-// Of two traces of the same plan, a predicted and b measured: what of the difference of their ends is due to durations
-// (cost) and what to order and waiting (engine), as shares of b's end. cost: sums over computing and communicating
-// events of |a - b| by label over the sum of b.
-struct PredictionError {
-  double step = 0, cost = 0, engine = 0;
-};
-PredictionError prediction_error(const Timeline& a, const Timeline& b);
-
 }  // namespace orrery

@@ -1,5 +1,7 @@
 #include "viz/event_kind.h"
 
+#include <utility>
+
 namespace orrery {
 namespace {
 
@@ -15,10 +17,11 @@ Kind compute_kind(std::string_view phase, std::string_view kind) {
   return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
 }
 
+// What a program marks is no work of the device either, though Kineto puts its marks on the streams too.
 bool on_host(std::string_view category) {
   return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
-         category == "python_function" || category == "user_annotation" || category == "cpu_instant_event" ||
-         category == "Trace" || category == "overhead" || category == "fwdbwd";
+         category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||
+         category == "cpu_instant_event" || category == "Trace" || category == "overhead" || category == "fwdbwd";
 }
 
 }  // namespace
@@ -37,6 +40,17 @@ Kind group_kind(std::string_view description) {
     if (contains(description, row.part)) return row.kind;
   }
   return Kind::communication;
+}
+
+int group_coordinate(std::string_view description) {
+  static constexpr std::pair<std::string_view, int> rows[] = {{"data", 0},     {"dp", 0}, {"tensor", 1},  {"tp", 1},
+                                                              {"pipeline", 2}, {"pp", 2}, {"context", 3}, {"cp", 3},
+                                                              {"expert", 4},   {"ep", 4}};
+  if (description.substr(0, 5) == "mesh_") description.remove_prefix(5);
+  for (const auto& [name, coordinate] : rows) {
+    if (name == description) return coordinate;
+  }
+  return -1;
 }
 
 Kind kind_of_event(const EventWords& e) {

@@ -1,6 +1,7 @@
 #include "viz/json_scan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,25 @@ std::uint64_t special_bytes(std::uint64_t v) {
   return zero_bytes(v ^ (kOnes * '"')) | zero_bytes(v ^ (kOnes * '\\')) | zero_bytes(v & (kOnes * 0xe0));
 }
 
-bool blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+// The same for bytes that end a number or a word: comma, brackets, blanks and control characters.
+std::uint64_t value_ends(std::uint64_t v) {
+  return zero_bytes(v ^ (kOnes * ',')) | zero_bytes(v ^ (kOnes * '}')) | zero_bytes(v ^ (kOnes * ']')) |
+         zero_bytes(v ^ (kOnes * ' ')) | zero_bytes(v & (kOnes * 0xe0));
+}
+
+// To the first byte of which `marks` has a high bit, eight at a time; where it is in the last eight the caller looks
+// on.
+template <class Marks>
+const char* to_first(const char* at, const char* end, Marks marks) {
+  std::uint64_t word = 0;
+  for (; end - at >= 8; at += 8) {
+    std::memcpy(&word, at, 8);
+    if (const std::uint64_t found = marks(word); found != 0)
+      return std::endian::native == std::endian::little ? at + std::countr_zero(found) / 8 : at;
+  }
+  return at;
+}
+
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
 void append_utf8(std::string& out, std::uint32_t code) {
@@ -61,27 +80,10 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
 
 }  // namespace
 
-char JsonScan::peek() {
-  while (at_ < end_ && blank(*at_)) ++at_;
-  return at_ < end_ ? *at_ : '\0';
-}
-
-bool JsonScan::take(char c) {
-  if (peek() != c || done()) return false;
-  ++at_;
-  return true;
-}
-
 std::string_view JsonScan::string() {
   const char* const from = ++at_;
   while (true) {
-    std::uint64_t word = 0, found = 0;
-    while (end_ - at_ >= 8) {
-      std::memcpy(&word, at_, 8);
-      found = special_bytes(word);
-      if (found != 0) break;
-      at_ += 8;
-    }
+    at_ = to_first(at_, end_, special_bytes);
     while (at_ < end_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 0x20) ++at_;
     if (at_ >= end_) break;
     if (*at_ == '"') return {from, static_cast<std::size_t>(at_++ - from)};
@@ -119,7 +121,11 @@ void JsonScan::skip() {
   } else if (c == '{' || c == '[') {
     skip_nested();
   } else {
-    while (at_ < end_ && *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_)) ++at_;
+    const auto inside = [&] { return *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_); };
+    do {  // value_ends() knows more ends than there are
+      if (at_ < end_ && inside()) ++at_;
+      at_ = to_first(at_, end_, value_ends);
+    } while (at_ < end_ && inside());
     if (at_ >= end_) complete_ = false;
   }
 }

@@ -18,8 +18,15 @@ class JsonScan {
   bool done() const { return at_ >= end_; }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
   void move_to(std::size_t position) { at_ = begin_ + position; }
-  char peek();                // the next character that is no blank; '\0' at the end
-  bool take(char c);          // passes it, if it is next
+  char peek() {  // the next character that is no blank; '\0' at the end
+    while (at_ < end_ && blank(*at_)) ++at_;
+    return at_ < end_ ? *at_ : '\0';
+  }
+  bool take(char c) {  // passes it, if it is next
+    if (peek() != c || done()) return false;
+    ++at_;
+    return true;
+  }
   std::string_view string();  // after '"': what lies between the quotes, escapes as they are; moves past both
   std::string_view raw();     // any value as text; a string without its quotes
   void skip();                // any value
@@ -27,6 +34,7 @@ class JsonScan {
   std::uint64_t control_characters() const { return controls_; }  // that strings held
 
  private:
+  static bool blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
   void skip_nested();
 
   const char* begin_;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <regex>
 
 #include <fmt/format.h>
+
+#include "models/error.h"
 
 namespace orrery {
 namespace {
@@ -55,6 +58,13 @@ class Rows {
     if (!o_.counters) return;
     for (std::uint32_t c = 0; c < process.counters.size(); ++c)
       add({RowKind::counter, 0, kCounterHeight, p, kNone, c, process.counters[c].name, true, false});
+  }
+
+  // A closed one shows what its first process computes.
+  void add_group(std::uint32_t first, std::uint32_t number, const std::string& text, bool open) {
+    const std::uint32_t compute = open ? kNone : compute_track(t_, first);
+    if (compute != kNone) show_at(compute);
+    add({RowKind::group, 0, kGroupHeight, first, compute, number, text, open, false});
   }
 
   void add(Row row) {
@@ -117,10 +127,9 @@ Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
     if (options.group_by >= 0 && (i == 0 || group_of(order[i - 1]) != group)) {
       const auto members = std::count_if(order.begin(), order.end(), [&](auto p) { return group_of(p) == group; });
       const auto name = kCoordinates[static_cast<std::size_t>(options.group_by)];
-      rows.add(
-          {RowKind::group, 0, kGroupHeight, order[i], kNone, static_cast<std::uint32_t>(i),
-           group < 0 ? fmt::format("no {} rank ({})", name, members) : fmt::format("{} {} ({})", name, group, members),
-           open, false});
+      const std::string text =
+          group < 0 ? fmt::format("no {} rank ({})", name, members) : fmt::format("{} {} ({})", name, group, members);
+      rows.add_group(order[i], static_cast<std::uint32_t>(i), text, open);
     }
     if (open) rows.add_process(order[i]);
   }
@@ -132,6 +141,30 @@ LayoutOptions default_options(const Timeline& timeline) {
   if (timeline.processes.size() <= kMostOpen) return options;
   for (std::uint32_t p = 0; p < timeline.processes.size(); ++p) options.closed.insert(p);
   return options;
+}
+
+std::string name_in_view(const Process& process) {
+  return process.rank < 0 ? process.name : fmt::format("rank {}", process.rank);
+}
+
+std::string lane_name(const Timeline& timeline, std::uint32_t track) {
+  const Track& t = timeline.tracks[track];
+  const std::string name = fmt::format("{}: {}", name_in_view(timeline.processes[t.process]), t.name);
+  return t.level == 0 ? name : fmt::format("{} +{}", name, t.level);
+}
+
+std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern) {
+  std::vector<std::uint32_t> found;
+  try {
+    const std::regex wanted(pattern, std::regex::ECMAScript | std::regex::icase);
+    for (std::uint32_t track = 0; track < timeline.tracks.size(); ++track) {
+      const Track& t = timeline.tracks[track];
+      if (std::regex_search(timeline.processes[t.process].name + ": " + t.name, wanted)) found.push_back(track);
+    }
+  } catch (const std::regex_error&) {
+    throw Error(pattern + ": is no regular expression; write \\ before ( ) [ ] { } * + ? . that are meant as they are");
+  }
+  return found;
 }
 
 int row_at(const Layout& layout, int y) {

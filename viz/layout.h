@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// What the rows of the canvas show, from top to bottom. A collapsed process is one row: what it computes.
+// What the rows of the canvas show, from top to bottom. A collapsed process is one row: what it computes; a collapsed
+// group shows its first process so.
 enum class RowKind : std::uint8_t { group, process, track, counter };
 struct Row {
   RowKind kind = RowKind::track;
@@ -48,5 +49,13 @@ LayoutOptions default_options(const Timeline& timeline);
 int row_at(const Layout& layout, int y);  // -1 if none
 // The lane of a process that computes most, or kNone.
 std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
+
+// What a process and a lane are in any trace of such a step: "rank 0", or the process's name where its rank is not
+// known; "rank 0: compute", and for what is nested in a lane's events "rank 0: compute +1".
+std::string name_in_view(const Process& process);
+std::string lane_name(const Timeline& timeline, std::uint32_t track);
+// The lanes whose name, as "stage 0: compute", a regular expression (ECMAScript, upper and lower case alike) is found
+// in. Throws Error for what is none.
+std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern);
 
 }  // namespace orrery

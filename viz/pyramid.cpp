@@ -30,15 +30,18 @@ struct Pixel {
   }
 };
 
-void render_events(const Timeline& t, const Track& track, const TimeScale& scale, std::span<Cell> cells) {
+// Cells are bytes, which may be anywhere for all the compiler knows: what is read in the loop is copied first.
+void render_events(const Timeline& t, const Track& track, const TimeScale scale, std::span<Cell> cells) {
   const auto width = static_cast<std::int64_t>(cells.size());
   const EventId last = track.first + track.count;
+  const Picoseconds *const begins = t.begins.data(), *const ends = t.ends.data();
+  const std::uint32_t* const labels = t.label.data();
   Pixel pixel;
   std::int64_t at = -1;  // the pixel that is being filled
-  for (EventId e = first_after(t, track, scale.begin); e < last && t.begins[e] < scale.end; ++e) {
-    const double from = std::max(0.0, scale.x_of(t.begins[e]));
-    const double to = std::min(static_cast<double>(width), scale.x_of(t.ends[e]));
-    const auto kind = static_cast<std::size_t>(t.kind(e));
+  for (EventId e = first_after(t, track, scale.begin); e < last && begins[e] < scale.end; ++e) {
+    const double from = std::max(0.0, scale.x_of(begins[e]));
+    const double to = std::min(static_cast<double>(width), scale.x_of(ends[e]));
+    const auto kind = static_cast<std::size_t>(t.labels[labels[e]].kind);
     const auto first = static_cast<std::int64_t>(from);
     if (first >= width) break;
     if (first != at) {
@@ -46,7 +49,7 @@ void render_events(const Timeline& t, const Track& track, const TimeScale& scale
       at = first;
     }
     const auto end = std::min(static_cast<std::int64_t>(to), width - 1);
-    if (to - from >= kEdge && t.begins[e] >= scale.begin) cells[first].edge = true;
+    if (to - from >= kEdge && begins[e] >= scale.begin) cells[first].edge = true;
     if (end == first) {
       pixel.filled[kind] += std::max(to - from, 1.0 / 255);
       continue;

@@ -3,10 +3,16 @@
 #include <algorithm>
 
 namespace orrery {
+namespace {
+
+constexpr Picoseconds kLongPause = 4;  // times what a run has computed until then
+
+}  // namespace
 
 std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
   std::vector<Run> runs;
   if (timeline.places.empty()) return runs;
+  Picoseconds computed = 0;  // in the last run
   for (EventId e = track.first; e < track.first + track.count; ++e) {
     Kind kind = timeline.kind(e);
     const std::int32_t micro_batch = timeline.places[e].micro_batch;
@@ -14,7 +20,9 @@ std::vector<Run> runs_of(const Timeline& timeline, const Track& track) {
     if (kind == Kind::recompute) kind = Kind::backward;
     Run* last = runs.empty() ? nullptr : &runs.back();
     const bool goes_on = last != nullptr && last->micro_batch == micro_batch && last->kind == kind &&
-                         last->chunk == timeline.places[e].chunk;
+                         last->chunk == timeline.places[e].chunk &&
+                         timeline.begins[e] - last->end <= kLongPause * computed;
+    computed = (goes_on ? computed : 0) + timeline.ends[e] - timeline.begins[e];
     if (goes_on) {
       last->end = timeline.ends[e];
     } else {

@@ -15,10 +15,25 @@ std::vector<std::vector<Run>> runs_by_process(const Timeline& t) {
   return runs;
 }
 
+std::vector<std::vector<CounterPeak>> peaks_by_process(const Timeline& t) {
+  std::vector<std::vector<CounterPeak>> peaks;
+  for (const Process& p : t.processes) {
+    std::vector<CounterPeak>& own = peaks.emplace_back();
+    for (const Counter& c : p.counters) {
+      const bool limited = p.capacity > 0 && &c == memory_of(p);
+      own.push_back({memory_peak(c, 0, t.end), limited ? first_above(c, static_cast<double>(p.capacity)) : -1});
+    }
+  }
+  return peaks;
+}
+
 }  // namespace
 
 Scene::Scene(Document d, unsigned threads, std::shared_ptr<const Prepared> at_hand)
-    : document(std::move(d)), prepared(std::move(at_hand)), runs(runs_by_process(document.timeline)) {
+    : document(std::move(d)),
+      prepared(std::move(at_hand)),
+      runs(runs_by_process(document.timeline)),
+      peaks(peaks_by_process(document.timeline)) {
   if (!prepared)
     prepared = std::make_shared<const Prepared>(
         Prepared{build_pyramids(document.timeline, threads), AreaIndex(document.timeline, threads)});

@@ -16,6 +16,12 @@ struct Prepared {
   AreaIndex areas;
 };
 
+// Of a counter over all of its time: its peak, and when it first holds more than its process's memory (-1: never).
+struct CounterPeak {
+  MemoryPeak peak;
+  Picoseconds above = -1;
+};
+
 // A document that can be drawn.
 struct Scene {
   // Prepares it where `prepared` is not at hand.
@@ -25,7 +31,8 @@ struct Scene {
 
   Document document;
   std::shared_ptr<const Prepared> prepared;
-  std::vector<std::vector<Run>> runs;  // by process, of its computing lane
+  std::vector<std::vector<Run>> runs;           // by process, of its computing lane
+  std::vector<std::vector<CounterPeak>> peaks;  // by process and counter
 
   const Timeline& timeline() const { return document.timeline; }
 };

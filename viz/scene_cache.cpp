@@ -65,13 +65,14 @@ void fields(A& a, Timeline& t) {
   a(t.places);
   a(t.arrows);
   a(t.remarks);
+  a(t.saved_view);
 }
 
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLayout = 1;                      // of what is written below; to be raised with every change of it
+constexpr int kLayout = 3;  // to be raised when what is written below changes, or what the reader makes of a trace
 constexpr std::uintmax_t kWorthIt = 8'000'000;  // bytes of trace that take a while to read
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 

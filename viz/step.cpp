@@ -130,6 +130,16 @@ class PlanDetails : public DetailSource {
   std::shared_ptr<const Step> step_;
 };
 
+// The place of a slot's ranks among those that share out the experts; -1 where each has all of them.
+std::int64_t expert_coordinate(const Plan& plan, const RankSlot& slot) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  const auto rank = static_cast<std::size_t>(slot.representative);
+  if (rank >= table.member_of.size()) return -1;
+  const auto& group = table.groups[static_cast<std::size_t>(table.member_of[rank])];
+  if (group.size() < 2) return -1;
+  return std::find(group.begin(), group.end(), slot.representative) - group.begin();
+}
+
 Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinates> places) {
   const RankSlot& slot = step.prediction.plan.slots[s];
   Process p;
@@ -139,7 +149,7 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
   p.ranks = slot.multiplicity;
   p.order = s;
   const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
-  p.coordinates = {c.data, c.tensor, c.pipeline, c.context, -1};
+  p.coordinates = {c.data, c.tensor, c.pipeline, c.context, expert_coordinate(step.prediction.plan, slot)};
   const MemoryReport& memory = step.prediction.report.memory;
   p.capacity = memory.capacity;
   if (s < memory.ranks.size()) p.reserved = memory.ranks[s].memory.peak_reserved;

@@ -30,6 +30,7 @@ struct SpecOptions {
   std::vector<std::string> overrides;
   std::string profile;
   bool unfold = false;
+  bool operator==(const SpecOptions&) const = default;
 };
 
 // options.overrides are the caller's to load the spec with.

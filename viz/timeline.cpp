@@ -47,15 +47,15 @@ std::vector<EventId> members_of(const Timeline& t, EventId e) {
   const Details own = details_of(t, e);
   const std::string match = detail_named(own, "match");
   const std::string group = detail_named(own, "Process Group Name");
-  const std::string bytes = detail_named(own, "bytes");
   for (std::uint32_t track = 0; track < t.tracks.size(); ++track) {
     const EventId other = event_at(t, track, t.ends[e] - 1);
     if (other == e) members.push_back(e);
     if (other == kNoEvent || other == e || (match.empty() && group.empty()) || t.kind(other) != t.kind(e)) continue;
     const Details theirs = details_of(t, other);
+    const auto alike = [&](std::string_view key) { return detail_named(theirs, key) == detail_named(own, key); };
+    // Groups of one name are told apart by their ranks.
     const bool same =
-        match.empty() ? detail_named(theirs, "Process Group Name") == group && detail_named(theirs, "bytes") == bytes
-                      : detail_named(theirs, "match") == match;
+        match.empty() ? alike("Process Group Name") && alike("Process Group Ranks") && alike("bytes") : alike("match");
     if (same) members.push_back(other);
   }
   return members;

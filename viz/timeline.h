@@ -109,6 +109,7 @@ struct Timeline {
   std::vector<Arrow> arrows;         // by `from`
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // what was repaired or left out
+  std::string saved_view;            // that its file holds (viz/saved_view.h), as JSON; "": none
 
   EventId events() const { return static_cast<EventId>(begins.size()); }
   Kind kind(EventId e) const { return labels[label[e]].kind; }

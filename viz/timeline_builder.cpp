@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "models/error.h"
 
@@ -18,20 +19,14 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
 }
 
 template <class T>
-Column<T> permuted(std::vector<T>& column, const std::vector<EventId>& order) {
-  std::vector<T> result(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) result[i] = column[order[i]];
+Column<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t>& place) {
+  std::vector<T> result(column.size());
+  for (std::size_t i = 0; i < column.size(); ++i) result[place[i]] = column[i];
   column = std::vector<T>();  // = {} would keep the memory
   return result;
 }
 
-// Where each value's run begins when they are sorted: (value), and one past the end.
-std::vector<EventId> starts_of(const std::vector<std::uint32_t>& values, std::size_t count) {
-  std::vector<EventId> starts(count + 1);
-  for (const std::uint32_t v : values) ++starts[v + 1];
-  std::partial_sum(starts.begin(), starts.end(), starts.begin());
-  return starts;
-}
+constexpr std::size_t kWorthAThread = 1 << 20;  // events
 
 }  // namespace
 
@@ -85,28 +80,58 @@ void TimelineBuilder::add(const Event& event, Place place) {
   places_.back() = place;
 }
 
-// Event numbers, those of a thread together, each thread's by begin and the longer first.
-std::vector<EventId> TimelineBuilder::by_thread() {
-  std::vector<EventId> next = starts_of(thread_, threads_.size());
-  const std::vector<EventId> starts = next;
-  std::vector<EventId> order(begins_.size());
-  for (EventId e = 0; e < order.size(); ++e) order[next[thread_[e]]++] = e;
+// The events of every thread that did not come by begin and, of the same, the longer first; put into that order. By
+// thread, empty for the others.
+std::vector<std::vector<EventId>> TimelineBuilder::out_of_order() const {
+  struct Last {
+    Picoseconds begin = INT64_MIN, end = INT64_MAX;
+    bool broken = false;
+  };
+  std::vector<Last> last(threads_.size());
+  bool any = false;
+  for (std::size_t e = 0; e < begins_.size(); ++e) {
+    Last& l = last[thread_[e]];
+    const bool after = begins_[e] > l.begin || (begins_[e] == l.begin && ends_[e] <= l.end);
+    any |= !after;
+    l = {begins_[e], ends_[e], l.broken || !after};
+  }
+  std::vector<std::vector<EventId>> events(threads_.size());
+  if (!any) return events;
+  for (EventId e = 0; e < begins_.size(); ++e) {
+    if (last[thread_[e]].broken) events[thread_[e]].push_back(e);
+  }
   const auto before = [&](EventId a, EventId b) {
     if (begins_[a] != begins_[b]) return begins_[a] < begins_[b];
     return ends_[a] != ends_[b] ? ends_[a] > ends_[b] : a < b;
   };
-  for (std::size_t t = 0; t < threads_.size(); ++t) {
-    const auto from = order.begin() + starts[t];
-    const auto to = order.begin() + starts[t + 1];
-    if (!std::is_sorted(from, to, before)) std::sort(from, to, before);
-  }
-  return order;
+  for (auto& list : events) std::sort(list.begin(), list.end(), before);
+  return events;
 }
 
-// Gives every event the first row of its thread that is free when it begins, makes a track of every row, and puts its
-// number in thread_. Threads are taken in the order in which they are to be shown.
-void TimelineBuilder::lay_out(std::vector<EventId>& order) {
-  const std::vector<EventId> starts = starts_of(thread_, threads_.size());
+// Gives every event the first row of its thread that is free when it begins, and puts the row in thread_:
+// thread * kDeepestLevel + row.
+void TimelineBuilder::lay_out(const std::vector<std::vector<EventId>>& sorted) {
+  rows_.resize(threads_.size());
+  const auto take = [&](EventId e) {
+    std::vector<RowEnd>& rows = rows_[thread_[e]];
+    std::uint32_t row = 0;
+    while (row < rows.size() && row + 1 < kDeepestLevel && begins_[e] + kRounding < rows[row].end) ++row;
+    if (row == rows.size()) rows.push_back({begins_[e], 0});
+    begins_[e] = std::max(begins_[e], rows[row].end);
+    ends_[e] = std::max(begins_[e], ends_[e]);
+    rows[row] = {ends_[e], rows[row].count + 1};
+    thread_[e] = thread_[e] * kDeepestLevel + row;
+  };
+  for (EventId e = 0; e < begins_.size(); ++e) {
+    if (sorted[thread_[e]].empty()) take(e);
+  }
+  for (const std::vector<EventId>& list : sorted) {
+    for (const EventId e : list) take(e);
+  }
+}
+
+// A track of every row, threads in the order in which they are to be shown.
+void TimelineBuilder::make_tracks() {
   std::vector<std::uint32_t> shown(threads_.size());
   std::iota(shown.begin(), shown.end(), 0U);
   std::stable_sort(shown.begin(), shown.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -114,45 +139,48 @@ void TimelineBuilder::lay_out(std::vector<EventId>& order) {
     return x.process != y.process ? x.process < y.process : x.order < y.order;
   });
   first_track_.assign(threads_.size(), 0);
+  EventId first = 0;
   for (const std::uint32_t t : shown) {
-    const auto base = static_cast<std::uint32_t>(timeline_.tracks.size());
-    first_track_[t] = base;
-    std::vector<Picoseconds> row_end;
-    for (EventId i = starts[t]; i < starts[t + 1]; ++i) {
-      const EventId e = order[i];
-      std::uint32_t row = 0;
-      while (row < row_end.size() && row + 1 < kDeepestLevel && begins_[e] + kRounding < row_end[row] &&
-             begins_[e] < row_end[row])
-        ++row;
-      if (row == row_end.size()) row_end.push_back(begins_[e]);
-      begins_[e] = std::max(begins_[e], row_end[row]);
-      ends_[e] = std::max(begins_[e], ends_[e]);
-      row_end[row] = ends_[e];
-      thread_[e] = base + row;
+    first_track_[t] = static_cast<std::uint32_t>(timeline_.tracks.size());
+    for (std::uint32_t row = 0; row < rows_[t].size(); ++row) {
+      const EventId count = rows_[t][row].count;
+      timeline_.processes[threads_[t].process].tracks.push_back(first_track_[t] + row);
+      timeline_.tracks.push_back({threads_[t].process, threads_[t].name, row, first, count});
+      first += count;
     }
-    for (std::uint32_t row = 0; row < row_end.size(); ++row) {
-      timeline_.processes[threads_[t].process].tracks.push_back(base + row);
-      timeline_.tracks.push_back({threads_[t].process, threads_[t].name, row});
-    }
-  }
-  const std::vector<EventId> next = starts_of(thread_, timeline_.tracks.size());
-  for (std::size_t t = 0; t < timeline_.tracks.size(); ++t) {
-    timeline_.tracks[t].first = next[t];
-    timeline_.tracks[t].count = next[t + 1] - next[t];
   }
 }
 
-void TimelineBuilder::move_columns(std::vector<EventId> order) {
-  std::vector<EventId> next = starts_of(thread_, timeline_.tracks.size());
-  std::vector<EventId> place(order.size());
-  for (const EventId e : order) place[next[thread_[e]]++] = e;
-  thread_ = std::vector<std::uint32_t>();
-  order = std::vector<EventId>();
-  timeline_.begins = permuted(begins_, place);
-  timeline_.ends = permuted(ends_, place);
-  timeline_.label = permuted(label_, place);
-  timeline_.detail = permuted(detail_, place);
-  if (!places_.empty()) timeline_.places = permuted(places_, place);
+// Every event's place among all, into thread_: row by row, within a row by time.
+void TimelineBuilder::find_places(const std::vector<std::vector<EventId>>& sorted) {
+  std::vector<EventId> next;
+  for (const Track& track : timeline_.tracks) next.push_back(track.first);
+  const auto take = [&](EventId e) {
+    thread_[e] = next[first_track_[thread_[e] / kDeepestLevel] + thread_[e] % kDeepestLevel]++;
+  };
+  for (EventId e = 0; e < begins_.size(); ++e) {
+    if (sorted[thread_[e] / kDeepestLevel].empty()) take(e);
+  }
+  for (const std::vector<EventId>& list : sorted) {
+    for (const EventId e : list) take(e);
+  }
+}
+
+void TimelineBuilder::move_columns() {
+  const auto move_times = [&] {
+    timeline_.begins = in_place(begins_, thread_);
+    timeline_.ends = in_place(ends_, thread_);
+  };
+  std::thread beside;
+  if (begins_.size() >= kWorthAThread) {
+    beside = std::thread(move_times);
+  } else {
+    move_times();
+  }
+  timeline_.label = in_place(label_, thread_);
+  timeline_.detail = in_place(detail_, thread_);
+  if (!places_.empty()) timeline_.places = in_place(places_, thread_);
+  if (beside.joinable()) beside.join();
 }
 
 void TimelineBuilder::finish_arrows() {
@@ -183,7 +211,13 @@ void TimelineBuilder::shift(std::size_t first, std::size_t last, Picoseconds by)
 }
 
 void TimelineBuilder::shift_all(Picoseconds by) {
-  shift(0, begins_.size(), by);
+  for (Picoseconds& t : begins_) t += by;
+  for (Picoseconds& t : ends_) t += by;
+  for (Process& p : timeline_.processes) {
+    for (Counter& c : p.counters) {
+      for (Picoseconds& t : c.times) t += by;
+    }
+  }
   for (Arrow& a : timeline_.arrows) {
     a.from += by;
     a.to += by;
@@ -195,9 +229,11 @@ Timeline TimelineBuilder::finish(std::optional<Picoseconds> zero) {
     shift_all(-zero.value_or(*std::min_element(begins_.begin(), begins_.end())));
     timeline_.end = *std::max_element(ends_.begin(), ends_.end());
   }
-  std::vector<EventId> order = by_thread();
-  lay_out(order);
-  move_columns(std::move(order));
+  const std::vector<std::vector<EventId>> sorted = out_of_order();
+  lay_out(sorted);
+  make_tracks();
+  find_places(sorted);
+  move_columns();
   finish_arrows();
   return std::move(timeline_);
 }

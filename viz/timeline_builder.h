@@ -13,8 +13,8 @@
 namespace orrery {
 
 // Collects events in any order and makes a Timeline of them: grouped by thread, sorted by time, those that overlap on
-// rows below each other. Columns are reserved once and permuted one at a time, so that ten million events take little
-// more than what they take in the end.
+// rows below each other. Columns are reserved once and go to their places in the order in which they came, so that
+// memory is read and written in streams; ten million events take little more than what they take in the end.
 class TimelineBuilder {
  public:
   struct Event {
@@ -49,9 +49,11 @@ class TimelineBuilder {
     std::string name;
     std::int64_t order = 0;
   };
-  std::vector<EventId> by_thread();
-  void lay_out(std::vector<EventId>& order);
-  void move_columns(std::vector<EventId> order);
+  std::vector<std::vector<EventId>> out_of_order() const;
+  void lay_out(const std::vector<std::vector<EventId>>& sorted);
+  void make_tracks();
+  void find_places(const std::vector<std::vector<EventId>>& sorted);
+  void move_columns();
   void finish_arrows();
   void shift_all(Picoseconds by);
 
@@ -59,9 +61,14 @@ class TimelineBuilder {
   std::vector<Thread> threads_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;  // looked up only
   std::vector<Picoseconds> begins_, ends_;
-  std::vector<std::uint32_t> thread_, label_;
+  std::vector<std::uint32_t> thread_, label_;  // thread_: while it is finished the event's row, then its place
   std::vector<std::uint64_t> detail_;
   std::vector<Place> places_;
+  struct RowEnd {
+    Picoseconds end = 0;
+    EventId count = 0;
+  };
+  std::vector<std::vector<RowEnd>> rows_;   // by thread
   std::vector<std::uint32_t> first_track_;  // by thread
 };
 

@@ -33,6 +33,15 @@ std::string recompute_name(const Recompute& r) {
 
 std::string whole(std::int64_t value) { return std::to_string(value); }
 
+std::vector<std::string> multiples_of(std::int64_t value) {
+  std::vector<std::string> values;
+  for (const std::int64_t divisor : {4, 2, 1}) {
+    if (value % divisor == 0) values.push_back(whole(value / divisor));
+  }
+  for (const std::int64_t factor : {2, 4}) values.push_back(whole(value * factor));
+  return values;
+}
+
 std::vector<Knob> knobs_of(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const std::vector<std::string> degrees = {"1", "2", "4", "8", "16"};
@@ -43,6 +52,7 @@ std::vector<Knob> knobs_of(const Spec& spec) {
       {"strategy.schedule", "schedule", schedule_names(), s.schedule},
       {"strategy.sharding", "sharding", strings(sharding_names()), std::string(name_of(s.sharding))},
       {"strategy.micro_batch", "micro-batch", {"1", "2", "4", "8"}, whole(s.micro_batch)},
+      {"strategy.global_batch", "global batch", multiples_of(s.global_batch), whole(s.global_batch)},
       {"strategy.recompute", "recompute", {"none", "selective", "full"}, recompute_name(s.recompute)},
       {"strategy.sequence_parallel", "sequence parallel", {"false", "true"}, s.sequence_parallel ? "true" : "false"},
       {"nvlink", "NVLink speed, times", factors(), "1"},

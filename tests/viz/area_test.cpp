@@ -64,6 +64,9 @@ TEST(Area, PeakCountsWhatIsHeldWhenTheWindowBegins) {
   EXPECT_EQ(memory_peak(memory, 0, t.end).time, 20 * us);
   EXPECT_EQ(memory_peak(memory, 30 * us, 35 * us).bytes, 10);
   EXPECT_EQ(memory_peak(memory, 45 * us, t.end).bytes, 6);
+  EXPECT_EQ(first_above(memory, 10), -1);
+  EXPECT_EQ(first_above(memory, 9), 20 * us);
+  EXPECT_EQ(first_above(memory, 3), 0);
   EXPECT_EQ(sample_at(memory, 19 * us), 0);
   const AreaIndex index(t);
   const auto rows = area_statistics(t, index, 0, 15 * us);

@@ -24,6 +24,15 @@ TEST(ChromeEvent, ReadsMembersWhateverTheirOrder) {
   EXPECT_TRUE(scan.take(','));
 }
 
+TEST(ChromeEvent, RanksHaveAPlaceInTheirGroup) {
+  EXPECT_EQ(place_in_ranks("[0, 8, 16]", 0), 0);
+  EXPECT_EQ(place_in_ranks("[0, 8, 16]", 16), 2);
+  EXPECT_EQ(place_in_ranks("[0, 8, 16]", 1), -1);
+  EXPECT_EQ(place_in_ranks("[0, 1, ..., 63]", 63), -1);
+  EXPECT_EQ(place_in_ranks("", 0), -1);
+  EXPECT_EQ(place_in_ranks("[99999999999999999999999, 4", 4), 1);
+}
+
 TEST(ChromeEvent, BrokenOnesAreNone) {
   for (const std::string text :
        {"{", "{\"ph\"", "{\"ph\":\"X\"", "{\"ph\":\"X\",", "{\"args\":{\"a\":1", "{\"ph\" 3}", "{1}"}) {
@@ -45,4 +54,8 @@ TEST(ChromeEvent, ProcessNamesTellRanksAndCoordinates) {
   p.name = "rank 5 [TP01-DP03-PP00-EP02]";
   read_process_name(p);
   EXPECT_EQ(p.coordinates, (std::array<std::int64_t, 5>{3, 1, 0, -1, 2}));
+  Process alone;
+  alone.name = "rank 3 (rank 3)";
+  read_process_name(alone);
+  EXPECT_EQ(alone.name, "rank 3");
 }

@@ -39,7 +39,7 @@ TEST(ChromeReader, ReadsKineto) {
   EXPECT_TRUE(t.remarks.empty());
   ASSERT_EQ(t.events(), 3u);
   ASSERT_EQ(t.processes.size(), 2u);
-  EXPECT_EQ(t.processes[0].name, "python");
+  EXPECT_EQ(t.processes[0].name, "python (rank 5)");
   EXPECT_EQ(t.processes[0].rank, 5);
   const auto gemm = [&] {
     for (EventId e = 0; e < t.events(); ++e) {
@@ -107,6 +107,23 @@ TEST(ChromeReader, AnyPrefixIsRead) {
   const Timeline t = read(whole);
   ASSERT_EQ(t.processes[0].counters.size(), 1u);
   EXPECT_EQ(t.processes[0].counters[0].values, (std::vector<double>{5, 7}));
+}
+
+TEST(ChromeReader, RanksStandWhereTheirGroupsHaveThem) {
+  const auto event = [](int tid, const std::string& group, const std::string& ranks) {
+    return R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"ts":1,"dur":1,"tid":)" +
+           std::to_string(tid) + R"(,"args":{"Process Group Description":")" + group + R"(","Process Group Ranks":")" +
+           ranks + "\"}},";
+  };
+  const Timeline t = read(R"({"distributedInfo": {"rank": 5}, "traceEvents": [)" + event(1, "mesh_tp", "[4, 5, 6, 7]") +
+                          event(2, "data", "[1, 5, 9]") + event(3, "embedding", "[5, 60]") + kEvent + "]}");
+  EXPECT_EQ(t.processes[0].coordinates, (std::array<std::int64_t, 5>{1, 1, -1, -1, -1}));
+}
+
+TEST(ChromeReader, KeepsTheSavedView) {
+  const Timeline t = read(R"({"orreryView": {"schema": "orrery.view/1"}, "traceEvents": [)" + kEvent + "]}");
+  EXPECT_EQ(t.saved_view, R"({"schema": "orrery.view/1"})");
+  EXPECT_EQ(t.events(), 1u);
 }
 
 TEST(ChromeReader, ConnectsSendsWithReceives) {

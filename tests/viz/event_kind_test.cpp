@@ -11,6 +11,14 @@ TEST(EventKind, GroupsAreKnownByPyTorchsNamesToo) {
   EXPECT_EQ(group_kind("default_pg"), Kind::communication);
 }
 
+TEST(EventKind, OnlyPlainGroupsAreCoordinates) {
+  EXPECT_EQ(group_coordinate("tensor"), 1);
+  EXPECT_EQ(group_coordinate("mesh_dp"), 0);
+  EXPECT_EQ(group_coordinate("expert"), 4);
+  for (const char* other : {"expert_data", "embedding", "model", "default_pg", "mesh_", ""})
+    EXPECT_EQ(group_coordinate(other), -1) << other;
+}
+
 TEST(EventKind, EventsByWhatTheirProfilerSays) {
   struct Row {
     EventWords words;
@@ -24,6 +32,8 @@ TEST(EventKind, EventsByWhatTheirProfilerSays) {
                        {{"ncclDevKernel_AllReduce_Sum_f32", "kernel", "", "tensor", ""}, Kind::tensor},
                        {{"ncclDevKernel_SendRecv", "kernel", "", "", ""}, Kind::pipeline},
                        {{"Memcpy HtoD", "gpu_memcpy", "", "", ""}, Kind::copy},
+                       {{"nccl:all_reduce", "gpu_user_annotation", "", "", ""}, Kind::host},
+                       {{"ProfilerStep#5", "gpu_user_annotation", "", "", ""}, Kind::host},
                        {{"aten::mm", "cpu_op", "", "", ""}, Kind::host},
                        {{"wait for stage 1", "wait", "", "", ""}, Kind::wait}})
     EXPECT_EQ(kind_of_event(r.words), r.kind) << r.words.name;

@@ -81,3 +81,23 @@ TEST(JsonScan, DeepNestingNeedsNoStack) {
   for (int i = 0; i < 200'000; ++i) text += "{\"args\":";
   EXPECT_FALSE(members_of_object(text).size() > 1);
 }
+
+// The end of a number is looked for eight bytes at a time: at every length, end and distance from the text's end.
+TEST(JsonScan, NumbersOfEveryLengthEndWhereTheyEnd) {
+  for (std::size_t length = 1; length < 30; ++length) {
+    const std::string number = std::string("-1234567890.0987654321e+1234567890").substr(0, length);
+    for (const char end : {',', '}', ']', ' ', '\n', '\t', '\r'}) {
+      for (std::size_t after = 0; after < 12; ++after) {
+        const std::string text = number + end + std::string(after, '7');
+        JsonScan scan(text);
+        EXPECT_EQ(scan.raw(), number) << text;
+        EXPECT_TRUE(scan.complete());
+      }
+    }
+    JsonScan cut(number);
+    EXPECT_EQ(cut.raw(), number);
+    EXPECT_FALSE(cut.complete());
+  }
+  JsonScan odd("1\x01\x02,");
+  EXPECT_EQ(odd.raw(), "1\x01\x02");
+}

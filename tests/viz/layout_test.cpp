@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/error.h"
 #include "viz/timeline_builder.h"
 
 using namespace orrery;
@@ -69,7 +70,27 @@ TEST(Layout, GroupsByCoordinate) {
   o.closed_groups.insert(0);
   l = lay_out(t, o);
   EXPECT_EQ(l.rows.size(), 5u);
-  EXPECT_EQ(l.row_of_track[0], -1);
+  EXPECT_EQ(l.rows[0].track, 0u);  // its first process stands for it
+  EXPECT_EQ(l.row_of_track[0], 0);
+  EXPECT_EQ(l.row_of_track[4], -1);
+}
+
+TEST(Layout, LanesAreFoundByPattern) {
+  const Timeline t = ranks(12);
+  EXPECT_EQ(lanes_matching(t, "rank [01]: COMPUTE"), (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(lanes_matching(t, "rank 1.: host$").size(), 2u);
+  EXPECT_TRUE(lanes_matching(t, "^compute").empty());
+  EXPECT_EQ(lanes_matching(t, "").size(), t.tracks.size());
+  EXPECT_THROW(lanes_matching(t, "rank ["), Error);
+}
+
+TEST(Layout, LanesAreNamedByTheirRank) {
+  Timeline t = ranks(2);
+  EXPECT_EQ(lane_name(t, 2), "rank 1: compute");
+  t.processes[1].name = "stage 1 (rank 8, x8)";
+  t.processes[1].rank = 8;
+  t.tracks[2].level = 1;
+  EXPECT_EQ(lane_name(t, 2), "rank 8: compute +1");
 }
 
 TEST(Layout, PinnedTracksComeFirst) {

@@ -28,3 +28,18 @@ TEST(Runs, NoneWithoutMicroBatches) {
   const Timeline t = b.finish(0);
   EXPECT_TRUE(runs_of(t, t.tracks[0]).empty());
 }
+
+TEST(Runs, ALongPauseEndsOneAShortDoesNot) {
+  TimelineBuilder b;
+  b.add_process({});
+  const auto lane = b.add_thread(0, "", 0);
+  const auto again = b.label("norm", Kind::recompute), back = b.label("norm gradient", Kind::backward);
+  b.add({0, 10'000, lane, again, 0}, {3, 0, 0});
+  b.add({30'000, 40'000, lane, back, 0}, {3, 0, 0});
+  b.add({200'000, 260'000, lane, back, 0}, {3, 0, 0});
+  const Timeline t = b.finish(0);
+  const auto runs = runs_of(t, t.tracks[0]);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].end, 40'000);
+  EXPECT_EQ(runs[1].begin, 200'000);
+}

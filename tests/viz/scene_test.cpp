@@ -7,6 +7,7 @@
 
 #include "models/input_file.h"
 #include "tests/temporary_folder.h"
+#include "tests/viz/events.h"
 #include "viz/scene_cache.h"
 
 using namespace orrery;
@@ -111,4 +112,16 @@ TEST(Scene, IsPreparedToBeDrawn) {
   EXPECT_EQ(scene->prepared->pyramids.size(), scene->timeline().tracks.size());
   ASSERT_EQ(scene->runs.size(), scene->timeline().processes.size());
   EXPECT_FALSE(scene->runs[0].empty());
+}
+
+TEST(Scene, KnowsThePeakOfACounterAndWhenMemoryRunsOut) {
+  Document d;
+  d.timeline = two_lanes();
+  d.timeline.processes[0].capacity = 9;
+  d.timeline.processes[0].counters.push_back({"other", {"x"}, {0}, {100}});
+  const Scene s(std::move(d), 1);
+  EXPECT_EQ(s.peaks[0][0].peak.bytes, 10);
+  EXPECT_EQ(s.peaks[0][0].peak.time, 20'000'000);
+  EXPECT_EQ(s.peaks[0][0].above, 20'000'000);
+  EXPECT_EQ(s.peaks[0][1].above, -1);  // is no memory
 }

@@ -101,3 +101,13 @@ TEST(Step, RunsCountEveryMicroBatchBothWays) {
     }
   }
 }
+
+TEST(Step, RanksThatShareOutExpertsHaveAnExpertCoordinate) {
+  EXPECT_EQ(example().timeline.processes[0].coordinates[4], -1);
+  const StepTimeline s =
+      timeline_of(predict_step(load_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/deepseek-v3-2048.yaml")));
+  for (const Process& p : s.timeline.processes) {
+    EXPECT_GE(p.coordinates[4], 0);
+    EXPECT_LT(p.coordinates[4], s.step->spec.strategy.expert);
+  }
+}

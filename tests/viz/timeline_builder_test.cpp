@@ -63,3 +63,45 @@ TEST(TimelineBuilder, FindsTheEventOfATime) {
   EXPECT_EQ(event_at(t, 0, 25'000'000), kNoEvent);
   EXPECT_EQ(event_at(t, 0, 99'000'000), kNoEvent);
 }
+
+// A lane whose events come in order, one whose do not, and one with nested events, mixed: each row holds its own, by
+// time, with what belongs to an event still beside it.
+TEST(TimelineBuilder, LanesThatCameInAnyOrderKeepTheirEvents) {
+  TimelineBuilder b;
+  b.add_process({});
+  const std::uint32_t lanes[] = {b.add_thread(0, "late", 2), b.add_thread(0, "mixed", 0), b.add_thread(0, "nested", 1)};
+  const auto label = b.label("f", Kind::other);
+  constexpr Picoseconds us = 1'000'000;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const Picoseconds at = static_cast<Picoseconds>(i) * us, swapped = static_cast<Picoseconds>(i ^ 1) * us;
+    b.add({at, at + us, lanes[0], label, i}, {static_cast<std::int32_t>(i), -1, 0});
+    b.add({swapped, swapped + us, lanes[1], label, i ^ 1}, {static_cast<std::int32_t>(i ^ 1), -1, 0});
+    b.add({i % 2 == 0 ? at : at + us / 2 - us, i % 2 == 0 ? at + us : at, lanes[2], label, i});
+  }
+  const Timeline t = b.finish();
+  ASSERT_EQ(t.tracks.size(), 4u);
+  EXPECT_EQ(t.tracks[0].name, "mixed");
+  EXPECT_EQ(t.tracks[3].name, "late");
+  EXPECT_EQ(t.tracks[1].count, 150u);
+  EXPECT_EQ(t.tracks[2].level, 1u);
+  for (const std::uint32_t track : {0U, 3U}) {
+    ASSERT_EQ(t.tracks[track].count, 300u);
+    for (EventId i = 0; i < 300; ++i) {
+      const EventId e = t.tracks[track].first + i;
+      EXPECT_EQ(t.begins[e], Picoseconds{i} * us);
+      EXPECT_EQ(t.detail[e], i);
+      EXPECT_EQ(t.place(e).micro_batch, static_cast<std::int32_t>(i));
+    }
+  }
+  for (EventId i = 0; i < 150; ++i) EXPECT_EQ(t.detail[t.tracks[2].first + i], 2 * i + 1);
+}
+
+TEST(TimelineBuilder, CountersMoveWithTheEventsOfOtherProcesses) {
+  TimelineBuilder b;
+  b.add_process({});
+  Process counted;
+  counted.counters.push_back({"memory", {"a"}, {70, 90}, {1, 2}});
+  b.add_process(counted);
+  b.add({50, 100, b.add_thread(0, "", 0), b.label("f", Kind::other), 0});
+  EXPECT_EQ(b.finish().processes[1].counters[0].times, (std::vector<Picoseconds>{20, 40}));
+}

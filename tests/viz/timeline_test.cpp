@@ -42,6 +42,27 @@ TEST(Timeline, MembersOfACollectiveAreThoseOfItsMatch) {
   EXPECT_EQ(members_of(t, 2), (std::vector<EventId>{2}));
 }
 
+// As PyTorch describes them: every rank's group of a kind has the same name.
+TEST(Timeline, MembersOfAGroupAreToldByTheirRanks) {
+  class ByRank : public DetailSource {
+   public:
+    Details details(std::uint64_t rank) const override {
+      return {{"Process Group Name", "3"}, {"Process Group Ranks", rank < 2 ? "[0, 1]" : "[2, 3]"}};
+    }
+  };
+  TimelineBuilder b;
+  const auto label = b.label("ncclDevKernel_AllReduce", Kind::data);
+  b.add_source(std::make_shared<ByRank>());
+  for (std::uint32_t p = 0; p < 4; ++p) {
+    b.add_process({});
+    b.add_thread(p, "stream 20", 0);
+    b.add({p * kMicro, 10 * kMicro, p, label, p});
+  }
+  const Timeline t = b.finish(0);
+  EXPECT_EQ(members_of(t, 1), (std::vector<EventId>{0, 1}));
+  EXPECT_EQ(members_of(t, 2), (std::vector<EventId>{2, 3}));
+}
+
 TEST(Timeline, WhatComputesHasNoMembersAndDetailsAreFoundByName) {
   EXPECT_TRUE(members_of(two_lanes(), 0).empty());
   EXPECT_EQ(detail_named({{"a", "1"}, {"b", "2"}}, "b"), "2");

@@ -38,6 +38,15 @@ TEST(WhatIf, ChangesGoTogether) {
   EXPECT_EQ(spec.cluster.nic_Gbps, 2 * before.cluster.nic_Gbps);
 }
 
+TEST(WhatIf, MoreMicroBatchesTakeLonger) {
+  WhatIf w(kPath);
+  const Spec before = w.spec();
+  const std::size_t batch = knob(w, "strategy.global_batch");
+  w.set(batch, std::to_string(2 * before.strategy.global_batch));
+  EXPECT_EQ(w.spec().strategy.global_batch, 2 * before.strategy.global_batch);
+  EXPECT_GT(predict_step(w.spec())->prediction.trace.step_time, predict_step(before)->prediction.trace.step_time);
+}
+
 TEST(WhatIf, SaysWhyAChoiceIsImpossible) {
   WhatIf w(kPath);
   const auto choices = w.choices(knob(w, "strategy.virtual_stages"));

@@ -9,6 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr double kNamed = 30;         // pixels from which on a bar carries its name
+constexpr double kFramed = 6;         // pixels from which on what was searched has a frame
 constexpr EventId kMostNamed = 4000;  // bars that are looked at for names, per row
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
@@ -18,6 +19,22 @@ QRgb mixed(QRgb a, QRgb b, unsigned share) {
 
 // Sparse pixels are drawn stronger than they are filled, so that a lone event can be seen.
 unsigned visible(unsigned share) { return share == 0 ? 0 : std::min(255U, 70 + share * 185 / 255); }
+
+// What a pixel of every kind, share and edge looks like.
+class CellColours {
+ public:
+  CellColours() : colours_(kKinds * 512) {
+    for (std::size_t i = 0; i < colours_.size(); ++i) {
+      const QRgb kind = colour_of(static_cast<Kind>(i / 512)).rgb();
+      const QRgb inside = mixed(colours::kRow.rgb(), kind, visible(i % 256));
+      colours_[i] = i / 256 % 2 == 0 ? inside : mixed(inside, colours::kPaper.rgb(), 150);
+    }
+  }
+  QRgb of(const Cell& c) const { return colours_[c.kind * 512U + (c.edge ? 256U : 0U) + c.share]; }
+
+ private:
+  std::vector<QRgb> colours_;
+};
 
 constexpr int kHatch = 6;  // pixels between the stripes of waiting
 
@@ -55,15 +72,15 @@ EventId event_at_pixel(const Scene& scene, const View& view, const CanvasFrame& 
   return near < track.first + track.count && scene.timeline().begins[near] <= scale.time_of(at + 2) ? near : kNoEvent;
 }
 
-int Canvas::label_width(const Scene& scene, std::uint32_t label) {
-  if (widths_of_ != &scene || widths_.size() != scene.timeline().labels.size()) {
-    widths_of_ = &scene;
-    widths_.assign(scene.timeline().labels.size(), -1);
+const QString& Canvas::name_of_label(const Scene& scene, std::uint32_t label) {
+  names_.resize(scene.timeline().labels.size());
+  auto& [name, text] = names_[label];
+  const std::string& wanted = scene.timeline().labels[label].name;
+  if (name != wanted) {
+    name = wanted;
+    text = QString::fromStdString(wanted);
   }
-  int& width = widths_[label];
-  if (width < 0)
-    width = QFontMetrics(canvas_font()).horizontalAdvance(QString::fromStdString(scene.timeline().labels[label].name));
-  return width;
+  return text;
 }
 
 void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
@@ -72,15 +89,8 @@ void Canvas::paint_lane(QPainter& painter, const Scene& scene, const View& view,
   line_.resize(cells_.size());
   render_track(scene.timeline(), scene.timeline().tracks[row.track], scene.prepared->pyramids[row.track],
                scale_of(view, frame.plot_width()), cells_);
-  std::array<QRgb, kKinds> palette{};
-  for (int k = 0; k < kKinds; ++k) palette[static_cast<std::size_t>(k)] = colour_of(static_cast<Kind>(k)).rgb();
-  const QRgb background = colours::kRow.rgb(), white = colours::kPaper.rgb();
-  for (std::size_t x = 0; x < cells_.size(); ++x) {
-    const Cell& c = cells_[x];
-    QRgb colour = mixed(background, palette[c.kind], visible(c.share));
-    if (c.edge) colour = mixed(colour, white, 150);
-    line_[x] = colour;
-  }
+  static const CellColours colours;
+  for (std::size_t x = 0; x < cells_.size(); ++x) line_[x] = colours.of(cells_[x]);
   const int first = std::max(y + 2, CanvasFrame::kRuler), last = std::min(y + row.height - 1, frame.height);
   if (image_ != nullptr) {
     copy_lane(first, last);
@@ -132,22 +142,22 @@ void Canvas::paint_names(QPainter& painter, const Scene& scene, const View& view
   const TimeScale scale = scale_of(view, frame.plot_width());
   const Track& track = t.tracks[row.track];
   const EventId first = first_after(t, track, scale.begin);
-  for (EventId e = first; e < track.first + track.count && t.begins[e] < scale.end && e - first < kMostNamed; ++e) {
-    const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
+  const EventId last = std::min(track.first + track.count, first + kMostNamed);
+  const auto shortest = static_cast<Picoseconds>(kNamed * scale.picoseconds_per_pixel());
+  for (EventId e = first; e < last && t.begins[e] < scale.end; ++e) {
     const bool searched = !view.found.empty() && view.found[t.label[e]];
-    if (searched) {
+    if (!searched && t.ends[e] - t.begins[e] < shortest) continue;
+    const double from = std::max(0.0, scale.x_of(t.begins[e])), to = std::min(scale.width, scale.x_of(t.ends[e]));
+    if (searched && to - from < kFramed) {  // a tick, so that neighbours stay to be seen
+      painter.fillRect(QRectF(CanvasFrame::kGutter + from, y + 1, std::max(1.0, to - from), 3), colours::kInk);
+    } else if (searched) {
       painter.setPen(QPen(colours::kInk, 1));
-      painter.drawRect(
-          QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, std::max(1.0, to - from - 1), row.height - 3));
+      painter.drawRect(QRectF(CanvasFrame::kGutter + from + 0.5, y + 1.5, to - from - 1, row.height - 3));
     }
     if (to - from < kNamed) continue;
-    const QRectF box(CanvasFrame::kGutter + from + 4, y + 1, to - from - 6, row.height - 1);
-    const QString name = QString::fromStdString(t.name(e));
     painter.setPen(view.other != nullptr ? colours::kInk : text_on(colour_of(t.kind(e))));
-    const bool fits = label_width(scene, t.label[e]) <= box.width();
-    painter.drawText(
-        box, Qt::AlignLeft | Qt::AlignVCenter | Qt::TextSingleLine,
-        fits ? name : painter.fontMetrics().elidedText(name, Qt::ElideRight, static_cast<int>(box.width())));
+    texts_.draw(painter, name_of_label(scene, t.label[e]), CanvasFrame::kGutter + from + 4, y + 1,
+                static_cast<int>(to - from) - 6, row.height - 1);
   }
 }
 
@@ -193,10 +203,21 @@ void Canvas::paint_changes(QPainter& painter, const Scene& scene, const View& vi
   }
 }
 
+// Around a lane, not under it: it covers its place itself.
+void Canvas::paint_background(QPainter& painter, const Row& row, int y) {
+  const int width = painter.device()->width(), plot = width - CanvasFrame::kGutter;
+  const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
+  const QColor& colour = header ? colours::kHeader : colours::kPaper;
+  if (row.track == kNone && row.kind != RowKind::counter) return painter.fillRect(0, y, width, row.height, colour);
+  painter.fillRect(0, y, CanvasFrame::kGutter, row.height, colour);
+  painter.fillRect(CanvasFrame::kGutter, y, plot, 2, colour);
+  painter.fillRect(CanvasFrame::kGutter, y + row.height - 1, plot, 1, colour);
+}
+
 void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const int width = painter.device()->width();
   const bool header = row.kind == RowKind::group || row.kind == RowKind::process;
-  painter.fillRect(0, y, width, row.height, header ? colours::kHeader : colours::kPaper);
+  paint_background(painter, row, y);
   if (row.kind == RowKind::counter) {
     painter.fillRect(CanvasFrame::kGutter, y + 1, width - CanvasFrame::kGutter, row.height - 1, colours::kRow);
     paint_counter(painter, scene, view, row, y);
@@ -206,21 +227,18 @@ void Canvas::paint_row(QPainter& painter, const Scene& scene, const View& view, 
     } else {
       paint_lane(painter, scene, view, row, y);
     }
-    if (row.kind == RowKind::process) {
+    if (row.kind != RowKind::track) {
       paint_runs(painter, scene, view, row, y);
     } else {
       paint_names(painter, scene, view, row, y);
     }
   }
-  painter.setFont(canvas_font(header));
   painter.setPen(row.kind == RowKind::track ? colours::kFaintInk : colours::kInk);
-  const bool folds = row.kind == RowKind::process || row.kind == RowKind::group;
-  const int indent = row.kind == RowKind::group ? 6 : folds ? 12 : 28;
-  const QString mark = folds ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();
-  const QString text = painter.fontMetrics().elidedText(mark + QString::fromStdString(row.text), Qt::ElideRight,
-                                                        CanvasFrame::kGutter - indent - 6);
-  painter.drawText(QRect(indent, y, CanvasFrame::kGutter - indent, std::min(row.height, kHeaderHeight)),
-                   Qt::AlignVCenter | Qt::TextSingleLine, text);
+  const int indent = row.kind == RowKind::group ? 6 : header ? 12 : 28;
+  const QString mark = header ? (row.open ? QStringLiteral("\u25BE ") : QStringLiteral("\u25B8 ")) : QString();
+  (header ? bold_texts_ : texts_)
+      .draw(painter, mark + QString::fromStdString(row.text), indent, y, CanvasFrame::kGutter - indent - 6,
+            std::min(row.height, kHeaderHeight));
   painter.setFont(canvas_font());
 }
 
@@ -242,11 +260,13 @@ void Canvas::paint_rows(QPainter& painter, const Scene& scene, const View& view)
 
 void Canvas::paint(QPainter& painter, const Scene& scene, const View& view) {
   const CanvasFrame frame{painter.device()->width(), painter.device()->height()};
-  painter.fillRect(0, 0, frame.width, frame.height, colours::kPaper);
+  const int below = CanvasFrame::kRuler + std::max(view.layout.pinned_height, view.layout.height - view.scroll);
+  painter.fillRect(0, below, frame.width, frame.height - below, colours::kPaper);
   painter.setFont(canvas_font());
   painter.setClipRect(0, CanvasFrame::kRuler, frame.width, frame.rows_height());
   paint_rows(painter, scene, view);
   paint_marks(painter, frame, scene, view);
+  paint_notes(painter, frame, view);
   painter.setClipping(false);
   paint_ruler(painter, frame, scene, view);
   paint_legend(painter, frame, scene, view);

@@ -8,8 +8,16 @@
 #include "viz/compare.h"
 #include "viz/layout.h"
 #include "viz/scene.h"
+#include "viz/window/elided_texts.h"
 
 namespace orrery {
+
+// A note as it is drawn: over the rows of a process, or with -1 of all.
+struct ShownNote {
+  Picoseconds from = 0, to = 0;
+  int process = -1;
+  QString text;
+};
 
 // What of a scene is shown, and how: the whole state of the picture.
 struct View {
@@ -23,6 +31,7 @@ struct View {
   std::vector<bool> found;    // by label, of a search
   std::vector<EventId> path;  // the critical path, if it is to be shown; sorted
   const std::vector<Picoseconds>* slack = nullptr;
+  std::vector<ShownNote> notes;
   bool arrows = true;
   const Scene* other = nullptr;        // compared with: colours are changes against it
   const Matching* matching = nullptr;  // of this scene's events with the other's
@@ -61,13 +70,14 @@ class Canvas {
   void paint_names(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_runs(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
   void paint_changes(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y);
-  int label_width(const Scene& scene, std::uint32_t label);
+  void paint_background(QPainter& painter, const Row& row, int y);
+  const QString& name_of_label(const Scene& scene, std::uint32_t label);
 
   QImage* image_ = nullptr;  // that is painted on, if it is one
   std::vector<Cell> cells_;
   std::vector<QRgb> line_;
-  const Scene* widths_of_ = nullptr;
-  std::vector<int> widths_;  // by label, -1 not yet known
+  ElidedTexts texts_{canvas_font()}, bold_texts_{canvas_font(true)};
+  std::vector<std::pair<std::string, QString>> names_;  // by label, of the scene that was painted last
 };
 
 // The rest of a picture, each over the rows.
@@ -76,6 +86,7 @@ void paint_ruler(QPainter& painter, const CanvasFrame& frame, const Scene& scene
 void paint_legend(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_arrows(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
 void paint_marks(QPainter& painter, const CanvasFrame& frame, const Scene& scene, const View& view);
+void paint_notes(QPainter& painter, const CanvasFrame& frame, const View& view);
 
 // "12.5 ms" with as many decimals as distances of `step` need.
 QString time_label(Picoseconds t, Picoseconds step);

@@ -79,13 +79,25 @@ QString time_label(Picoseconds t, Picoseconds step) {
   return QString::number(static_cast<double>(t) / static_cast<double>(unit->size), 'f', decimals) + " " + unit->name;
 }
 
+// From the moment on at which a rank would have run out of memory.
+static void paint_out_of_memory(QPainter& painter, const TimeScale& scale, Picoseconds time, int y, int height) {
+  if (time < 0 || time > scale.end) return;
+  const double x = CanvasFrame::kGutter + std::max(0.0, scale.x_of(time));
+  painter.fillRect(QRectF(x, y + 1, CanvasFrame::kGutter + scale.width - x, 3), colours::kLimit);
+  painter.setPen(QPen(colours::kLimit, 1));
+  painter.drawLine(QPointF(x, y + 1), QPointF(x, y + height - 1));
+  const QRectF box(std::min(x + 4, CanvasFrame::kGutter + scale.width - 94), y + 6, 90, 15);
+  painter.fillRect(box, colours::kPaper);
+  painter.drawText(box, Qt::AlignCenter, "out of memory");
+}
+
 void paint_counter(QPainter& painter, const Scene& scene, const View& view, const Row& row, int y) {
   const CanvasFrame frame = frame_of(painter);
   const TimeScale scale = plot_scale(frame, view);
   const Process& process = scene.timeline().processes[row.process];
   const Counter& counter = process.counters[row.counter];
   const bool memory = counter.name == "memory";
-  const MemoryPeak peak = memory_peak(counter, 0, scene.timeline().end);
+  const auto& [peak, above] = scene.peaks[row.process][row.counter];
   const auto capacity = memory ? static_cast<double>(process.capacity) : 0;
   const auto reserved = memory ? static_cast<double>(process.reserved) : 0;
   const double top = std::max({peak.bytes, reserved, capacity <= 3 * peak.bytes ? capacity : 0.0, 1.0}) * 1.12;
@@ -109,11 +121,15 @@ void paint_counter(QPainter& painter, const Scene& scene, const View& view, cons
   if (capacity > 0 && capacity <= top) dashed_line(painter, y_of(capacity), left, right, colours::kLimit, Qt::DashLine);
   if (reserved > 0) dashed_line(painter, y_of(reserved), left, right, colours::kInk, Qt::DotLine);
   painter.setPen(colours::kFaintInk);
+  const bool over = capacity > 0 && std::max(peak.bytes, reserved) > capacity;
   QStringList lines = {"peak " + bytes_text(peak.bytes)};
   if (reserved > 0) lines << "reserved " + bytes_text(reserved);
-  if (capacity > 0) lines << "capacity " + bytes_text(capacity);
-  for (int i = 0; memory && i < lines.size(); ++i)
+  if (capacity > 0) lines << (over ? "OVER capacity " : "capacity ") + bytes_text(capacity);
+  for (int i = 0; memory && i < lines.size(); ++i) {
+    if (over && i + 1 == lines.size()) painter.setPen(colours::kLimit);
     painter.drawText(QRect(28, y + 15 + 15 * i, CanvasFrame::kGutter - 30, 15), Qt::AlignVCenter, lines[i]);
+  }
+  paint_out_of_memory(painter, scale, above, y, row.height);
   const double x = CanvasFrame::kGutter + scale.x_of(peak.time);
   if (x < left || x > right || peak.bytes <= 0) return;
   painter.setRenderHint(QPainter::Antialiasing);

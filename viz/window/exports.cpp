@@ -8,9 +8,6 @@
 
 #include "models/error.h"
 #include "models/output_file.h"
-#include "sim/chrome_trace.h"
-#include "sim/kineto.h"
-#include "sim/live_memory.h"
 
 namespace orrery {
 namespace {
@@ -65,42 +62,11 @@ void write_csv(const std::string& path, const Timeline& t, Picoseconds from, Pic
   file.commit();
 }
 
-void write_chrome_json(const std::string& path, const Document& d) {
-  const Timeline& t = d.timeline;
-  if (d.simulated()) {
-    const Prediction& p = d.step->prediction;
-    write_chrome_trace(path, p.plan, p.trace, live_memory(p.plan, p.trace), {.device = d.step->spec.cluster.gpu.name});
-    return;
-  }
-  OutputFile file(path);
-  std::string text = "{\"traceEvents\": [";
-  const char* separator = "\n";
-  for (std::size_t i = 0; i < t.tracks.size(); ++i) {
-    const Track& track = t.tracks[i];
-    text += fmt::format(
-        "{}{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":{}}}}},\n"
-        "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
-        separator, track.process, json_string(t.processes[track.process].name), track.process, i,
-        json_string(track.name));
-    separator = ",\n";
-    for (EventId e = track.first; e < track.first + track.count; ++e) {
-      text += fmt::format(
-          ",\n{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{:.6f},\"dur\":{:.6f}}}",
-          name_of(t.kind(e)), json_string(t.name(e)), track.process, i, static_cast<double>(t.begins[e]) * 1e-6,
-          static_cast<double>(t.ends[e] - t.begins[e]) * 1e-6);
-      if (text.size() < kPieceBytes) continue;
-      file.write(text);
-      text.clear();
-    }
-  }
-  file.write(text + "\n]}\n");
-  file.commit();
-}
-
-void export_scene(const QString& path, const Scene& scene, const View& view, const QSize& size) {
+void export_scene(const QString& path, const Scene& scene, const View& view, const QSize& size,
+                  const std::string& saved_view) {
   const std::string name = path.toStdString();
   if (path.endsWith(".csv")) return write_csv(name, scene.timeline(), view.scale.begin, view.scale.end);
-  if (path.endsWith(".json") || path.endsWith(".json.gz")) return write_chrome_json(name, scene.document);
+  if (path.endsWith(".json") || path.endsWith(".json.gz")) return write_chrome_json(name, scene.document, saved_view);
   if (!path.endsWith(".png") && !path.endsWith(".svg"))
     throw Error(name + ": unknown format; the name must end in .png, .svg, .csv, .json or .json.gz");
   if (path.endsWith(".svg")) return export_svg(name, scene, view, size);

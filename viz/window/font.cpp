@@ -14,9 +14,7 @@ QString load_family() {
   return QFontDatabase::applicationFontFamilies(book).value(0);
 }
 
-}  // namespace
-
-QFont canvas_font(bool bold) {
+QFont make_font(bool bold) {
   static const QString family = load_family();
   QFont font(family);
   font.setPixelSize(12);
@@ -25,6 +23,13 @@ QFont canvas_font(bool bold) {
   font.setStyleStrategy(
       static_cast<QFont::StyleStrategy>(QFont::PreferAntialias | QFont::NoSubpixelAntialias | QFont::NoFontMerging));
   return font;
+}
+
+}  // namespace
+
+QFont canvas_font(bool bold) {
+  static const QFont fonts[] = {make_font(false), make_font(true)};
+  return fonts[bold ? 1 : 0];
 }
 
 }  // namespace orrery

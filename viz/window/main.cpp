@@ -18,7 +18,7 @@ using orrery::Error;
 struct Options {
   std::vector<std::string> inputs;
   orrery::SpecOptions spec;
-  std::string screenshot, size = "1600x900", view = "timeline";
+  std::string screenshot, size = "1600x900", view, pin;
 };
 
 QSize parse_size(const std::string& text) {
@@ -47,10 +47,11 @@ int take_screenshot(const Options& o) {
   window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
   window.setMinimumSize(1, 1);
   window.resize(size);
+  window.pin_what_opens(o.pin);
   if (!o.inputs.empty()) window.open(o.inputs);
   window.show();
   QApplication::processEvents();
-  if (!o.inputs.empty()) window.show_view(o.view);
+  if (!o.inputs.empty() && !o.view.empty()) window.show_view(o.view);
   QApplication::processEvents();
   const QString path = QString::fromStdString(o.screenshot);
   if (!window.grab().toImage().save(path)) throw Error(o.screenshot + ": cannot write; its name must end in .png");
@@ -64,6 +65,7 @@ int run(int argc, char** argv, const Options& o) {
   if (!o.screenshot.empty()) return take_screenshot(o);
   orrery::MainWindow window;
   window.set_options(o.spec);
+  window.pin_what_opens(o.pin);
   window.show();
   if (!o.inputs.empty()) window.open_later(o.inputs);
   return QApplication::exec();
@@ -74,14 +76,17 @@ int run(int argc, char** argv, const Options& o) {
 int main(int argc, char** argv) {
   CLI::App app("The timeline of training steps, predicted or measured");
   Options o;
-  app.add_option("INPUT", o.inputs, "specs, traces (Chrome JSON, gzipped or not), reports, folders of traces");
+  app.add_option("INPUT", o.inputs,
+                 "specs, traces (Chrome JSON, gzipped or not), reports, folders of traces; a saved view is applied to "
+                 "the others, or alone opens its own");
   app.add_option("--screenshot", o.screenshot, "paint into a PNG file and exit; needs no display")->type_name("FILE");
   app.add_option("--size", o.size, "of the screenshot")->type_name("WxH")->capture_default_str();
-  app.add_option(
-         "--view", o.view,
-         "what the screenshot shows: timeline, lanes, pipeline, critical, area, details, memory, compare, what-if")
-      ->type_name("NAME")
-      ->capture_default_str();
+  app.add_option("--view", o.view,
+                 "what the screenshot shows: timeline (if none is given), lanes, pipeline, critical, area, details, "
+                 "memory, compare, what-if")
+      ->type_name("NAME");
+  app.add_option("--pin", o.pin, "pins the lanes that this is found in, as \"stage [01].*compute\"")
+      ->type_name("REGEX");
   app.add_option("--set", o.spec.overrides, "a key of the specs set otherwise; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

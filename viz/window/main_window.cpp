@@ -8,8 +8,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
-#include <QPointer>
-#include <QProgressDialog>
 #include <QScrollArea>
 #include <QSplitter>
 #include <QStatusBar>
@@ -18,21 +16,17 @@
 #include <QTextBrowser>
 #include <QToolBar>
 #include <algorithm>
-#include <atomic>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "models/error.h"
 #include "sim/text.h"
-#include "viz/scene_cache.h"
 #include "viz/window/exports.h"
 #include "viz/window/palette.h"
 
 namespace orrery {
 namespace {
-
-constexpr unsigned kThreads = 2;  // that prepare a scene
 
 QTableWidget* table_with(const QStringList& columns) {
   auto* table = new QTableWidget(0, static_cast<int>(columns.size()));
@@ -42,12 +36,6 @@ QTableWidget* table_with(const QStringList& columns) {
   table->setFont(canvas_font());
   table->setAlternatingRowColors(true);
   return table;
-}
-
-std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents) {
-  std::vector<std::shared_ptr<const Scene>> scenes;
-  for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), kThreads));
-  return scenes;
 }
 
 }  // namespace
@@ -61,9 +49,10 @@ MainWindow::MainWindow(QWidget* parent)
       details_(new QTextBrowser),
       area_(table_with({"rank", "compute", "exposed", "hidden", "bubble", "peak"})),
       compare_(table_with({"op", "first", "second", "more", "%"})),
+      notes_table_(table_with({"note", "at", "lasts", "rank"})),
       what_if_(new WhatIfPanel) {
   setWindowTitle("Orrery");
-  for (QTableWidget* table : {area_, compare_})
+  for (QTableWidget* table : {compare_, notes_table_})
     table->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   setFont(canvas_font());
   timelines_->addWidget(first_);
@@ -76,6 +65,7 @@ MainWindow::MainWindow(QWidget* parent)
   scroll->setWidgetResizable(true);
   scroll->setWidget(what_if_);
   panel_->addTab(scroll, "What if");
+  panel_->addTab(notes_table_, "Notes");
   auto* all = new QSplitter(Qt::Horizontal);
   all->addWidget(timelines_);
   all->addWidget(panel_);
@@ -86,9 +76,15 @@ MainWindow::MainWindow(QWidget* parent)
   details_->setHtml(
       "<p>Open a spec, a trace or a report. Click a bar for its details, drag for an area's sums.</p>"
       "<p>W S zoom, A D pan, Ctrl+wheel zooms at the cursor, Shift+drag pans, F focuses, 0 fits, "
-      "Esc clears. Click a name at the left to fold a rank or pin a lane.</p>");
+      "Esc clears, N notes. Click a name at the left to fold a rank or pin a lane.</p>");
   build_tool_bar();
   build_menu();
+  build_notes();
+  connect_timelines();
+  resize(1500, 850);
+}
+
+void MainWindow::connect_timelines() {
   for (TimelineWidget* w : {first_, second_}) {
     connect(w, &TimelineWidget::selected, this, [this, w](EventId e) {
       if (e != kNoEvent && w->scene() != nullptr) show_details(*w->scene(), e);
@@ -98,19 +94,29 @@ MainWindow::MainWindow(QWidget* parent)
     });
   }
   connect(first_, &TimelineWidget::area_changed, this, &MainWindow::show_area);
+  connect(first_, &TimelineWidget::note_wanted, this, &MainWindow::ask_for_note);
   connect(what_if_, &WhatIfPanel::simulated, this, &MainWindow::show_step);
-  const auto follow = [this](TimelineWidget* leader, TimelineWidget* follower) {
-    connect(leader, &TimelineWidget::scale_changed, this, [this, follower](Picoseconds begin, Picoseconds end) {
-      if (compare_action_->isChecked()) follower->set_scale(begin, end);
-    });
-  };
   follow(first_, second_);
   follow(second_, first_);
-  resize(1500, 850);
 }
 
-MainWindow::~MainWindow() {
-  if (loader_.joinable()) loader_.join();
+// While two are compared they show the same time, the same ranks and lanes, and are scrolled alike.
+void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
+  const auto comparing = [this] { return compare_action_->isChecked(); };
+  connect(leader, &TimelineWidget::scale_changed, this, [=](Picoseconds begin, Picoseconds end) {
+    if (comparing()) follower->set_scale(begin, end);
+  });
+  connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
+    if (comparing()) follower->set_scroll(y);
+  });
+  connect(leader, &TimelineWidget::options_changed, this, [=](const LayoutOptions& options) {
+    if (!comparing() || follower->scene() == nullptr) return;
+    SavedView by_name;
+    take_layout(by_name, leader->scene()->timeline(), options);
+    LayoutOptions there = layout_of(by_name, follower->scene()->timeline());
+    there.slowest_first = follower->options().slowest_first;
+    follower->set_options(there);
+  });
 }
 
 void MainWindow::build_tool_bar() {
@@ -121,6 +127,8 @@ void MainWindow::build_tool_bar() {
   bar->addWidget(documents_);
   connect(documents_, &QComboBox::activated, this, [this](int i) {
     if (const auto s = scene(static_cast<std::size_t>(i))) first_->show_scene(s);
+    first_->set_notes(notes_);
+    group_by(grouping_->currentIndex());
   });
   grouping_ = new QComboBox;
   grouping_->addItem("no grouping");
@@ -156,6 +164,7 @@ void MainWindow::build_tool_bar() {
   connect(search_text_, &QLineEdit::returnPressed, this, [this] { find_next(true); });
   search_count_ = new QLabel;
   bar->addWidget(search_count_);
+  build_finder(bar);
 }
 
 void MainWindow::build_menu() {
@@ -179,103 +188,23 @@ void MainWindow::build_menu() {
       say(e.what());
     }
   });
+  add(file, "&Save view...", QKeySequence::Save, [this] {
+    const QString path = QFileDialog::getSaveFileName(this, "Save view", {}, "*.json");
+    try {
+      if (!path.isEmpty()) save_view(path);
+    } catch (const Error& e) {
+      say(e.what());
+    }
+  });
   add(file, "&Quit", QKeySequence::Quit, [this] { close(); });
   QMenu* go = menuBar()->addMenu("&Go");
   add(go, "Find", QKeySequence::Find, [this] { search_text_->setFocus(); });
   add(go, "Next", QKeySequence("Ctrl+G"), [this] { find_next(true); });
   add(go, "Previous", QKeySequence("Ctrl+Shift+G"), [this] { find_next(false); });
+  add(go, "Pin lanes", QKeySequence("Ctrl+P"), [this] { finder_->setFocus(); });
 }
 
 void MainWindow::say(const std::string& text) { statusBar()->showMessage(QString::fromStdString(text)); }
-
-void MainWindow::open(const std::vector<std::string>& paths) {
-  show_scenes(open_scenes(paths, options_, {}, kThreads));
-  offer_spec(paths);
-  for (const auto& s : scenes_) put_in_cache(*s);
-}
-
-// The first input, where it is a spec, can be changed.
-void MainWindow::offer_spec(const std::vector<std::string>& paths) {
-  what_if_->show_spec(!scenes_.empty() && scenes_[0]->document.simulated() ? paths[0] : std::string(), options_);
-}
-
-// In place of the first scene: the user looks on at the same ranks and lanes.
-void MainWindow::show_step(std::shared_ptr<const Step> step) {
-  compare(false);
-  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), kThreads);
-  if (scenes_.empty()) scenes_.emplace_back();
-  scenes_[0] = now;
-  critical_ = {};
-  LayoutOptions options = first_->options();
-  options.pinned.clear();
-  first_->show_scene(now);
-  first_->set_options(options);
-  if (critical_action_->isChecked()) show_critical_path(true);
-}
-
-void MainWindow::open_later(const std::vector<std::string>& paths) {
-  if (loader_.joinable()) loader_.join();
-  auto* dialog = new QProgressDialog("Loading", "Cancel", 0, 1000, this);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setMinimumDuration(300);
-  auto cancelled = std::make_shared<std::atomic<bool>>(false);
-  connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
-  // The thread touches no widget: everything goes through the event loop.
-  loader_ = std::thread([this, dialog, cancelled, paths, options = options_] {
-    const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
-    auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
-    std::string error;
-    try {
-      const auto progress = [&](double share) {
-        later([dialog = QPointer<QProgressDialog>(dialog), share] {
-          if (dialog) dialog->setValue(static_cast<int>(share * 999));
-        });
-        return !*cancelled;
-      };
-      *scenes = open_scenes(paths, options, progress, kThreads);
-    } catch (const Cancelled&) {
-      error = "loading was cancelled";
-    } catch (const std::exception& e) {
-      error = e.what();
-    }
-    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, paths] {
-      if (dialog) dialog->close();
-      if (!error.empty()) return say(error);
-      show_scenes(*scenes);
-      offer_spec(paths);
-    });
-    for (const auto& s : *scenes) put_in_cache(*s);
-  });
-}
-
-void MainWindow::show_documents(std::vector<Document> documents) { show_scenes(scenes_of(std::move(documents))); }
-
-void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
-  if (scenes.empty()) return;
-  compare(false);
-  scenes_ = std::move(scenes);
-  critical_ = {};
-  documents_->clear();
-  std::vector<std::string> remarks;
-  for (const auto& s : scenes_) {
-    documents_->addItem(QString::fromStdString(s->document.name + " (" + s->timeline().source + ")"));
-    remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
-  }
-  first_->show_scene(scenes_[0]);
-  first_->set_slowest_first(slowest_action_->isChecked());
-  second_->show_scene(nullptr);
-  compare_action_->setEnabled(scenes_.size() > 1);
-  critical_action_->setEnabled(scenes_[0]->document.simulated());
-  if (!remarks.empty()) {
-    QString html = "<h3>Remarks</h3><ul>";
-    for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
-    details_->setHtml(html + "</ul>");
-    say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
-  } else {
-    say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
-                    scenes_[0]->timeline().tracks.size()));
-  }
-}
 
 void MainWindow::show_tab(QWidget* tab) {
   while (tab != nullptr && panel_->indexOf(tab) < 0) tab = tab->parentWidget();
@@ -283,9 +212,11 @@ void MainWindow::show_tab(QWidget* tab) {
 }
 
 void MainWindow::group_by(int index) {
+  grouping_->setCurrentIndex(index);
   for (TimelineWidget* w : {first_, second_}) {
     LayoutOptions o = w->options();
     o.group_by = index - 1;
+    o.closed_groups.clear();  // values of another coordinate
     w->set_options(o);
   }
 }
@@ -319,14 +250,19 @@ void MainWindow::compare(bool on) {
   matching_ = match(scenes_[0]->timeline(), scenes_[1]->timeline());
   back_ = {matching_.back, matching_.there, matching_.matched};
   first_->show_scene(scenes_[0], total);
+  first_->set_notes(notes_);
   second_->show_scene(scenes_[1], total);
   second_->compare_with(scenes_[0], &back_);
+  group_by(grouping_->currentIndex());
   show_differences();
 }
 
 void MainWindow::export_to(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open to be exported");
-  export_scene(path, *first_->scene(), first_->view(), first_->size());
+  SavedView view = view_as_it_is();
+  view.inputs.clear();  // it lies in its trace
+  view.options = {};
+  export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
   say("wrote " + path.toStdString());
 }
 

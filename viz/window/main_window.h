@@ -1,6 +1,7 @@
 #pragma once
 
 #include <QMainWindow>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@ class QSplitter;
 class QTabWidget;
 class QTableWidget;
 class QTextBrowser;
+class QToolBar;
 class QAction;
 
 namespace orrery {
@@ -45,23 +47,46 @@ class MainWindow : public QMainWindow {
   void show_tab(QWidget* tab);
   void show_critical_path(bool shown);
   void compare(bool on);
+  void group_by(int index);             // of kCoordinates, from 1; 0: not
   void export_to(const QString& path);  // by its ending: png, svg, csv, json; throws Error
+
+  // What is looked at and how, to be kept and applied to this or another trace.
+  SavedView view_as_it_is() const;
+  void apply(const SavedView& view);
+  void save_view(const QString& path);  // throws Error
+  void add_note(const Note& note);
+  void remove_note(int row);
+  const std::vector<Note>& notes() const { return notes_; }
+  // Pins the lanes that a pattern is found in, "" none; says how many. Throws Error for what is no pattern.
+  std::size_t pin(const std::string& pattern);
+  void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }  // from now on, with every opening
 
  private:
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
-  void offer_spec(const std::vector<std::string>& paths);
+  void opened(const Opening& opening);
+  void stop_loading();
   void build_tool_bar();
   void build_menu();
+  void build_notes();
+  void build_finder(QToolBar* bar);
+  void connect_timelines();
+  void follow(TimelineWidget* leader, TimelineWidget* follower);
+  void ask_for_note(Note note);
+  void show_notes();
   void show_details(const Scene& scene, EventId e);
   void show_memory(const Scene& scene, Picoseconds time, int process);
   void show_area(Picoseconds from, Picoseconds to);
   void show_differences();
-  void group_by(int index);
+  std::string prediction_text() const;
   std::shared_ptr<const Scene> scene(std::size_t i) const { return i < scenes_.size() ? scenes_[i] : nullptr; }
   void say(const std::string& text);
 
   SpecOptions options_;
+  std::vector<std::string> inputs_;  // as they were opened, with their options
+  SpecOptions inputs_options_;
+  std::vector<Note> notes_;
+  std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;
   Search search_;
@@ -70,14 +95,17 @@ class MainWindow : public QMainWindow {
   QSplitter* timelines_;
   QTabWidget* panel_;
   QTextBrowser* details_;
-  QTableWidget *area_, *compare_;
+  QTableWidget *area_, *compare_, *notes_table_;
   WhatIfPanel* what_if_;
   QLineEdit* search_text_ = nullptr;
   QLabel* search_count_ = nullptr;
+  QLineEdit* finder_ = nullptr;
+  QLabel* found_lanes_ = nullptr;
   QComboBox *grouping_ = nullptr, *documents_ = nullptr;
   QAction *critical_action_ = nullptr, *compare_action_ = nullptr, *arrows_action_ = nullptr, *host_action_ = nullptr,
           *slowest_action_ = nullptr;
   std::thread loader_;
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // of the loader
 };
 
 std::vector<std::string> view_names();

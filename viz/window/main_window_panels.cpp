@@ -4,10 +4,15 @@
 #include <QTableWidget>
 #include <QTextBrowser>
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "sim/text.h"
+#include "sim/validation.h"
+#include "viz/measured_step.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
 
@@ -16,6 +21,8 @@ namespace {
 
 constexpr std::size_t kMostAlive = 12;  // buffers that a click lists
 constexpr int kMostDifferences = 500;
+constexpr std::size_t kMostRanks = 256;  // that an area's table has
+constexpr std::size_t kMostOnPath = 20;  // ops that are listed
 
 QTableWidgetItem* text_item(const QString& text) {
   auto* item = new QTableWidgetItem(text);
@@ -38,7 +45,82 @@ QString details_html(const std::string& title, const Details& details) {
   return html + "</table>";
 }
 
+// What the table of an area says of a rank, column by column: only kinds that some rank has.
+struct AreaColumn {
+  std::string name;
+  std::function<std::string(const AreaRow&)> text;
+};
+
+AreaColumn time_column(std::string name, std::function<Picoseconds(const AreaRow&)> of) {
+  return {std::move(name), [of = std::move(of)](const AreaRow& row) { return time_text(seconds(of(row))); }};
+}
+
+Picoseconds exposed_of(const AreaRow& row) {
+  Picoseconds sum = 0;
+  for (std::size_t k = 0; k < kKinds; ++k) sum += communicates(static_cast<Kind>(k)) ? row.sums.exposed[k] : 0;
+  return sum;
+}
+
+Picoseconds hidden_of(const AreaRow& row) {
+  Picoseconds sum = 0;
+  for (std::size_t k = 0; k < kKinds; ++k) sum += communicates(static_cast<Kind>(k)) ? row.sums.busy[k] : 0;
+  return sum - exposed_of(row);
+}
+
+std::vector<AreaColumn> area_columns(const std::vector<AreaRow>& rows) {
+  std::vector<AreaColumn> columns = {time_column("compute", [](const AreaRow& r) { return r.sums.compute; }),
+                                     time_column("exposed", exposed_of),
+                                     time_column("hidden", hidden_of),
+                                     time_column("bubble", [](const AreaRow& r) { return r.sums.idle; }),
+                                     {"peak", [](const AreaRow& r) { return memory_text(r.memory.bytes); }}};
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    const auto kind = static_cast<Kind>(k);
+    if (std::all_of(rows.begin(), rows.end(), [&](const AreaRow& r) { return r.sums.busy[k] == 0; })) continue;
+    const std::string name(name_of(kind));
+    if (computes(kind) || kind == Kind::copy)
+      columns.push_back(time_column(name, [k](const AreaRow& r) { return r.sums.busy[k]; }));
+    if (!communicates(kind)) continue;
+    columns.push_back(time_column(name + " exposed", [k](const AreaRow& r) { return r.sums.exposed[k]; }));
+    columns.push_back(
+        time_column(name + " hidden", [k](const AreaRow& r) { return r.sums.busy[k] - r.sums.exposed[k]; }));
+  }
+  return columns;
+}
+
 StepTimeline step_timeline(const Document& d) { return {d.step, d.timeline, d.event_of_task}; }
+
+// Time on the critical path, by kind and by op, the most first: an op that takes x less may shorten the step by x,
+// until another path is as long.
+QString path_html(const Timeline& t, const std::vector<EventId>& path) {
+  std::array<Picoseconds, kKinds> by_kind{};
+  struct OfLabel {
+    Picoseconds time = 0;
+    std::int64_t count = 0;
+    std::uint32_t label = 0;
+  };
+  std::map<std::uint32_t, OfLabel> by_label;
+  for (const EventId e : path) {
+    const Picoseconds time = t.ends[e] - t.begins[e];
+    by_kind[static_cast<std::size_t>(t.kind(e))] += time;
+    OfLabel& of = by_label[t.label[e]];
+    of = {of.time + time, of.count + 1, t.label[e]};
+  }
+  Details kinds, ops;
+  for (std::size_t k = 0; k < kKinds; ++k) {
+    if (by_kind[k] > 0) kinds.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[k])));
+  }
+  const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
+  if (tasks < t.end) kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // sim/critical_path.h
+  kinds.emplace_back("step", time_text(seconds(t.end)));
+  std::vector<OfLabel> order;
+  for (const auto& [label, of] : by_label) order.push_back(of);
+  std::stable_sort(order.begin(), order.end(), [](const OfLabel& a, const OfLabel& b) { return a.time > b.time; });
+  order.resize(std::min(order.size(), kMostOnPath));
+  for (const OfLabel& of : order)
+    ops.emplace_back(t.labels[of.label].name, fmt::format("{}, {} times ({})", time_text(seconds(of.time)), of.count,
+                                                          name_of(t.labels[of.label].kind)));
+  return details_html(fmt::format("Critical path: {} tasks", path.size()), kinds) + details_html("Ops on it", ops);
+}
 
 }  // namespace
 
@@ -82,29 +164,28 @@ void MainWindow::show_memory(const Scene& s, Picoseconds time, int process) {
   panel_->setCurrentWidget(details_);
 }
 
+// Of each rank, of very many the slowest, the sums, then compute by its part in the step and each group's exposed and
+// hidden communication.
 void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
-  const auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
+  auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
+  if (rows.size() > kMostRanks) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const AreaRow& a, const AreaRow& b) { return a.sums.compute > b.sums.compute; });
+    rows.resize(kMostRanks);
+  }
+  const std::vector<AreaColumn> columns = area_columns(rows);
+  QStringList names = {"rank"};
+  for (const AreaColumn& c : columns) names << QString::fromStdString(c.name);
+  area_->setColumnCount(static_cast<int>(names.size()));
+  area_->setHorizontalHeaderLabels(names);
   area_->setRowCount(static_cast<int>(rows.size()));
   for (int i = 0; i < static_cast<int>(rows.size()); ++i) {
     const AreaRow& row = rows[static_cast<std::size_t>(i)];
-    Picoseconds exposed = 0, hidden = 0;
-    QStringList groups;
-    for (int k = 0; k < kKinds; ++k) {
-      const auto index = static_cast<std::size_t>(k);
-      if (!communicates(static_cast<Kind>(k)) || row.sums.busy[index] == 0) continue;
-      exposed += row.sums.exposed[index];
-      hidden += row.sums.busy[index] - row.sums.exposed[index];
-      groups << QString::fromStdString(fmt::format("{}: {} exposed, {} hidden", name_of(static_cast<Kind>(k)),
-                                                   time_text(seconds(row.sums.exposed[index])),
-                                                   time_text(seconds(row.sums.busy[index] - row.sums.exposed[index]))));
-    }
     area_->setItem(i, 0, text_item(QString::fromStdString(s.timeline().processes[row.process].name)));
-    const Picoseconds times[] = {row.sums.compute, exposed, hidden, row.sums.idle};
-    for (int c = 0; c < 4; ++c) area_->setItem(i, c + 1, number_item(time_text(seconds(times[c]))));
-    area_->setItem(i, 5, number_item(memory_text(row.memory.bytes)));
-    for (int c = 0; c < 6; ++c) area_->item(i, c)->setToolTip(groups.join("\n"));
+    for (int c = 1; c < names.size(); ++c)
+      area_->setItem(i, c, number_item(columns[static_cast<std::size_t>(c - 1)].text(row)));
   }
   area_->resizeColumnsToContents();
   panel_->setCurrentWidget(area_);
@@ -132,9 +213,22 @@ void MainWindow::show_differences() {
   }
   compare_->resizeColumnsToContents();
   panel_->setCurrentWidget(compare_);
-  const PredictionError e = prediction_error(a, b);
-  say(fmt::format("{} against {}: {} of {} events matched; step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %",
-                  a.title, b.title, matching_.matched, a.events(), 100 * e.step, 100 * e.cost, 100 * e.engine));
+  say(fmt::format("{} against {}: {} of {} events matched; {}", a.title, b.title, matching_.matched, a.events(),
+                  prediction_text()));
+}
+
+// Of a prediction held against a trace of the same plan, what of the error is whose; of others how the steps differ.
+std::string MainWindow::prediction_text() const {
+  const Document& first = scenes_[0]->document;
+  const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
+  const std::string step =
+      fmt::format("step {:+.1f} %", 100 * relative_error(static_cast<double>(a.end), static_cast<double>(b.end)));
+  if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
+  const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
+  if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
+  const PredictionError e = prediction_error(first.step->prediction, tasks.trace);
+  return fmt::format("step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step, 100 * e.cost,
+                     100 * e.engine);
 }
 
 void MainWindow::show_critical_path(bool shown) {
@@ -143,18 +237,9 @@ void MainWindow::show_critical_path(bool shown) {
   if (!shown || !s || !s->document.simulated() || first_->scene() != s.get()) return first_->set_path({});
   if (critical_.path.empty()) critical_ = critical_path_of(step_timeline(s->document));
   first_->set_path(critical_.path);
-  const auto& t = s->timeline();
-  std::array<Picoseconds, kKinds> by_kind{};
-  for (const EventId e : critical_.path) by_kind[static_cast<std::size_t>(t.kind(e))] += t.ends[e] - t.begins[e];
-  Details d;
-  for (int k = 0; k < kKinds; ++k) {
-    if (by_kind[static_cast<std::size_t>(k)] > 0)
-      d.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[static_cast<std::size_t>(k)])));
-  }
-  d.emplace_back("step", time_text(seconds(t.end)));
-  details_->setHtml(
-      details_html(fmt::format("Critical path: {} tasks", critical_.path.size()), d) +
-      "<p>Click an event for its slack: how much longer it could take without the step taking longer.</p>");
+  details_->setHtml(path_html(s->timeline(), critical_.path) +
+                    "<p>Click an event for its slack: how much longer it could take without the step taking "
+                    "longer.</p>");
 }
 
 }  // namespace orrery

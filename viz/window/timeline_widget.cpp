@@ -30,6 +30,7 @@ TimelineWidget::TimelineWidget(QWidget* parent) : QWidget(parent), bar_(new QScr
   connect(bar_, &QScrollBar::valueChanged, this, [this](int value) {
     view_.scroll = value;
     update();
+    Q_EMIT scrolled(value);
   });
 }
 
@@ -38,9 +39,12 @@ int TimelineWidget::bar_width() const { return bar_->isVisibleTo(this) ? bar_->s
 void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds total) {
   scene_ = std::move(scene);
   other_ = nullptr;
+  const bool arrows = view_.arrows, host = options_.host;
   view_ = {};
+  view_.arrows = arrows;
   total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
   if (scene_) options_ = default_options(scene_->timeline());
+  options_.host = host;
   view_.scale = {0, total_, 1};
   relayout();
   fit();
@@ -102,6 +106,33 @@ void TimelineWidget::set_path(std::vector<EventId> path) {
 void TimelineWidget::set_arrows(bool shown) {
   view_.arrows = shown;
   update();
+}
+
+void TimelineWidget::set_notes(const std::vector<Note>& notes) {
+  view_.notes.clear();
+  for (const Note& n : scene_ ? notes : std::vector<Note>{}) {
+    ShownNote shown{n.from, n.to, -1, QString::fromStdString(n.text)};
+    const auto& all = scene_->timeline().processes;
+    const auto of =
+        std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
+    if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
+    view_.notes.push_back(std::move(shown));
+  }
+  update();
+}
+
+void TimelineWidget::pin(const std::vector<std::uint32_t>& tracks) {
+  options_.pinned = {tracks.begin(), tracks.end()};
+  relayout();
+}
+
+void TimelineWidget::ask_for_note() {
+  const bool area = view_.area_to > view_.area_from;
+  if (!area && view_.marked < 0) return;
+  Note note{area ? view_.area_from : view_.marked, area ? view_.area_to : view_.marked, "", ""};
+  if (!area && clicked_process_ >= 0)
+    note.process = name_in_view(scene_->timeline().processes[static_cast<std::size_t>(clicked_process_)]);
+  Q_EMIT note_wanted(note);
 }
 
 void TimelineWidget::set_slowest_first(bool on) {
@@ -182,6 +213,7 @@ bool TimelineWidget::toggle_row(int index) {
     return false;
   }
   relayout();
+  Q_EMIT options_changed(options_);
   return true;
 }
 
@@ -195,8 +227,8 @@ void TimelineWidget::click(const QPoint& at) {
   view_.area_from = view_.area_to = 0;
   view_.marked = time;
   select(event_at_pixel(*scene_, view_, frame(), at.x(), at.y()));
-  const int process = row < 0 ? -1 : static_cast<int>(view_.layout.rows[static_cast<std::size_t>(row)].process);
-  Q_EMIT time_clicked(time, process);
+  clicked_process_ = row < 0 ? -1 : static_cast<int>(view_.layout.rows[static_cast<std::size_t>(row)].process);
+  Q_EMIT time_clicked(time, clicked_process_);
 }
 
 void TimelineWidget::paint_to(QImage& image) {
@@ -244,6 +276,8 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event) {
       return focus_on_selection();
     case Qt::Key_0:
       return fit();
+    case Qt::Key_N:
+      return ask_for_note();
     case Qt::Key_Escape:
       set_area(0, 0);
       view_.marked = -1;

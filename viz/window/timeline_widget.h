@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "viz/saved_view.h"
 #include "viz/search.h"
 #include "viz/window/canvas.h"
 
@@ -12,8 +13,8 @@ class QScrollBar;
 namespace orrery {
 
 // Shows one scene and lets the user move in it: W/A/S/D and arrows, wheel to scroll, Ctrl+wheel to zoom about the
-// cursor, Shift+drag or Shift+wheel to pan, drag to select an area and its edges to change it, F to focus, 0 to fit. It
-// changes its view, never the scene.
+// cursor, Shift+drag or Shift+wheel to pan, drag to select an area and its edges to change it, F to focus, 0 to fit, N
+// for a note. It changes its view, never the scene.
 class TimelineWidget : public QWidget {
   Q_OBJECT
 
@@ -25,13 +26,17 @@ class TimelineWidget : public QWidget {
   const Scene* scene() const { return scene_.get(); }
   const View& view() const { return view_; }
   const LayoutOptions& options() const { return options_; }
+  Picoseconds total() const { return total_; }  // of the time axis
 
   void set_options(const LayoutOptions& options);
   void set_scale(Picoseconds begin, Picoseconds end);
+  void set_scroll(int y) { scroll_to(y); }
   void set_area(Picoseconds from, Picoseconds to);
   void set_found(std::vector<bool> labels);
   void set_path(std::vector<EventId> path);
   void set_arrows(bool shown);
+  void set_notes(const std::vector<Note>& notes);
+  void pin(const std::vector<std::uint32_t>& tracks);  // these and no others
   void set_slowest_first(bool on);
   void compare_with(std::shared_ptr<const Scene> other, const Matching* matching);
   void select(EventId e);  // and brings it into view
@@ -47,6 +52,9 @@ class TimelineWidget : public QWidget {
   void time_clicked(Picoseconds time, int process);
   void area_changed(Picoseconds from, Picoseconds to);
   void scale_changed(Picoseconds begin, Picoseconds end);
+  void options_changed(const LayoutOptions& options);  // by a click
+  void scrolled(int y);
+  void note_wanted(const Note& note);  // of the area, or the clicked moment and rank; without text
 
  protected:
   void paintEvent(QPaintEvent*) override;
@@ -68,6 +76,7 @@ class TimelineWidget : public QWidget {
   void apply(TimeScale scale);
   void zoom(double x, double factor);
   void hover(EventId e);
+  void ask_for_note();
   void click(const QPoint& at);
   bool at_edge(int x, Picoseconds& other) const;
   bool toggle_row(int index);
@@ -82,6 +91,7 @@ class TimelineWidget : public QWidget {
   Drag drag_ = Drag::none;
   QPoint pressed_, last_;
   Picoseconds anchor_ = 0;  // the edge of the area that stays
+  int clicked_process_ = -1;
 };
 
 }  // namespace orrery

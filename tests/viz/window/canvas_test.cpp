@@ -129,6 +129,32 @@ const State kStates[] = {
        o.slowest_first = {1, 2};
        return painted(pipeline(), view_of(pipeline(), o));
      }},
+    {"pipeline_groups_closed",
+     [] {
+       LayoutOptions o = closed(pipeline());
+       o.group_by = 2;
+       o.closed_groups = {0, 1};
+       return painted(pipeline(), view_of(pipeline(), o));
+     }},
+    {"pipeline_notes",
+     [] {
+       View v = view_of(pipeline(), {});
+       v.notes = {{20'000'000, 60'000'000, -1, "warm-up"},
+                  {30'000'000, 30'000'000, 1, "a note of stage 1 that is longer than its box can be, so it is cut"},
+                  {32'000'000, 32'000'000, 1, "below it"},
+                  {290'000'000, 290'000'000, 0, "at the end"}};
+       return painted(pipeline(), v);
+     }},
+    {"pipeline_out_of_memory",
+     [] {
+       static const Scene scene = [] {
+         Document d;
+         d.timeline = made_pipeline();
+         for (Process& p : d.timeline.processes) p.capacity = 48'000'000'000;
+         return Scene(std::move(d), 1);
+       }();
+       return painted(scene, view_of(scene, {}));
+     }},
     {"pipeline_compared",
      [] {
        static const Matching m = match(pipeline().timeline(), pipeline(2).timeline());

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QSvgRenderer>
 #include <algorithm>
+#include <fstream>
 
 #include "models/error.h"
 #include "models/input_file.h"
@@ -90,6 +91,40 @@ TEST_F(Exports, ChromeJsonComesBack) {
     EXPECT_EQ(t.end, scene_.timeline().end);
     EXPECT_EQ(t.processes[1].name, "stage 1");
   }
+}
+
+TEST_F(Exports, ChromeJsonIsTheSameTimeline) {
+  const Timeline& was = scene_.timeline();
+  const Timeline t = open_trace({exported("a.json")}).timeline;
+  EXPECT_TRUE(t.remarks.empty());
+  EXPECT_EQ(t.source, was.source);
+  ASSERT_EQ(t.events(), was.events());
+  ASSERT_EQ(t.tracks.size(), was.tracks.size());
+  for (EventId e = 0; e < t.events(); ++e) {
+    EXPECT_EQ(t.begins[e], was.begins[e]);
+    EXPECT_EQ(t.ends[e], was.ends[e]);
+    EXPECT_EQ(t.kind(e), was.kind(e)) << was.name(e);
+    EXPECT_EQ(t.name(e), was.name(e));
+    EXPECT_EQ(t.place(e).micro_batch, was.place(e).micro_batch);
+    EXPECT_EQ(t.place(e).layer, was.place(e).layer);
+  }
+  EXPECT_EQ(t.arrows.size(), was.arrows.size());
+  EXPECT_EQ(t.processes[1].counters[0].times, was.processes[1].counters[0].times);
+  EXPECT_EQ(t.processes[1].counters[0].values, was.processes[1].counters[0].values);
+}
+
+TEST_F(Exports, ChromeJsonKeepsWhatTheFileSaid) {
+  const std::string path = folder_.path("kineto.json");
+  std::ofstream(path) << R"([{"ph":"X","cat":"kernel","name":"gemm \"big\"","pid":1,"tid":"s","ts":1.5,"dur":2.25,
+    "args":{"Input dims":"[[8, 4]]","stream":7,"level":"07"}}])";
+  write_chrome_json(folder_.path("again.json"), open_trace({path}));
+  const Timeline t = open_trace({folder_.path("again.json")}).timeline;
+  const Details d = details_of(t, 0);
+  EXPECT_EQ(detail_named(d, "name"), "gemm \"big\"");
+  EXPECT_EQ(detail_named(d, "Input dims"), "[[8, 4]]");
+  EXPECT_EQ(detail_named(d, "stream"), "7");
+  EXPECT_EQ(detail_named(d, "level"), "07");
+  EXPECT_EQ(t.ends[0] - t.begins[0], 2'250'000);
 }
 
 TEST_F(Exports, SaysWhatItCannotWrite) {

@@ -5,7 +5,10 @@
 #include <QComboBox>
 #include <QTableWidget>
 #include <QTest>
+#include <fstream>
 
+#include "models/error.h"
+#include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 
 using namespace orrery;
@@ -62,6 +65,107 @@ TEST(MainWindow, AKnobRedrawsTheStep) {
   EXPECT_GT(w.first()->scene()->timeline().end, end);
 }
 
+TEST(MainWindow, PinsLanesByPattern) {
+  MainWindow w;
+  w.show_documents(made(1));
+  EXPECT_EQ(w.pin("stage [01]: compute"), 2u);
+  EXPECT_EQ(w.first()->view().layout.rows[0].text, "stage 0: compute");
+  EXPECT_TRUE(w.first()->view().layout.rows[1].pinned);
+  EXPECT_THROW(w.pin("stage ["), Error);
+  EXPECT_EQ(w.pin(""), 0u);
+  EXPECT_TRUE(w.first()->options().pinned.empty());
+}
+
+TEST(MainWindow, NotesAreKeptInOrderAndShown) {
+  MainWindow w;
+  w.show_documents(made(1));
+  w.add_note({9'000'000, 9'000'000, "rank 1", "second"});
+  w.add_note({2'000'000, 5'000'000, "", "first"});
+  ASSERT_EQ(w.notes().size(), 2u);
+  EXPECT_EQ(w.notes()[0].text, "first");
+  ASSERT_EQ(w.first()->view().notes.size(), 2u);
+  EXPECT_EQ(w.first()->view().notes[0].process, -1);
+  EXPECT_EQ(w.first()->view().notes[1].process, 1);
+  w.remove_note(0);
+  EXPECT_EQ(w.first()->view().notes.size(), 1u);
+  w.show_documents(made(1));
+  EXPECT_TRUE(w.notes().empty());
+}
+
+TEST(MainWindow, AViewIsSavedAndShownAgain) {
+  const test::TemporaryFolder folder;
+  SavedView v;
+  {
+    MainWindow w;
+    w.open({kSpec});
+    w.first()->set_scale(1'000'000'000, 9'000'000'000);
+    w.first()->set_area(2'000'000'000, 3'000'000'000);
+    w.pin("stage 0.*: compute");
+    w.add_note({4'000'000'000, 4'000'000'000, "", "here"});
+    w.show_critical_path(true);
+    w.save_view(QString::fromStdString(folder.path("v.json")));
+    v = w.view_as_it_is();
+    EXPECT_EQ(v.pinned.size(), 1u);
+  }
+  MainWindow again;
+  again.open({folder.path("v.json")});
+  EXPECT_EQ(again.view_as_it_is(), v);
+  EXPECT_FALSE(again.first()->view().path.empty());
+  MainWindow other;  // the same on another step
+  other.set_options({.overrides = {"strategy.tensor=2", "strategy.data=null"}});
+  other.open({folder.path("v.json"), kSpec});
+  EXPECT_EQ(other.notes(), v.notes);
+  EXPECT_EQ(other.view_as_it_is().pinned, v.pinned);
+  EXPECT_EQ(other.first()->view().scale.begin, v.begin);
+}
+
+TEST(MainWindow, OneFileHoldsTheTraceAndHowItWasLookedAt) {
+  const test::TemporaryFolder folder;
+  for (const bool simulated : {false, true}) {
+    const std::string file = folder.path("snapshot.json.gz");
+    MainWindow w;
+    if (simulated) {
+      w.open({kSpec});
+    } else {
+      w.show_documents(made(1));
+    }
+    w.first()->set_scale(20'000'000, 90'000'000);
+    w.add_note({30'000'000, 40'000'000, "", "look"});
+    w.export_to(QString::fromStdString(file));
+    MainWindow again;
+    again.open({file});
+    EXPECT_EQ(again.notes(), w.notes());
+    EXPECT_EQ(again.first()->view().scale.begin, 20'000'000);
+    EXPECT_EQ(again.first()->view().scale.end, 90'000'000);
+  }
+}
+
+TEST(MainWindow, GroupingStaysWithWhatIsShownNext) {
+  MainWindow w;
+  w.show_documents(made(2));
+  w.group_by(3);
+  LayoutOptions o = w.first()->options();
+  o.closed_groups = {1};
+  w.first()->set_options(o);
+  w.compare(true);
+  EXPECT_EQ(w.first()->options().group_by, 2);
+  EXPECT_EQ(w.second()->options().group_by, 2);
+  w.group_by(1);
+  EXPECT_TRUE(w.first()->options().closed_groups.empty());
+  w.show_documents(made(1));
+  EXPECT_EQ(w.first()->options().group_by, 0);
+}
+
+TEST(MainWindow, ComparedTimelinesFoldTogether) {
+  MainWindow w;
+  w.show_documents(made(2));
+  w.compare(true);
+  LayoutOptions o = w.first()->options();
+  o.closed.insert(1);
+  Q_EMIT w.first()->options_changed(o);
+  EXPECT_TRUE(w.second()->options().closed.contains(1));
+}
+
 TEST(MainWindow, StrategiesOpenTheirTimelines) {
   MainWindow w;
   w.open({kSpec});
@@ -71,6 +175,26 @@ TEST(MainWindow, StrategiesOpenTheirTimelines) {
   const Scene* before = w.first()->scene();
   Q_EMIT w.what_if()->table()->cellClicked(1, 0);
   EXPECT_NE(w.first()->scene(), before);
+}
+
+TEST(MainWindow, GivesUpLoadingWhenAnotherOpensOrItCloses) {
+  const test::TemporaryFolder folder;
+  const std::string slow = folder.path("slow.json");
+  {
+    std::ofstream out(slow);  // half a million events: enough to be reading still
+    out << '[';
+    for (int i = 0; i < 500'000; ++i) out << R"({"ph":"X","name":"a","pid":0,"tid":0,"ts":)" << i << R"(,"dur":1},)";
+  }
+  MainWindow w;
+  w.open_later({slow});
+  w.open_later({kSpec});
+  ASSERT_TRUE(QTest::qWaitFor([&] { return w.first()->scene() != nullptr; }, 20'000));
+  EXPECT_TRUE(w.first()->scene()->document.simulated());
+  w.open_later({slow});
+  w.open_later({folder.path("nowhere.json")});  // leaves what is shown
+  QTest::qWait(100);
+  EXPECT_TRUE(w.first()->scene()->document.simulated());
+  w.open_later({slow});
 }
 
 TEST(MainWindow, LoadsInAThread) {

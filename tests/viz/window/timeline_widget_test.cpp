@@ -148,3 +148,19 @@ TEST_F(TimelineWidgetTest, NamesFoldAndPin) {
   QTest::mouseClick(&widget_, Qt::LeftButton, {}, {40, y_of(0)});
   EXPECT_EQ(widget_.view().layout.rows.size(), 1u);
 }
+
+TEST_F(TimelineWidgetTest, AsksForANoteWhereOneClicked) {
+  std::vector<Note> wanted;
+  QObject::connect(&widget_, &TimelineWidget::note_wanted, [&](const Note& n) { wanted.push_back(n); });
+  QTest::keyClick(&widget_, Qt::Key_N);
+  EXPECT_TRUE(wanted.empty());  // nothing is marked
+  QTest::mouseClick(&widget_, Qt::LeftButton, Qt::NoModifier, {x_of(25 * us), y_of(1)});
+  QTest::keyClick(&widget_, Qt::Key_N);
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].from, wanted[0].to);
+  EXPECT_NEAR(static_cast<double>(wanted[0].from), 25.0 * us, 0.1 * us);
+  EXPECT_EQ(wanted[0].process, "rank 0");
+  widget_.set_area(10 * us, 20 * us);
+  QTest::keyClick(&widget_, Qt::Key_N);
+  EXPECT_EQ(wanted.back(), (Note{10 * us, 20 * us, "", ""}));
+}

@@ -1,0 +1,156 @@
+// What is opened, at once or in a thread, and shown.
+#include <QAction>
+#include <QComboBox>
+#include <QPointer>
+#include <QProgressDialog>
+#include <QTextBrowser>
+
+#include <fmt/format.h>
+
+#include "models/error.h"
+#include "sim/text.h"
+#include "viz/scene_cache.h"
+#include "viz/window/main_window.h"
+
+namespace orrery {
+namespace {
+
+constexpr unsigned kThreads = 2;  // that prepare a scene
+
+std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents) {
+  std::vector<std::shared_ptr<const Scene>> scenes;
+  for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), kThreads));
+  return scenes;
+}
+
+}  // namespace
+
+MainWindow::~MainWindow() { stop_loading(); }
+
+// What is half read is given up.
+void MainWindow::stop_loading() {
+  if (cancelled_) *cancelled_ = true;
+  if (loader_.joinable()) loader_.join();
+}
+
+void MainWindow::open(const std::vector<std::string>& paths) {
+  const Opening opening = opening_of(paths, options_);
+  show_scenes(open_scenes(opening.inputs, opening.options, {}, kThreads));
+  opened(opening);
+  for (const auto& s : scenes_) put_in_cache(*s);
+}
+
+// The first input, where it is a spec, can be changed. A saved view is shown again, the one beside the inputs or that
+// which the first holds.
+void MainWindow::opened(const Opening& opening) {
+  inputs_ = opening.inputs;
+  inputs_options_ = opening.options;
+  if (scenes_.empty()) return;
+  what_if_->show_spec(scenes_[0]->document.simulated() ? inputs_[0] : std::string(), inputs_options_);
+  const std::string& held = scenes_[0]->timeline().saved_view;
+  try {
+    if (opening.view) {
+      apply(*opening.view);
+    } else if (!held.empty()) {
+      apply(parse_view(held, inputs_[0] + ": orreryView"));
+    }
+  } catch (const Error& e) {
+    say(e.what());
+  }
+  if (!pin_opened_.empty()) pin(pin_opened_);
+}
+
+// In place of the first scene: the user looks on at the same ranks and lanes.
+void MainWindow::show_step(std::shared_ptr<const Step> step) {
+  compare(false);
+  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), kThreads);
+  if (scenes_.empty()) scenes_.emplace_back();
+  scenes_[0] = now;
+  critical_ = {};
+  LayoutOptions options = first_->options();
+  options.pinned.clear();
+  first_->show_scene(now);
+  first_->set_options(options);
+  first_->set_notes(notes_);
+  if (critical_action_->isChecked()) show_critical_path(true);
+}
+
+void MainWindow::open_later(const std::vector<std::string>& paths) {
+  Opening opening;
+  try {
+    opening = opening_of(paths, options_);
+  } catch (const Error& e) {
+    return say(e.what());
+  }
+  auto* dialog = new QProgressDialog("Loading", "Cancel", 0, 1000, this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setMinimumDuration(300);
+  stop_loading();
+  cancelled_ = std::make_shared<std::atomic<bool>>(false);
+  const auto cancelled = cancelled_;
+  connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
+  // The thread touches no widget: everything goes through the event loop.
+  loader_ = std::thread([this, dialog, cancelled, opening] {
+    const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
+    auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
+    std::string error;
+    try {
+      const auto progress = [&](double share) {
+        later([dialog = QPointer<QProgressDialog>(dialog), share] {
+          if (dialog) dialog->setValue(static_cast<int>(share * 999));
+        });
+        return !*cancelled;
+      };
+      *scenes = open_scenes(opening.inputs, opening.options, progress, kThreads);
+    } catch (const Cancelled&) {
+      error = "loading was cancelled";
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+    later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, opening] {
+      if (dialog) dialog->close();
+      if (!error.empty()) return say(error);
+      show_scenes(*scenes);
+      try {
+        opened(opening);
+      } catch (const Error& e) {
+        say(e.what());
+      }
+    });
+    for (const auto& s : *scenes) put_in_cache(*s);
+  });
+}
+
+void MainWindow::show_documents(std::vector<Document> documents) { show_scenes(scenes_of(std::move(documents))); }
+
+void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
+  if (scenes.empty()) return;
+  compare(false);
+  scenes_ = std::move(scenes);
+  critical_ = {};
+  notes_.clear();
+  show_notes();
+  documents_->clear();
+  std::vector<std::string> remarks;
+  for (const auto& s : scenes_) {
+    documents_->addItem(QString::fromStdString(s->document.name + " (" + s->timeline().source + ")"));
+    remarks.insert(remarks.end(), s->timeline().remarks.begin(), s->timeline().remarks.end());
+  }
+  first_->show_scene(scenes_[0]);
+  first_->set_slowest_first(slowest_action_->isChecked());
+  second_->show_scene(nullptr);
+  group_by(grouping_->currentIndex());
+  compare_action_->setEnabled(scenes_.size() > 1);
+  critical_action_->setEnabled(scenes_[0]->document.simulated());
+  if (!remarks.empty()) {
+    QString html = "<h3>Remarks</h3><ul>";
+    for (const std::string& r : remarks) html += "<li>" + QString::fromStdString(r).toHtmlEscaped() + "</li>";
+    details_->setHtml(html + "</ul>");
+    say(fmt::format("{} remarks on what was opened: see Details", remarks.size()));
+  } else {
+    say(fmt::format("{} events on {} lanes", grouped(scenes_[0]->timeline().events()),
+                    scenes_[0]->timeline().tracks.size()));
+  }
+}
+
+}  // namespace orrery
