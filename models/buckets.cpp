@@ -13,17 +13,6 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
                      [&](const Region& r) { return at == r.first || at == r.first + r.elements; });
 }
 
-// Backward ops that add to a weight's gradient: several where several lookups read one table.
-std::int64_t PlanBuilder::gradient_ops(const Block& block, std::int32_t parameter) const {
-  const auto adds = [&](const Operand& o) {
-    return o.scope == Scope::state && o.slot == kGradients && o.parameter == parameter;
-  };
-  return std::count_if(block.backward.begin(), block.backward.end(), [&](std::uint32_t op) {
-    const std::vector<Operand>& operands = plan_.ops[op].operands;
-    return std::any_of(operands.begin(), operands.end(), adds);
-  });
-}
-
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
 // from its last weight to its first. Where each rank owns a piece of every bucket, regions bound them: all of a unit's
 // where units are reduced one by one, so that a rank gathers what it has updated, and a tied matrix (Megatron-Core
@@ -51,7 +40,6 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
       open.group = copies_of(parameter);
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
-      open.missing += gradient_ops(block, static_cast<std::int32_t>(p));
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
       const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;
@@ -59,6 +47,19 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
     }
   }
   close();
+}
+
+// In whatever order and in however many parts a micro-batch runs back, every op of backward runs once.
+void PlanBuilder::count_gradients() {
+  for (Chunk& chunk : chunks_) {
+    for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+      for (const std::uint32_t op : plan_.blocks[chunk.entries[e].block].backward) {
+        for (const Operand& operand : plan_.ops[op].operands) {
+          if (Bucket* bucket = bucket_of(chunk, e, operand).bucket) bucket->missing += chunk.micro_batches;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace orrery

@@ -63,7 +63,6 @@ void read_parts(const json& j, Cluster& c) {
   }
   if (j.contains("pcie")) {
     c.gpus_per_pcie_switch = j["pcie"]["gpus_per_switch"].get<int>();
-    c.nics_per_pcie_switch = j["pcie"]["nics_per_switch"].get<int>();
   }
 }
 

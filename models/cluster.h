@@ -73,7 +73,6 @@ struct Cluster {
   int nvlink_domain = 0;  // GPUs that reach each other over NVLink; may exceed a node (NVL72)
   bool amd_cpu = false;   // NCCL's tables differ for Intel and AMD hosts
   int gpus_per_pcie_switch = 1;
-  int nics_per_pcie_switch = 1;
   std::int64_t oversubscribed_above_gpus = 0;  // 0 = never
   double oversubscription = 1;
   std::optional<Host> host;

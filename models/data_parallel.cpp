@@ -104,10 +104,10 @@ void PlanBuilder::gather_tiles(std::uint32_t frame, std::span<const std::uint32_
 }
 
 // Their gradients leave as soon as they are made.
-void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op, std::int32_t micro_batch) {
+void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op) {
   const std::vector<Operand> operands = plan_.ops[op].operands;
   for (const Operand& o : operands) {
-    if (o.tile > 0 && o.slot == kUnitGradient) reduce_unit(chunk, frame_of(plan_, frame, o), micro_batch);
+    if (o.tile > 0 && o.slot == kUnitGradient) reduce_unit(chunk, frame_of(plan_, frame, o));
   }
 }
 
@@ -136,13 +136,25 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
   return op;
 }
 
+// Where an op of a block adds a weight's gradient, if it does; a tied output, and lookups of predictions beside the
+// embedding's, add to the embedding's table.
+PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Operand& operand) {
+  if (operand.scope != Scope::state || operand.slot != kGradients) return {};
+  const bool table = operand.part == Part::tied;
+  if (operand.parameter < 0 && !table) return {};
+  const bool owns = chunk.entries[e].owns && !table;
+  Chunk& home = owns ? chunk : chunks_.front();
+  if (home.buckets.empty()) return {};
+  const std::int32_t at = owns ? home.bucket_of[e][operand.parameter] : home.bucket_of.front().front();
+  return {&home, &home.buckets[at]};
+}
+
 // A backward op may have been the last to add to weights of a bucket.
-void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Action& action, const Op& op, TaskId task) {
-  if (action.micro_batch != chunk.last_micro_batch || chunk.buckets.empty() || !chunk.entries[e].owns) return;
+void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
   for (const Operand& operand : op.operands) {
-    if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) continue;
-    Bucket& bucket = chunk.buckets[chunk.bucket_of[e][operand.parameter]];
-    if (--bucket.missing == 0 && reduces_early()) reduce_bucket(chunk, bucket, task);
+    const Place place = bucket_of(chunk, e, operand);
+    if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early())
+      reduce_bucket(*place.chunk, *place.bucket, task);
   }
 }
 
@@ -188,10 +200,11 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
 }
 
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
-void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame, std::int32_t micro_batch) {
-  const bool last_micro_batch = micro_batch == plan_.micro_batches - 1;
+void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const std::vector<Region>& regions = regions_.at(unit_frame);
   if (regions.empty()) return;
+  std::int64_t& reduced = reduced_[unit_frame];
+  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == chunk.micro_batches;
   const std::int64_t elements = regions.back().first + regions.back().elements;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = chunk.state;
@@ -207,8 +220,8 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame, std:
     source = kCastGradient;
   }
   average(unit_frame, unit(source, Access::read_write), 0, elements);
-  if (host_gradients() && micro_batch > 0) raise_gradients(unit_frame);
-  const bool begins = host_gradients() && micro_batch == 0;  // a sum whose buffer nobody has filled before
+  if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);
+  const bool begins = host_gradients() && first_micro_batch;  // a sum whose buffer nobody has filled before
   const Access how = begins ? Access::write : Access::read_write;
   const Operand sum = host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
   LaneKind lane = LaneKind::data_reduce;

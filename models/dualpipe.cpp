@@ -41,7 +41,7 @@ class Order {
 
 std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_rank, std::int64_t micro_batches) {
   if (micro_batches < 2 * half_ranks)
-    throw Error(fmt::format("strategy.schedule: DualPipe's order needs at least {} micro-batches a direction, not {}",
+    throw Error(fmt::format("strategy.schedule: needs at least {} micro-batches over each copy of the model, not {}",
                             2 * half_ranks, micro_batches));
   const std::int64_t to_middle = half_ranks - half_rank - 1, from_end = half_rank + 1;
   Order order;
@@ -56,6 +56,7 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.forward(1);
   }
   for (std::int64_t i = 0; i < micro_batches - 2 * half_ranks + from_end; ++i) {
+    // The paper's table weaves every pair; DeepSeek's program leaves the very first one in the middle unwoven.
     order.woven(0, 1);
     order.woven(1, 0);
   }

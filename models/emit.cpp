@@ -131,13 +131,13 @@ bool PlanBuilder::issue_next(Pass& pass) {
     const TaskId task = emit(op, frame, sends_);
     sends_.clear();
     barrier_.clear();
-    if (!forward) after_backward_op(chunk, e, action, plan_.ops[op], task);
-    if (!forward && tiles) reduce_tiles(chunk, frame, op, action.micro_batch);
+    if (!forward) after_backward_op(chunk, e, plan_.ops[op], task);
+    if (!forward && tiles) reduce_tiles(chunk, frame, op);
     moved = moves(plan_.ops[op]);
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry.unit, action.micro_batch);
+  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry.unit);
   if (forward) {
     release_activations();
     if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];
@@ -208,6 +208,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   sends_.clear();
   barrier_.clear();
   gathered_.clear();
+  reduced_.clear();
   released_.clear();
   staged_.clear();
   fetched_.clear();

@@ -299,12 +299,11 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
 void PlanBuilder::find_micro_batches(Chunk& chunk) const {
   const std::int32_t c = schedule_.chunk_of[chunk.place];
   const auto& order = schedule_.order[stage_];
-  const auto mine = [&](const Action& a) { return a.chunk == c; };
-  const auto first = std::find_if(order.begin(), order.end(), mine);
-  const auto last = std::find_if(order.rbegin(), order.rend(), mine);
+  const auto enters = [&](const Action& a) { return a.chunk == c && a.phase == Phase::forward; };
+  const auto first = std::find_if(order.begin(), order.end(), enters);
   if (first == order.end()) return;
   chunk.first_micro_batch = first->micro_batch;
-  chunk.last_micro_batch = last->micro_batch;
+  chunk.micro_batches = std::count_if(first, order.end(), enters);
 }
 
 // Copies of a virtual stage reduce it together: all ranks take them in this order.
@@ -331,6 +330,7 @@ void PlanBuilder::lay_out(std::int64_t stage) {
     chunk.own = own_elements(chunk);
     make_frames(chunk);
   }
+  count_gradients();
   RankSlot slot;
   slot.stage = stage;
   find_ranks(slot);

@@ -21,6 +21,16 @@ std::string place_of(const Spec& spec, std::string_view key) {
   return "";
 }
 
+// What a function that knows no spec refuses, with the place of the key that it refuses.
+template <class Function>
+auto said_at(const Spec& spec, std::string_view key, Function function) {
+  try {
+    return function();
+  } catch (const Error& e) {
+    throw Error(place_of(spec, key) + e.what());
+  }
+}
+
 struct NotBuilt {
   bool asked;
   std::string_view key;
@@ -73,17 +83,18 @@ void refuse_what_is_not_built(const Spec& spec) {
                               f.key.substr(6), f.what));
     throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
   }
-  const std::int64_t chunks = s.schedule == "file" ? 0 : find_schedule(s.schedule).chunks;
+  const auto chunks_of = [&] { return s.schedule == "file" ? 0 : find_schedule(s.schedule).chunks; };
+  const std::int64_t chunks = said_at(spec, "strategy.schedule", chunks_of);
   if (s.virtual_stages > 1 && (chunks == 1 || s.pipeline == 1)) {
     throw Error(
-        fmt::format("strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
+        fmt::format("{}strategy.virtual_stages: {} needs a pipeline of several stages and a schedule with chunks, "
                     "e.g. interleaved; not pipeline: {} with {}",
-                    s.virtual_stages, s.pipeline, s.schedule));
+                    place_of(spec, "strategy.virtual_stages"), s.virtual_stages, s.pipeline, s.schedule));
   }
   if (chunks > 1 && s.virtual_stages != chunks)
     throw Error(fmt::format("{}strategy.virtual_stages: {} has {} a stage, in a pipeline of several stages; not {}",
                             place_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
-  row_of(s.sharding);
+  said_at(spec, "strategy.sharding", [&] { return row_of(s.sharding).kind; });
 }
 
 }  // namespace
@@ -121,7 +132,7 @@ void PlanBuilder::choose_schedule() {
     context_.splits_backward = row.splits;
     context_.ends_meet = ends_meet(schedule_);
     if (row.splits) shape.times = phase_times();
-    schedule_.order = row.orders(shape);
+    schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
   }
   if (context_.splits_backward && unit_gradients_)
     throw Error(
@@ -145,6 +156,8 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
   if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
     refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
+  if (s.overlap.gradient_reduce)
+    refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -42,7 +42,7 @@ inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dim
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
-  std::int64_t missing = 0;          // ops of the last backward that still add to it
+  std::int64_t missing = 0;          // gradients of all micro-batches that are still to be added
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
 
@@ -55,10 +55,11 @@ struct Region {
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
   std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
-  std::int32_t first_micro_batch = 0, last_micro_batch = 0;  // that pass through it
-  std::vector<Entry> entries;                                // in forward order
-  std::int64_t elements = 0;                                 // weights it owns
-  std::int64_t own = 0;                                      // of those, what one rank keeps states of
+  std::int32_t first_micro_batch = 0;
+  std::int64_t micro_batches = 0;     // that pass through it
+  std::vector<Entry> entries;         // in forward order
+  std::int64_t elements = 0;          // weights it owns
+  std::int64_t own = 0;               // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
@@ -102,8 +103,8 @@ class PlanBuilder {
   std::vector<Region> regions_of(const Block& block) const;
   std::int64_t shard(const std::vector<Region>& regions) const;
   void make_buckets(Chunk& chunk);
+  void count_gradients();
   bool is_bound(const Entry& entry, std::int64_t at) const;
-  std::int64_t gradient_ops(const Block& block, std::int32_t parameter) const;
   std::int64_t own_elements(const Chunk& chunk) const;
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
@@ -139,12 +140,17 @@ class PlanBuilder {
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
-  void after_backward_op(Chunk& chunk, std::size_t entry, const Action& action, const Op& op, TaskId task);
+  struct Place {
+    Chunk* chunk = nullptr;
+    Bucket* bucket = nullptr;
+  };
+  Place bucket_of(Chunk& chunk, std::size_t entry, const Operand& operand);
+  void after_backward_op(Chunk& chunk, std::size_t entry, const Op& op, TaskId task);
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
-  void reduce_unit(const Chunk& chunk, std::uint32_t unit, std::int32_t micro_batch);
-  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op, std::int32_t micro_batch);
+  void reduce_unit(const Chunk& chunk, std::uint32_t unit);
+  void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void gather_buckets();
   void begin_step();
   void end_step();
@@ -228,15 +234,16 @@ class PlanBuilder {
   std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
-  std::vector<TaskId> sends_;               // of the last turn, for stacks whose next action waits for them
-  std::vector<TaskId> barrier_;             // collectives that do not overlap: the next block op waits for them
-  std::map<std::uint32_t, bool> gathered_;  // by unit frame
-  std::set<std::uint32_t> staged_;          // unit frames on their way from disks
-  std::set<std::uint32_t> fetched_;         // frames whose activations are on their way back
-  std::uint32_t arena_ = kNone;             // its frame
-  std::uint32_t leaving_ = kNone;           // a frame whose activations are on their way to the host
-  bool norm_begun_ = false;                 // whether a unit's squares are in the step's norm
-  std::deque<TaskId> released_;             // tasks after which a gathered unit was given up, not yet waited for
+  std::vector<TaskId> sends_;                      // of the last turn, for stacks whose next action waits for them
+  std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
+  std::map<std::uint32_t, bool> gathered_;         // by unit frame
+  std::map<std::uint32_t, std::int64_t> reduced_;  // by unit frame: micro-batches whose gradient has been reduced
+  std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
+  std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back
+  std::uint32_t arena_ = kNone;                    // its frame
+  std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
+  bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
+  std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
   // Ends of each transfer: boundary, micro-batch, whether forward, class.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;
 };

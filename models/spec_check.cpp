@@ -90,7 +90,6 @@ Broken cluster_rules(const Spec& spec) {
                        {"cluster.nics", c.nics, 0, 1024},
                        {"cluster.nvlink_domain", c.nvlink_domain, 0, kMostRanks},
                        {"cluster.pcie.gpus_per_switch", c.gpus_per_pcie_switch, 1, 1024},
-                       {"cluster.pcie.nics_per_switch", c.nics_per_pcie_switch, 1, 1024},
                        {"cluster.oversubscription.above_gpus", c.oversubscribed_above_gpus, 0, kMostRanks}});
   if (b.what.empty()) {
     b = at_least({{"cluster.nic_Gbps", c.nic_Gbps, 0},
@@ -204,6 +203,23 @@ Broken gpu_rules(const Spec& spec) {
     return broken("gpus", "gpus: {} are more than the cluster's {} (nodes: {} of {})", spec.gpus, gpus_of(spec.cluster),
                   spec.cluster.nodes, spec.cluster.gpus_per_node);
   }
+  return {};
+}
+
+// Keys that mean nothing without another one.
+Broken partner_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  if (s.tensor_depth > 1 && s.tensor_kind != "2.5d")
+    return broken("tensor_depth", "tensor_depth: {} needs tensor_kind: 2.5d, not {}", s.tensor_depth, s.tensor_kind);
+  if ((s.recompute.moe || s.recompute.moe_activation) && !m.moe)
+    return broken("recompute", "recompute: {} has no experts to run again", m.name);
+  if (s.recompute.mla_up_proj && !m.mla)
+    return broken("recompute", "recompute: {} has no latent attention (mla_up_proj)", m.name);
+  if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
+    return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile");
+  if (s.offload.activation_layers && s.offload.activations == Device::none)
+    return broken("offload.activations.layers", "offload.activations.layers: needs a device: cpu");
   return {};
 }
 
@@ -388,8 +404,8 @@ Broken rank_order_rules(const Spec& spec) {
 
 Broken first_broken(const Spec& spec) {
   return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
-                  sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules, precision_rules,
-                  offload_rules, rank_order_rules);
+                  partner_rules, sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
+                  precision_rules, offload_rules, rank_order_rules);
 }
 
 }  // namespace orrery

@@ -13,7 +13,7 @@ constexpr std::string_view kClusterKeys[] = {"node",     "nodes",  "gpu",       
 constexpr std::string_view kOversubscriptionKeys[] = {"above_gpus", "ratio"};
 constexpr std::string_view kHostKeys[] = {"cpu", "dram_GiB", "dram_GBps"};
 constexpr std::string_view kNvmeKeys[] = {"TB", "read_GBps", "write_GBps"};
-constexpr std::string_view kPcieKeys[] = {"gpus_per_switch", "nics_per_switch"};
+constexpr std::string_view kPcieKeys[] = {"gpus_per_switch"};
 constexpr std::string_view kStragglerKeys[] = {"rank", "slowdown"};
 constexpr std::string_view kFailureKeys[] = {"node_mtbf_hours", "restart_s", "checkpoint_every"};
 
@@ -33,7 +33,8 @@ void read_host(const SpecSection& cluster, Cluster& c, std::string_view from) {
   Host host = c.host.value_or(Host{});
   const SpecSection section(cluster.reader(), node, "cluster.host", kHostKeys);
   std::string cpu;
-  if (section.find("cpu") != nullptr) section.take("cpu", cpu);
+  if (section.take("cpu", cpu, from))
+    c.amd_cpu = cpu.find("AMD") != std::string::npos || cpu.find("EPYC") != std::string::npos;
   take_bytes(section, "dram_GiB", host.dram_bytes, kGiB, from);
   section.take("dram_GBps", host.dram_GBps, from);
   c.host = host;
@@ -53,7 +54,6 @@ void read_nvme(const SpecSection& cluster, Cluster& c, std::string_view from) {
 void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) {
   const SpecSection pcie(cluster.reader(), cluster.find("pcie"), "cluster.pcie", kPcieKeys);
   pcie.take("gpus_per_switch", c.gpus_per_pcie_switch, from);
-  pcie.take("nics_per_switch", c.nics_per_pcie_switch, from);
   const SpecSection over(cluster.reader(), cluster.find("oversubscription"), "cluster.oversubscription",
                          kOversubscriptionKeys);
   over.take("above_gpus", c.oversubscribed_above_gpus, from);
@@ -123,10 +123,10 @@ Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
       "fabric", c.fabric, find_fabric, [](Fabric f) { return name_of(f); }, from);
   if (parts) c.nvlink_domain = default_nvlink_domain(c.gpu, c.gpus_per_node);
   section.take("nvlink_domain", c.nvlink_domain, parts ? "the GPUs of a node" : from);
+  read_host(section, c, from);
   section.take("amd_cpu", c.amd_cpu, from);
   section.take("power_kW", c.power_kW, from);
   read_wiring(section, c, from);
-  read_host(section, c, from);
   read_nvme(section, c, from);
   read_troubles(section, c);
   return c;

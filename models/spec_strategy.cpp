@@ -59,9 +59,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "overlap",
                                               "offload"};
 constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
-constexpr std::string_view kSchedules[] = {
-    "naive", "gpipe", "1f1b",   "interleaved", "dapple",  "pipedream", "pipedream-2bw", "zb-h1",      "zb-h2", "zb-1p",
-    "zb-2p", "zb-v",  "v-half", "v-min",       "chimera", "dualpipe",  "dualpipev",     "vocab-1f1b", "bpipe"};
+constexpr std::string_view kSchedulesToCome[] = {"pipedream", "pipedream-2bw", "vocab-1f1b", "bpipe"};
 constexpr std::string_view kScheduleKeys[] = {"file"};
 constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
 constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
@@ -76,18 +74,26 @@ constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
 
 std::string_view precision_name(Precision p) { return name_of(p); }
 
+std::vector<std::string_view> schedule_names() {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) names.push_back(row.name);
+  names.insert(names.end(), std::begin(kSchedulesToCome), std::end(kSchedulesToCome));
+  return names;
+}
+
 void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
   const bool habit = !software.schedule.empty();
   s.schedule = habit ? software.schedule : s.virtual_stages > 1 ? "interleaved" : "1f1b";
   const SpecNode* node = section.find("schedule");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
     const SpecSection file(section.reader(), node, "strategy.schedule", kScheduleKeys);
-    file.take("file", s.schedule_file);
+    if (!file.take("file", s.schedule_file) || s.schedule_file.empty())
+      section.reader().fail(*node, "strategy.schedule", "a name, or {file: order.txt} with a file of orders");
     s.schedule = "file";
     s.schedule_file = beside(section.reader().path, s.schedule_file);
     return;
   }
-  section.take_word("schedule", s.schedule, kSchedules, habit ? "profile " + software.name : "default");
+  section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
 // Virtual stages that the schedule which a spec names comes with.
@@ -277,10 +283,11 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   const std::string profile = "profile " + software.name;
   const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
   Overlap& o = s.overlap;
-  o.gradient_reduce = software.overlap_gradient_reduce && (s.sharding == Sharding::none || software.overlap_sharded);
+  o.gradient_reduce = software.overlap_gradient_reduce && (s.sharding == Sharding::none || software.overlap_sharded) &&
+                      !runs_both_ways(s.schedule);
   o.parameter_gather = software.overlap_parameter_gather;
   o.pipeline = software.overlap_pipeline;
-  map.take("gradient_reduce", o.gradient_reduce, profile);
+  map.take("gradient_reduce", o.gradient_reduce, runs_both_ways(s.schedule) ? "schedule " + s.schedule : profile);
   map.take("parameter_gather", o.parameter_gather, profile);
   map.take("tensor", o.tensor);
   map.take("pipeline", o.pipeline, profile);

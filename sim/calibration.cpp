@@ -50,6 +50,10 @@ double middle(std::vector<Seconds> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size() - 2 * cut);
 }
 
+double mean(const std::vector<Seconds>& values) {
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 // Samples whose sizes differ by less than half an octave are one; and what moves more bytes takes no less time: where
 // it seemed to, the neighbours share their mean. Single transfers scatter more than single ops.
 void smooth(std::vector<TransferSample>& samples) {
@@ -197,9 +201,24 @@ void Observations::add_waits(const Step& step, TaskId t) {
   const bool here = moves(plan.op_of(t)), there = moves(plan.op_of(s.cause));
   if (!here) (there ? wake_ : gap_).push_back(wait);
   // Where its rank goes on computing, nobody waits for the transfer.
-  const auto& busy = step.compute[plan.slot_of(t)];
-  if (here && !there && share_of(busy, step.trace.spans[s.cause].ended, s.ended) <= kAlone)
-    transfer_start_.push_back(wait);
+  if (here && !there) (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
+}
+
+bool Observations::computes_meanwhile(const Step& step, TaskId t) {
+  const Span& s = step.trace.spans[t];
+  const Picoseconds begin = s.cause == kNone ? s.issued : step.trace.spans[s.cause].ended;
+  return share_of(step.compute[step.plan.slot_of(t)], begin, s.ended) > kAlone;
+}
+
+Waits Observations::waits(const Plan& unfolded, const Trace& trace) {
+  Observations seen;
+  const std::vector<Bytes> cleared = cleared_bytes(unfolded);
+  const Step step(unfolded, trace, cleared);
+  seen.add_step(step);
+  Waits waits{mean(seen.gap_), mean(seen.transfer_start_), mean(seen.wake_), mean(seen.busy_transfer_start_), {}};
+  for (TaskId t = 0; t < unfolded.task_count(); ++t)
+    waits.busy.push_back(moves(unfolded.op_of(t)) && computes_meanwhile(step, t));
+  return waits;
 }
 
 MeasuredTimes Observations::times() const {

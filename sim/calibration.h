@@ -13,6 +13,14 @@
 
 namespace orrery {
 
+// What lies between the tasks of one step, as plain means, which add up to all of it: from the moment when nothing but
+// its own thread held a task up until it ran.
+struct Waits {
+  Seconds gap = 0, transfer_start = 0, wake = 0;  // as in MeasuredTimes
+  Seconds busy_transfer_start = 0;                // of a transfer whose rank computes meanwhile
+  std::vector<bool> busy;                         // by task: such a transfer
+};
+
 // What single tasks took in executed runs, sorted by what they do. Of a run it takes the middle half of its steps by
 // duration, without the first two, which warm up: what happens in a typical step, outliers of others left out. A task
 // counts as alone where nothing else of its rank runs, as slowed where a transfer (of a compute task) or compute (of a
@@ -30,6 +38,8 @@ class Observations {
   // as many tokens as a router sends, and what the host does beside, take no part.
   double noise() const;
 
+  static Waits waits(const Plan& unfolded, const Trace& step);
+
  private:
   struct Seen {
     double amount = 0;
@@ -46,10 +56,11 @@ class Observations {
   void add_transfer(const Step& step, std::uint32_t match);
   void add_waits(const Step& step, TaskId task);
   static void add(const Seen& one, Seen& to);
+  static bool computes_meanwhile(const Step& step, TaskId task);
 
   std::map<std::string, Shapes> ops_;
   std::map<std::pair<std::string, std::int64_t>, Sizes> transfers_;
-  std::vector<Seconds> issue_, gap_, transfer_start_, wake_, step_;
+  std::vector<Seconds> issue_, gap_, transfer_start_, busy_transfer_start_, wake_, step_;
 };
 
 // The specs that calibrate runs, as texts: models of one or two layers over a grid of shapes, with every kind of op

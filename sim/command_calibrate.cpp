@@ -123,6 +123,7 @@ std::string summary(const Profile& profile, const CalibrateOptions& options, dou
 
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common) {
   if (!options.imports.empty()) return import_command(options);
+  if (options.out.empty()) throw Error("calibrate: --out FILE is missing: the profile to write");
   const std::string load_before = load();
   const TemporaryFolder folder(short_temporary());
   const bool gpu = options.device == "cuda";

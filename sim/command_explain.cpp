@@ -11,12 +11,14 @@
 #include "sim/predict.h"
 #include "sim/report_text.h"
 #include "sim/table.h"
+#include "sim/validated_rows.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::string_view kIndented = "  ";
 constexpr std::size_t kCriticalRows = 10;
+constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
@@ -164,6 +166,29 @@ std::string critical_text(const Prediction& p, const Style& style) {
   return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
 }
 
+// How far off predictions of steps like this one were.
+std::string validated_text(const Spec& spec, const Style& style) {
+  Table t;
+  t.columns = {{"published row", "", Align::left},
+               {"GPU", "", Align::left},
+               {"software", "", Align::left},
+               {"model", "", Align::left},
+               {"GPUs"},
+               {"layout", "", Align::left},
+               {"sequence"},
+               {"error", "%"}};
+  for (const ValidatedRow& r : nearest_rows(spec, kValidatedRows)) {
+    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
+    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
+    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
+    if (r.sharding != "none") layout += ' ' + r.sharding;
+    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
+                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
+  }
+  return '\n' + heading("Nearest validated rows: predicted over measured step time", style) + '\n' +
+         print(t, kIndented);
+}
+
 std::string parameters_text(const Spec& spec) {
   const Model& m = spec.model;
   const auto count = [](const std::vector<Parameter>& list) {
@@ -191,7 +216,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   text += critical_text(p, style);
   text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
                       time_text(p.report.step_time_s), p.report.limit);
-  return {text};
+  return {text + validated_text(spec, style)};
 }
 
 }  // namespace orrery

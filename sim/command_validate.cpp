@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -9,12 +10,15 @@
 #include "sim/commands.h"
 #include "sim/compose.h"
 #include "sim/job.h"
+#include "sim/launch.h"
 #include "sim/validation.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostHere = 64;  // ranks of one machine that are measured at once
 
 // The ranks' own files, as they were read.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
@@ -85,12 +89,25 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   return outcome;
 }
 
+// On a machine that nobody has measured yet.
+Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
+  const TemporaryFolder folder(short_temporary());
+  options.profile = folder.path() + "/machine.json";
+  const std::int64_t ranks = load_spec(options.specs.front(), options.overrides).gpus;
+  calibrate_command({.out = options.profile, .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere), .quick = true},
+                    common);
+  Outcome outcome = validate_command(options, common);
+  if (!common.json)
+    outcome.text += "this machine was measured in short form; `orrery calibrate` and --profile do better\n";
+  return outcome;
+}
+
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
-  if (options.profile.empty() && options.device != "cuda") throw Error("--profile is required");
+  if (options.profile.empty() && options.device != "cuda") return validate_unmeasured(options, common);
   return options.composed ? validate_composed(options, common) : validate_steps(options, common);
 }
 

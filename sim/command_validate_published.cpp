@@ -84,6 +84,7 @@ Outcome validate_published_command(const ValidateOptions& options, const Common&
   if (options.leave_one_out) fit = refit_rows(rows, common);
   save(options.scatter, scatter_svg(cases));
   save(options.intervals, intervals_json(residuals(cases)));
+  save(options.rows, validated_rows_json(validated_rows(cases)));
   const std::string picture = std::filesystem::path(options.scatter).filename().string();
   save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
   if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};

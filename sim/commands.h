@@ -58,7 +58,7 @@ Outcome run_command(const RunOptions& options, const Common& common);
 // Measures single ops and transfers of this machine, all ranks at once, and writes a profile; or imports what others
 // measured (sim/import.h). Throws Error with status 1 where the measurements are too noisy to be of use.
 struct CalibrateOptions {
-  std::string out;
+  std::string out;  // "" = stdout, of an import
   std::string device = "cpu";
   std::int64_t ranks = 2;
   bool quick = false;                // two small shapes
@@ -69,14 +69,16 @@ struct CalibrateOptions {
 Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
 Outcome import_command(const CalibrateOptions& options);
 
-// Predicts every spec with a profile, runs it, and compares: kinds of ops, the engine (measured durations played
+// Predicts every spec with a profile (on CPU ranks without one, the machine is measured in short form first), runs it,
+// and compares: kinds of ops, the engine (measured durations played
 // again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
 // Or, of files of published measurements, predicts every row and prints how far off it is.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;    // files; then nothing is run
-  bool leave_one_out = false;            // fits the listed numbers again without each source
-  std::string scatter, page, intervals;  // files to write: SVG, Markdown, models/data/intervals.json; "" = none
+  std::vector<std::string> published;  // files; then nothing is run
+  bool leave_one_out = false;          // fits the listed numbers again without each source
+  // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
+  std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
   std::int64_t steps = 20;

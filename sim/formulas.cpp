@@ -7,6 +7,8 @@
 
 #include "models/blocks.h"
 #include "models/expert_sizes.h"
+#include "models/schedule_file.h"
+#include "models/schedules.h"
 #include "models/sharding.h"
 
 namespace orrery {
@@ -119,16 +121,29 @@ Volume context_volume(const Spec& spec) {
           .bytes = (passes * block + (2 + again) * all * (u - 1) / u) * m * layers};
 }
 
-// Each of the p·v - 1 boundaries passes S forward and its gradient back.
+// Boundaries between virtual stages that lie on different stages.
+std::int64_t crossings(const Strategy& s) {
+  const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
+  const Schedule schedule = s.schedule == "file" ? read_schedule(s.schedule_file, shape)
+                                                 : place_chunks(find_schedule(s.schedule).placement, shape);
+  std::int64_t count = 0;
+  for (std::int64_t k = 0; k + 1 < schedule.virtual_stages(); ++k)
+    count += hop(schedule, static_cast<std::size_t>(k)) != 0 ? 1 : 0;
+  return count;
+}
+
+// Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
+// V. Micro-batches divide over copies of the model.
 Volume pipeline_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1;
-  const double boundaries = real(s.pipeline * s.virtual_stages - 1), m = real(s.micro_batches());
+  const std::int64_t count = crossings(s);
+  const double m = real(s.micro_batches());
   return {.what = "pipeline",
-          .formula = s.sequence_parallel ? "2m·(S/t)·(p·v-1)/p" : "2m·S·(p·v-1)/p",
-          .numbers =
-              fmt::format("S = {:.4g} B, m = {}, p = {}, v = {}", hidden_bytes(spec), m, s.pipeline, s.virtual_stages),
-          .bytes = 2 * m * hidden_bytes(spec) / cut * boundaries / real(s.pipeline)};
+          .formula = s.sequence_parallel ? "2m·(S/t)·c/p" : "2m·S·c/p",
+          .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages", hidden_bytes(spec), m,
+                                 s.pipeline, count),
+          .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / real(s.pipeline)};
 }
 
 // Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
@@ -228,7 +243,8 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     list.push_back(std::move(v));
   };
   const Strategy& s = spec.strategy;
-  add(s.data * s.context > 1, data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
+  add(group_size(plan, Dimension::data) > 1 || group_size(plan, Dimension::replicate) > 1,
+      data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
   if (spec.model.moe) {
     add(group_size(plan, Dimension::expert_data) > 1, data_volume(spec, plan, Dimension::expert_data),
         {Dimension::expert_data});

@@ -154,7 +154,8 @@ void add_run(CLI::App& app, Options& o) {
 void add_calibrate(CLI::App& app, Options& o) {
   CLI::App& c =
       *app.add_subcommand("calibrate", "measure single ops and transfers of this machine, or import such measurements");
-  c.add_option("--out", o.calibrate.out, "the profile to write")->required()->type_name("FILE");
+  c.add_option("--out", o.calibrate.out, "the profile to write; what is imported goes to stdout without it")
+      ->type_name("FILE");
   c.add_option("--import", o.calibrate.imports,
                "files to read instead: nccl-tests output (text, -J), NCCL's log (GRAPH, TUNING), Kineto traces")
       ->type_name("FILE...");
@@ -185,6 +186,7 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
   c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")
       ->type_name("FILE");
+  c.add_option("--rows", o.validate.rows, "published: write every row's error, for explain, JSON")->type_name("FILE");
   add_shared(c, o.validate.overrides, o.validate.profile);
   c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))

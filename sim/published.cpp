@@ -141,6 +141,7 @@ const RankMemory& fullest(const MemoryReport& memory) {
 void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
   c.software = spec.software.name;
   c.architecture = name_of(spec.cluster.gpu.architecture);
+  c.like = described(spec);
   c.step_time_s = p.report.step_time_s;
   c.step_time_low_s = p.report.step_time_low_s;
   c.step_time_high_s = p.report.step_time_high_s;
@@ -317,6 +318,18 @@ std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases) {
   for (const PublishedCase& c : cases) {
     if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
       result.push_back({c.architecture, c.software, c.row.source, c.nodes, *c.row.step_time_s / c.step_time_s});
+  }
+  return result;
+}
+
+std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases) {
+  std::vector<ValidatedRow> result;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.doubtful.empty() || !c.row.step_time_s) continue;
+    result.push_back(c.like);
+    result.back().source = c.row.source;
+    result.back().id = c.row.id;
+    result.back().error = c.step_time_s / *c.row.step_time_s - 1;
   }
   return result;
 }

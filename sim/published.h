@@ -8,6 +8,7 @@
 
 #include "sim/interval.h"
 #include "sim/report.h"
+#include "sim/validated_rows.h"
 
 namespace orrery {
 
@@ -35,6 +36,7 @@ struct PublishedCase {
   std::int64_t gpus = 0, nodes = 0;
   double tokens = 0, model_flops = 0;  // of a step
   std::string software, architecture;
+  ValidatedRow like;  // its spec, without an error
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
   double peak_memory_bytes = 0;  // of the kind that the row has
@@ -81,6 +83,8 @@ Coverage coverage(const std::vector<PublishedCase>& cases);
 
 // Measured over predicted of every row that is not doubtful, for the intervals.
 std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
+// The same rows, for those who ask how far off predictions of steps like theirs were.
+std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
 std::string published_text(const std::vector<PublishedCase>& cases);
 std::string published_json(const std::vector<PublishedCase>& cases);

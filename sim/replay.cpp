@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/calibration.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -16,32 +17,43 @@ Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
 }
 
-Picoseconds transfer_time(const Plan& plan, const Trace& trace, TaskId t) {
+// When the first member of a transfer was done with it.
+Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   const std::uint32_t match = plan.tasks[t].match;
-  if (match == kNone) return trace.spans[t].ended - trace.spans[t].matched;
-  Picoseconds sum = 0;
-  const auto members = plan.members_of(match);
-  for (const TaskId m : members) sum += trace.spans[m].ended - trace.spans[m].matched;
-  return sum / static_cast<Picoseconds>(members.size());
+  Picoseconds first = trace.spans[t].ended;
+  if (match == kNone) return first;
+  for (const TaskId m : plan.members_of(match)) first = std::min(first, trace.spans[m].ended);
+  return first;
+}
+
+// The engine ends a transfer everywhere at once; a task that waited for a later end of it has that in its own time.
+Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
+  const TaskId cause = trace.spans[t].cause;
+  if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
+  return trace.spans[cause].ended - first_end(plan, trace, cause);
+}
+
+Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits, TaskId t) {
+  const Span& s = trace.spans[t];
+  if (!moves(plan.op_of(t))) return s.ended - s.entered + late_end(plan, trace, t) + picoseconds(waits.gap);
+  const Seconds start = waits.busy[t] ? waits.busy_transfer_start : waits.transfer_start;
+  return first_end(plan, trace, t) - s.matched + picoseconds(start + waits.wake);
 }
 
 }  // namespace
 
-Trace replay(const Plan& unfolded, const Trace& measured, const MeasuredTimes& waits) {
+Trace replay(const Plan& unfolded, const Trace& measured) {
+  const Waits waits = Observations::waits(unfolded, measured);
   Plan plan = unfolded;  // an op of its own for every task
   Timing timing;
   timing.row_of_slot.assign(plan.slots.size(), 0);
   timing.rows.resize(1);
   std::vector<Op> ops;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
-    const Op& op = unfolded.op_of(t);
-    const Span& s = measured.spans[t];
-    OpTiming time{.duration = s.ended - s.entered + picoseconds(waits.gap), .issue = issue_of(unfolded, measured, t)};
-    if (moves(op))
-      time.duration = transfer_time(unfolded, measured, t) + picoseconds(waits.transfer_start + waits.wake);
-    timing.rows[0].push_back(time);
+    timing.rows[0].push_back(
+        {.duration = duration_of(unfolded, measured, waits, t), .issue = issue_of(unfolded, measured, t)});
     plan.tasks[t].op = t;
-    ops.push_back(op);
+    ops.push_back(unfolded.op_of(t));
   }
   plan.ops = std::move(ops);
   return simulate(plan, timing);

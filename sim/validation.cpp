@@ -88,7 +88,7 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   v.measured = measured_report(spec, p.plan, runs, trace, on_gpus);
   v.kinds = kind_errors(p, trace);
   v.cost_error = cost_error(v.kinds);
-  v.replayed = seconds(replay(p.plan, trace, p.profile.measured).step_time);
+  v.replayed = seconds(replay(p.plan, trace).step_time);
   v.spread = spread_of(times);
   v.step_error = relative_error(v.predicted.step_time_s, v.measured.step_time_s);
   v.engine_error = relative_error(v.replayed, v.measured.step_time_s);

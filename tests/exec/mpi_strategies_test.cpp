@@ -170,6 +170,12 @@ const Case kCases[] = {
     {kLlama, "pipeline: 4, data: 2, sharding: zero1, schedule: dualpipe, global_batch: 16"},
     {kGpt, "pipeline: 2, virtual_stages: 2, data: 2, schedule: {file: " ORRERY_SOURCE_DIR
            "/tests/data/order_v.txt}, global_batch: 4"},
+    {kGpt, "pipeline: 2, virtual_stages: 2, data: 2, bucket_MiB: 0.001, schedule: {file: " ORRERY_SOURCE_DIR
+           "/tests/data/order_v_weights_last.txt}, global_batch: 4"},
+    {kLlama, "pipeline: 2, data: 2, bucket_MiB: 0.001, schedule: {file: " ORRERY_SOURCE_DIR
+             "/tests/data/order_weights_reversed.txt}, global_batch: 4"},
+    {kLlama, "pipeline: 2, data: 4, sharding: hsdp, shard_group: 2, schedule: {file: " ORRERY_SOURCE_DIR
+             "/tests/data/order_reversed.txt}, global_batch: 8"},
     {kLlama, "data: 1, recompute: full, global_batch: 2"},
     {kLlama, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 4"},
     {kGpt, "data: 2, global_batch: 4"},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/models/plans.h"
 #include "tests/models/play_orders.h"
 
 namespace orrery {
@@ -31,6 +32,30 @@ TEST(Dualpipe, KeepsOneMoreThanStages) {
       EXPECT_LE(test::most_in_flight(dualpipe_order(p, stage, 3 * p)), 2 * p + 1) << p << " " << stage;
     }
   }
+}
+
+// How often a stage's host goes from one micro-batch's ops to another's.
+std::int64_t changes(const Plan& plan) {
+  std::int64_t count = 0, before = -1;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const Frame& frame = plan.frames[plan.tasks[t].frame];
+    if (plan.op_of(t).lane != LaneKind::compute || frame.micro_batch < 0) continue;
+    const std::int64_t now = 2 * frame.micro_batch + (plan.op_of(t).phase == Phase::forward ? 1 : 0);
+    count += now != before ? 1 : 0;
+    before = now;
+  }
+  return count;
+}
+
+// From transfer to transfer: a layer with experts has two each way, dispatch and combine.
+TEST(Dualpipe, IssuesWovenOpsInTurn) {
+  const std::string model = std::string(test::kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 32}";
+  const auto plan_of = [&](const char* schedule) {
+    return make_plan(test::spec_of(model, fmt::format("pipeline: 2, data: 2, expert: 2, virtual_stages: 2, "
+                                                      "sharding: zero1, global_batch: 16, schedule: {}",
+                                                      schedule)));
+  };
+  EXPECT_GT(changes(plan_of("dualpipev")), 2 * changes(plan_of("zb-v")));
 }
 
 TEST(Dualpipe, RefusesTooFewMicroBatches) { EXPECT_THROW(dualpipe_order(4, 0, 7), Error); }

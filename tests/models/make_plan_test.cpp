@@ -220,7 +220,7 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 3, schedule: chimera, global_batch: 4", "an even number of stages"},
            {"pipeline: 2, schedule: chimera, global_batch: 3", "an even number of micro-batches"},
            {"pipeline: 2, data: 2, schedule: chimera, sharding: zero3, global_batch: 4", "choose zero1 or none"},
-           {"pipeline: 4, schedule: dualpipe, global_batch: 4", "needs at least 4 micro-batches a direction"},
+           {"pipeline: 4, schedule: dualpipe, global_batch: 4", "needs at least 4 micro-batches over each copy"},
            {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"pipeline: 2, data: 2, sharding: zero3, schedule: zb-h1, global_batch: 4", "choose zero1 or none"},
            {"context: 2, attention: unfused", "not built yet"},

@@ -107,7 +107,7 @@ TEST(Nccl, ClustersBecomeTheTopologiesOfTheReference) {
   const Cluster h100 = cluster(90, 18, 8, 8, 8, 400);
   Cluster a100 = cluster(80, 12, 8, 8, 8, 200);
   a100.amd_cpu = true;
-  a100.gpus_per_pcie_switch = a100.nics_per_pcie_switch = 2;
+  a100.gpus_per_pcie_switch = 2;
   const Cluster b200 = cluster(100, 18, 8, 8, 8, 400);
   struct Case {
     std::string_view title;

@@ -15,6 +15,7 @@
 #include "models/error.h"
 #include "models/make_plan.h"
 #include "models/plan.h"
+#include "models/schedules.h"
 #include "models/spec.h"
 #include "models/stages.h"
 #include "tests/random_bits.h"
@@ -111,13 +112,16 @@ struct RandomPipeline {
 inline RandomPipeline random_pipeline(Random& r, bool splits) {
   std::vector<std::string> schedules = {"naive", "gpipe", "1f1b", "dapple"};
   if (splits) schedules.insert(schedules.end(), {"zb-h1", "zb-h2", "zb-1p", "zb-2p"});
+  const std::vector<std::string> vs = {"zb-v", "v-half", "v-min", "dualpipev"};
   RandomPipeline p;
   p.pipeline = r.pick<int>({1, 1, 2, 3, 4});
   if (p.pipeline > 1) schedules.emplace_back("interleaved");
+  if (p.pipeline > 1 && splits) schedules.insert(schedules.end(), vs.begin(), vs.end());
   p.schedule = r.pick(schedules);
-  const bool interleaved = p.schedule == "interleaved";
-  p.chunks = interleaved ? r.pick<int>({2, 3}) : 1;
+  const bool interleaved = p.schedule == "interleaved", v = std::find(vs.begin(), vs.end(), p.schedule) != vs.end();
+  p.chunks = interleaved ? r.pick<int>({2, 3}) : v ? 2 : 1;
   p.micro_batches = interleaved ? p.pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
+  if (p.schedule == "dualpipev") p.micro_batches += 2 * p.pipeline;
   for (int i = 0; i < p.pipeline * p.chunks; ++i) {
     p.cut.push_back(i == 0 ? r.pick<int>({1, 1, 2, 3}) : r.pick<int>({0, 1, 2, 3}));
     p.layers += p.cut.back();
@@ -179,7 +183,7 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
   s.add("clip", r.pick<int>({0, 1}));
   s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
   add_precision(r, s);
-  add_sharding(r, s, data, p.schedule.starts_with("zb") ? whole : shardings);
+  add_sharding(r, s, data, find_schedule(p.schedule).splits ? whole : shardings);
   add_overlap(r, s, tensor == 1 || sequence_parallel);
   const std::string model = random_model(r, p.layers);
   return spec_of(model, s.text(), 32, random_software(r));
@@ -196,10 +200,15 @@ inline std::int64_t local_elements(const Spec& spec, const Parameter& p) {
   return p.out * p.in / t;
 }
 
+inline Schedule placement_of(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  return place_chunks(find_schedule(s.schedule).placement, {s.pipeline, s.micro_batches(), s.virtual_stages, {}});
+}
+
 // Weights of one stage on one rank, each of its virtual stages apart.
 inline std::vector<std::int64_t> local_parameters(const Spec& spec, std::int64_t stage) {
   const std::vector<std::int64_t> cut = stage_layers(spec);
-  const std::int64_t p = spec.strategy.pipeline;
+  const Schedule placement = placement_of(spec);
   std::vector<std::int64_t> result;
   std::int64_t layer = 0;
   for (std::size_t k = 0; k < cut.size(); ++k) {
@@ -210,10 +219,10 @@ inline std::vector<std::int64_t> local_parameters(const Spec& spec, std::int64_t
     if (k + 1 == cut.size()) {
       add(head_parameters(spec.model));
       // A tied matrix on a stage of its own is a second copy.
-      if (spec.model.tied_embeddings && cut.size() > 1)
+      if (spec.model.tied_embeddings && !ends_meet(placement))
         all.push_back({"copy", spec.model.vocab, spec.model.hidden, Partition::vocabulary});
     }
-    if (static_cast<std::int64_t>(k) % p != stage) continue;
+    if (placement.stage_of[k] != stage) continue;
     std::int64_t sum = 0;
     for (const Parameter& one : all) sum += local_elements(spec, one);
     result.push_back(sum);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "models/schedules.h"
 
 namespace orrery::test {
@@ -49,6 +51,7 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const Schedul
       moved = true;
     }
   }
+  for (int s = 0; s < stages; ++s) EXPECT_EQ(next[s], schedule.order[s].size()) << "stage " << s << " is stuck";
   return spans;
 }
 

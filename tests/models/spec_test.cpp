@@ -193,7 +193,7 @@ TEST(Spec, ReadsUnits) {
   const std::string parts =
       "cluster: {gpu: h100-sxm, gpus_per_node: 8, nodes: 2, nics: 8, nic_Gbps: 50 GB/s, fabric: roce,\n"
       "  oversubscription: {above_gpus: 3072, ratio: 7}, host: {dram_GiB: 2 TiB, dram_GBps: 600},\n"
-      "  nvme: {TB: 30.7, read_GBps: 50, write_GBps: 20 GB/s}, pcie: {gpus_per_switch: 1, nics_per_switch: 1}}\n";
+      "  nvme: {TB: 30.7, read_GBps: 50, write_GBps: 20 GB/s}, pcie: {gpus_per_switch: 1}}\n";
   const Spec spec =
       parse_spec("model: gpt2\nsequence: 1024\n" + parts + "strategy: {bucket_MiB: 1 GiB}\n", "spec.yaml");
   EXPECT_DOUBLE_EQ(spec.cluster.nic_Gbps, 400);

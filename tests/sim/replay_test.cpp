@@ -17,7 +17,7 @@ TEST(Replay, OfASimulatedStepHasNoError) {
       const Trace trace = simulate(plan, random_timing(plan, 11, issue));
       const auto runs = runs_of(plan, trace, plan_hash(folded), 3);
       const Trace measured = measured_trace(plan, runs, 0);
-      const Trace again = replay(plan, measured, {});
+      const Trace again = replay(plan, measured);
       EXPECT_NEAR(static_cast<double>(again.step_time) / static_cast<double>(trace.step_time), 1, 0.002)
           << strategy << ", issue " << issue;
     }
@@ -30,7 +30,7 @@ TEST(Replay, FollowsTheMeasuredDurations) {
   const Trace trace = simulate(plan, random_timing(plan, 11, 0));
   Trace longer = trace;
   for (Span& s : longer.spans) s.ended += s.ended - s.matched;
-  EXPECT_GT(replay(plan, longer, {}).step_time, trace.step_time * 3 / 2);
+  EXPECT_GT(replay(plan, longer).step_time, trace.step_time * 3 / 2);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+# Keys that mean nothing without another one are refused, not passed over.
+$ ! orrery simulate small.yaml --set strategy.tensor_depth=2
+$ ! orrery simulate small.yaml --set 'strategy.recompute=[moe]'
+$ ! orrery simulate small.yaml --set 'strategy.recompute=[mla_up_proj]'
+$ ! orrery simulate small.yaml --set strategy.overlap.expert=true
+$ ! orrery simulate small.yaml --set strategy.offload.activations.layers=1
+stderr tensor_depth: 2 needs tensor_kind: 2\.5d
+stderr has no experts to run again
+stderr has no latent attention
+stderr needs shared experts
+stderr needs a device
+no-stdout .
