@@ -136,10 +136,13 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
   return op;
 }
 
-// Where an op of a block adds a weight's gradient, if it does; a tied output adds to the embedding's table.
+// Where an op of a block adds a weight's gradient, if it does; a tied output, and lookups of predictions beside the
+// embedding's, add to the embedding's table.
 PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Operand& operand) {
-  if (operand.scope != Scope::state || operand.slot != kGradients || operand.parameter < 0) return {};
-  const bool owns = chunk.entries[e].owns;
+  if (operand.scope != Scope::state || operand.slot != kGradients) return {};
+  const bool table = operand.part == Part::tied;
+  if (operand.parameter < 0 && !table) return {};
+  const bool owns = chunk.entries[e].owns && !table;
   Chunk& home = owns ? chunk : chunks_.front();
   if (home.buckets.empty()) return {};
   const std::int32_t at = owns ? home.bucket_of[e][operand.parameter] : home.bucket_of.front().front();

@@ -208,6 +208,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   sends_.clear();
   barrier_.clear();
   gathered_.clear();
+  reduced_.clear();
   released_.clear();
   staged_.clear();
   fetched_.clear();
