@@ -123,7 +123,11 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
   const std::size_t end = action.phase == Phase::input_gradient ? split : ops.size();
   bool moved = false;
-  if (pass.op < end) {
+  const bool adds_late = spec_.software.accumulates_after_backward && !forward && !unit_gradients_ &&
+                         action.micro_batch != chunk.last_micro_batch;
+  if (pass.op < end && adds_late && std::holds_alternative<Accumulate>(plan_.ops[ops[pass.op]].work)) {
+    pass.late.emplace_back(ops[pass.op++], chunk.frames[action.micro_batch * chunk.entries.size() + e]);
+  } else if (pass.op < end) {
     const std::uint32_t op = ops[pass.op++];
     sends_.insert(sends_.end(), barrier_.begin(), barrier_.end());
     const TaskId task = emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e], sends_);
@@ -141,6 +145,9 @@ bool PlanBuilder::issue_next(Pass& pass) {
   }
   ++pass.at;
   pass.begun = false;
+  if (pass.done()) {
+    for (const auto& [op, frame] : pass.late) emit(op, frame);
+  }
   return moved;
 }
 

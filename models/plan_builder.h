@@ -105,9 +105,10 @@ class PlanBuilder {
   // An action as its ops are issued.
   struct Pass {
     Action action;
-    std::vector<std::size_t> entries;  // of its chunk, in the action's order
-    std::size_t at = 0, op = 0;        // entry and op that come next
-    bool begun = false;                // that entry
+    std::vector<std::size_t> entries;                           // of its chunk, in the action's order
+    std::size_t at = 0, op = 0;                                 // entry and op that come next
+    bool begun = false;                                         // that entry
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> late;  // op and frame: sums of gradients that wait for the end
 
     bool done() const { return at == entries.size(); }
   };
