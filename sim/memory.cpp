@@ -137,10 +137,12 @@ class Replay {
       return;
     }
     count(what.category, -allocator_.size(held.block));
-    if (held.stream == stream && stream == 0 && !sent && held.read_until == 0)
+    const bool elsewhere = held.stream != stream || stream != 0 || sent;
+    const Picoseconds until = std::max(held.read_until, elsewhere ? ended : 0);
+    if (until == 0)
       allocator_.free(held.block);
     else
-      allocator_.free_after(held.block, held.read_until > 0 ? held.read_until : ended);
+      allocator_.free_after(held.block, until);
     held.stream = kNotHeld;
   }
 
