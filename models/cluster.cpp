@@ -121,6 +121,15 @@ int default_nvlink_domain(const Gpu& gpu, int gpus_per_node) {
   return gpu.nvlink_reach > 0 ? std::min(gpu.nvlink_reach, gpus_per_node) : gpus_per_node;
 }
 
+int nvlink_part(const Cluster& c) {
+  if (c.nvlink_domain <= c.gpus_per_node || c.gpus_per_node <= 0) return c.nvlink_domain;
+  const std::int64_t most = c.nvlink_domain / c.gpus_per_node;
+  for (std::int64_t nodes = most; 2 * nodes > most; --nodes) {
+    if (c.nodes % nodes == 0) return static_cast<int>(nodes) * c.gpus_per_node;
+  }
+  return c.nvlink_domain;
+}
+
 Fabric find_fabric(std::string_view name) { return find_named(kFabrics, "fabric", name); }
 std::string_view name_of(Fabric f) { return name_in(kFabrics, f); }
 std::string_view name_of(Architecture a) { return name_in(kArchitectures, a); }

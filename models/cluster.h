@@ -91,6 +91,11 @@ Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data
 // GPUs that reach each other over NVLink when n of them share a node: n, a bridged pair, or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
 
+// GPUs that a job has in each NVLink domain. Where domains span nodes, a job of more than one gets equal parts of them,
+// the largest of more than half (Slurm's --segment; NVIDIA's recipes ask for the largest divisor of the nodes up to 18:
+// 64 nodes of 4 GPUs lie in four racks of 16, not in three of 18 and one of 10); else it fills one after the other.
+int nvlink_part(const Cluster& c);
+
 Fabric find_fabric(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Fabric f);
 std::string_view name_of(Architecture a);

@@ -121,8 +121,12 @@ bool PlanBuilder::issue_next(Pass& pass) {
   const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
   const std::size_t end = action.phase == Phase::input_gradient ? split : ops.size();
   bool moved = false;
-  if (pass.op < end) {
-    const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
+  const bool adds_late = spec_.software.accumulates_after_backward && !forward && !unit_gradients_ &&
+                         action.micro_batch != chunk.last_micro_batch;
+  if (pass.op < end && adds_late && std::holds_alternative<Accumulate>(plan_.ops[ops[pass.op]].work)) {
+    pass.late.push_back({ops[pass.op++], frame, e});
+  } else if (pass.op < end) {
     const bool tiles = row_.shards_parameters && spec_.strategy.offload.tiling > 1;
     if (tiles)
       gather_tiles(frame, std::span(ops).first(end).subspan(pass.op), forward ? Phase::forward : Phase::backward);
@@ -144,6 +148,10 @@ bool PlanBuilder::issue_next(Pass& pass) {
   }
   ++pass.at;
   pass.begun = false;
+  if (pass.done()) {
+    for (const Late& late : pass.late)
+      after_backward_op(chunk, late.entry, plan_.ops[late.op], emit(late.op, late.frame));
+  }
   return moved;
 }
 

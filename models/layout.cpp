@@ -304,6 +304,8 @@ void PlanBuilder::find_micro_batches(Chunk& chunk) const {
   if (first == order.end()) return;
   chunk.first_micro_batch = first->micro_batch;
   chunk.micro_batches = std::count_if(first, order.end(), enters);
+  const auto last = std::find_if(order.rbegin(), order.rend(), [&](const Action& a) { return a.chunk == c; });
+  chunk.last_micro_batch = last->micro_batch;
 }
 
 // Copies of a virtual stage reduce it together: all ranks take them in this order.

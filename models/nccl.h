@@ -99,8 +99,8 @@ struct NcclChoice {
   double nvlink_share = 0;
 };
 
-// GPUs that reach each other without a NIC: the NVLink domain if it is larger than a node, else the node. `nodes` and
-// `ranks_per_node` below count in these.
+// GPUs of a job that reach each other without a NIC: its part of an NVLink domain if that is larger than a node, else
+// the node. `nodes` and `ranks_per_node` below count in these.
 int nccl_node_gpus(const Cluster& cluster);
 
 // One NVLink as NCCL counts it.

@@ -227,7 +227,7 @@ void set_nics(const Cluster& c, int gpus, int members, NcclTopology& t) {
 
 double nccl_link_GBps(int compute_capability) { return link_speed(compute_capability).GBps; }
 
-int nccl_node_gpus(const Cluster& c) { return std::max({1, c.gpus_per_node, c.nvlink_domain}); }
+int nccl_node_gpus(const Cluster& c) { return std::max({1, c.gpus_per_node, nvlink_part(c)}); }
 
 NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   const int gpus = nccl_node_gpus(c);

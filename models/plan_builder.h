@@ -54,14 +54,15 @@ struct Region {
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t place = 0;  // of a copy of the model: its virtual stage, after those of the copies before
-  std::int32_t first_micro_batch = 0;
-  std::int64_t micro_batches = 0;     // that pass through it
-  std::vector<Entry> entries;         // in forward order
-  std::int64_t elements = 0;          // weights it owns
-  std::int64_t own = 0;               // of those, what one rank keeps states of
-  std::int64_t partial_elements = 0;  // of those, weights whose gradient is summed over the tensor group
-  std::int64_t kv_elements = 0;       // and those summed over the ranks that hold the same key/value heads
+  std::int32_t place = 0;              // of a copy of the model: its virtual stage, after those of the copies before
+  std::int32_t first_micro_batch = 0;  // to run through it
+  std::int32_t last_micro_batch = 0;   // to run back
+  std::int64_t micro_batches = 0;      // that pass through it
+  std::vector<Entry> entries;          // in forward order
+  std::int64_t elements = 0;           // weights it owns
+  std::int64_t own = 0;                // of those, what one rank keeps states of
+  std::int64_t partial_elements = 0;   // of those, weights whose gradient is summed over the tensor group
+  std::int64_t kv_elements = 0;        // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
   std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
@@ -109,12 +110,19 @@ class PlanBuilder {
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
+  // A sum of gradients that waits for the end of its action.
+  struct Late {
+    std::uint32_t op, frame;
+    std::size_t entry;
+  };
+
   // An action as its ops are issued.
   struct Pass {
     Action action;
     std::vector<std::size_t> entries;  // of its chunk, in the action's order
     std::size_t at = 0, op = 0;        // entry and op that come next
     bool begun = false;                // that entry
+    std::vector<Late> late;
 
     bool done() const { return at == entries.size(); }
   };

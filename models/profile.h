@@ -45,6 +45,7 @@ struct Profile {
     double prologue_us = 0;       // filling the pipeline of a tile, per wave
     double smoothing = 0;         // 0: the last wave costs a whole one; 1: only its share
     double batched_fraction = 1;  // of the same rate, for batched products of unfused attention
+    double grouped_fraction = 1;  // and for the products of experts, a kernel for each or one for all
   } gemm;
 
   std::vector<AttentionKernel> attention;  // a stack names one; the first serves where that one is not built

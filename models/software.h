@@ -58,12 +58,14 @@ struct Software {
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
-  bool gathers_eight_bit = false;         // eight-bit training: ZeRO-1 gathers matrices in eight bits
-  bool keep_gradients_whole = false;      // ZeRO-2: gradients stay whole until the last micro-batch
-  std::string gradient_average = "none";  // over data ranks: none (in the loss or the reduction) | scale (a pass over
-                                          // the gradients before it) | copy (into a bucket, divided, and back)
-  bool gradient_buckets_beside = false;   // data parallelism keeps buckets as wide as weights beside wider sums
-  std::string kept_units = "none";        // sharded parameters that stay gathered until backward: none | last | ends
+  bool gathers_eight_bit = false;           // eight-bit training: ZeRO-1 gathers matrices in eight bits
+  bool keep_gradients_whole = false;        // ZeRO-2: gradients stay whole until the last micro-batch
+  bool accumulates_after_backward = false;  // a micro-batch's gradients are added to the sums once all are there; the
+                                            // last micro-batch's as they come, for the reduction
+  std::string gradient_average = "none";    // over data ranks: none (in the loss or the reduction) | scale (a pass over
+                                            // the gradients before it) | copy (into a bucket, divided, and back)
+  bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums
+  std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
   double launch_us = 4;              // per kernel
@@ -78,9 +80,10 @@ struct Software {
 
   // Memory
   bool expandable_segments = false;
-  double context_MiB = 500;   // CUDA context and loaded kernels
-  double workspace_MiB = 32;  // cuBLAS, allocated through the allocator
-  double buffers_MiB = 0;     // that the stack keeps for communication, allocated likewise, where states are sharded
+  bool collectives_hold_inputs = false;  // what a collective read returns to the allocator when the host sees its end
+  double context_MiB = 500;              // CUDA context and loaded kernels
+  double workspace_MiB = 32;             // cuBLAS, allocated through the allocator
+  double buffers_MiB = 0;  // that the stack keeps for communication, allocated likewise, where states are sharded
   std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
   bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
 

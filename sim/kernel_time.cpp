@@ -68,7 +68,7 @@ struct KernelTime {
                       .result_bytes = g.result_bytes};
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles)
-      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), 1));
+      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 

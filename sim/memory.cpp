@@ -32,9 +32,17 @@ constexpr int kPlaced = -3;  // in the arena, which is held from the start
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
+  Picoseconds read_until = 0;  // by the last collective that read it, where those hold what they read
 };
 
 constexpr Bytes kUnlimited = Bytes{1} << 60;
+
+// What a task puts into the device's launch queue: its kernels; around a collective of another stream PyTorch records
+// two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and WorkNCCL::synchronize).
+TaskId launches(const Op& op) {
+  constexpr TaskId kEvents = 4;
+  return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
+}
 
 class Replay {
  public:
@@ -72,16 +80,28 @@ class Replay {
  private:
   void visit(const RankSlot& slot, TaskId t) {
     const Op& op = plan_.op_of(t);
+    if (t == slot.begin) queued_ = 0, oldest_ = t;
+    for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
     if (op.allocates.empty() && op.frees.empty()) return;
     const Picoseconds offset = step_ * trace_.step_time;
-    const Picoseconds behind = t >= slot.begin + kLaunchQueue ? trace_.spans[t - kLaunchQueue].entered : 0;
+    const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
     const Picoseconds now = offset + std::max(trace_.spans[t].issued, behind);
     const int stream = stream_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
+    if (options_.collectives_hold_inputs && std::holds_alternative<Collective>(op.work))
+      note_reads(t, offset + trace_.spans[t].ended);
     for (const Operand& o : op.frees) {
       const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
       give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
+    }
+  }
+
+  void note_reads(TaskId t, Picoseconds ended) {
+    for (const Operand& o : plan_.op_of(t).operands) {
+      if (o.access != Access::read) continue;
+      const Frame& frame = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
+      held_[frame.first_buffer + o.slot].read_until = ended;
     }
   }
 
@@ -98,7 +118,7 @@ class Replay {
       count_beyond(what.home, what.bytes);
       return;
     }
-    held = {allocate(what.bytes, stream, now), stream};
+    held = {allocate(what.bytes, stream, now), stream, 0};
     count(what.category, allocator_.size(held.block));
   }
 
@@ -130,10 +150,12 @@ class Replay {
       return;
     }
     count(what.category, -allocator_.size(held.block));
-    if (held.stream == stream && stream == 0 && !sent)
+    const bool elsewhere = held.stream != stream || stream != 0 || sent;
+    const Picoseconds until = std::max(held.read_until, elsewhere ? ended : 0);
+    if (until == 0)
       allocator_.free(held.block);
     else
-      allocator_.free_after(held.block, ended);
+      allocator_.free_after(held.block, until);
     held.stream = kNotHeld;
   }
 
@@ -167,6 +189,7 @@ class Replay {
   CategoryBytes now_{};
   Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
   int step_ = 0;
+  TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
 };
 
 // What was alive at the peak is found again by counting takes and gives up to it, by name.

@@ -36,6 +36,7 @@ struct MemoryOptions {
   Bytes capacity = 0;   // that segments may take
   Bytes workspace = 0;  // of cuBLAS, taken through the allocator at the first task
   bool expandable_segments = false;
+  bool collectives_hold_inputs = false;  // what a collective read comes back when the host sees that it has ended
 };
 
 // Replays every slot's allocations through the caching allocator.

@@ -19,6 +19,8 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
+// From how many micro-batches per stage on the middle of a step is a row of equal periods, and how many are played.
+constexpr std::int64_t kLongStep = 32, kPlayed = 8;
 
 // What rows say in words (models/data/published_facts.json).
 struct Fact {
@@ -138,6 +140,28 @@ const RankMemory& fullest(const MemoryReport& memory) {
                            [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
 }
 
+// A step of many micro-batches, from two short ones: each further period of 1F1B takes as long as the last (a test
+// holds it against a whole step). Memory is that of the longer one; its parts of time grow as the step does.
+Prediction predict_step(const Spec& spec, const std::string& profile) {
+  const Strategy& s = spec.strategy;
+  const bool periodic = s.schedule == "1f1b" && s.virtual_stages == 1;
+  if (!periodic || s.micro_batches() < kLongStep * s.pipeline) return predict(spec, false, profile);
+  const auto of = [&](std::int64_t micro_batches) {
+    Spec part = spec;
+    part.strategy.global_batch = micro_batches * s.micro_batch * s.data;
+    return predict(part, false, profile);
+  };
+  const std::int64_t played = kPlayed * s.pipeline;
+  const double half = of(played).report.step_time_s;
+  Prediction whole = of(2 * played);
+  Report& r = whole.report;
+  const double period = (r.step_time_s - half) / static_cast<double>(played);
+  const double growth = 1 + period * static_cast<double>(s.micro_batches() - 2 * played) / r.step_time_s;
+  for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s}) *time *= growth;
+  for (double& part : r.time_s) part *= growth;
+  return whole;
+}
+
 void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
   c.software = spec.software.name;
   c.architecture = name_of(spec.cluster.gpu.architecture);
@@ -227,7 +251,7 @@ PublishedCase predict_published(const PublishedRow& row, const std::string& prof
     c.gpus = spec.gpus;
     c.nodes = spec.cluster.nodes;
     c.model_flops = model_flops(spec);
-    fill(c, spec, predict(spec, false, profile));
+    fill(c, spec, predict_step(spec, profile));
   } catch (const Error& e) {
     c.reason = e.what();
     for (const std::string& prefix : {row.id + ": ", row.id + ":1: "}) {

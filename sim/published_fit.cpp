@@ -230,7 +230,8 @@ std::vector<double*> places(Profile& p, std::string_view key) {
   };
   for (const Single& s :
        {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.smoothing", &p.gemm.smoothing},
-        Single{"gemm.batched_fraction", &p.gemm.batched_fraction}, Single{"memory.fraction", &p.memory.fraction},
+        Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
+        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction}, Single{"memory.fraction", &p.memory.fraction},
         Single{"kernel_gap_us", &p.kernel_gap_us}, Single{"contention", &p.contention}}) {
     if (key == s.key) result.push_back(s.place);
   }

@@ -87,7 +87,8 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
       replay_memory(plan, trace,
                     {.capacity = std::max<Bytes>(r.usable, 1),
                      .workspace = static_cast<Bytes>(cpu ? 0 : (software.workspace_MiB + buffers) * kMiB),
-                     .expandable_segments = software.expandable_segments});
+                     .expandable_segments = software.expandable_segments,
+                     .collectives_hold_inputs = software.collectives_hold_inputs});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];
     const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];

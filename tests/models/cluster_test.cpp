@@ -72,6 +72,14 @@ TEST(Cluster, PeaksFollowThePrecision) {
   EXPECT_THROW(peak_flops(find_gpu("cpu"), Precision::fp32), Error);
 }
 
+TEST(Cluster, AJobHasEqualPartsOfNvlinkDomains) {
+  for (const auto& [nodes, gpus] : std::vector<std::pair<std::int64_t, int>>{
+           {2, 72}, {18, 72}, {36, 72}, {64, 64}, {32, 64}, {48, 64}, {256, 64}, {30, 60}, {19, 72}}) {
+    EXPECT_EQ(nvlink_part(find_cluster("gb300-nvl72", nodes)), gpus) << nodes;
+  }
+  EXPECT_EQ(nvlink_part(find_cluster("dgx-h100", 64)), 8);
+}
+
 TEST(Cluster, NvlinkReachesTheNodeOrThePair) {
   EXPECT_EQ(default_nvlink_domain(find_gpu("h100-sxm"), 8), 8);
   EXPECT_EQ(default_nvlink_domain(find_gpu("a100-pcie-80gb"), 8), 2);

@@ -80,5 +80,29 @@ TEST(Emit, SendsBlockWithoutOverlap) {
   }
 }
 
+// Stacks that add a micro-batch's gradients after its backward do so for all but the last, whose sums are reduced as
+// they come.
+TEST(Emit, GradientsAreAddedAfterBackward) {
+  const auto plan_of = [](bool late) {
+    return make_plan(test::spec_of(
+        test::kSmall, "global_batch: 3, micro_batch: 1", 32,
+        fmt::format("profile: orrery, gradient_accumulation_fusion: false, accumulates_after_backward: {}", late)));
+  };
+  const Plan late = plan_of(true), soon = plan_of(false);
+  EXPECT_EQ(late.task_count(), soon.task_count());
+  for (const std::int32_t micro_batch : {0, 1, 2}) {
+    TaskId first_sum = kNone, last_other = 0;
+    for (TaskId t = 0; t < late.task_count(); ++t) {
+      const Op& op = late.op_of(t);
+      if (op.phase != Phase::backward || late.frames[late.tasks[t].frame].micro_batch != micro_batch) continue;
+      if (std::holds_alternative<Accumulate>(op.work))
+        first_sum = std::min(first_sum, t);
+      else
+        last_other = t;
+    }
+    EXPECT_EQ(first_sum > last_other, micro_batch < 2) << micro_batch;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -77,8 +77,9 @@ const Row kRows[] = {
      3'700'000},
     {"bridge", bridged_pairs, 2, 3, "gpu 2 > nvswitch 1 > gpu 3", 300, 600'000},
     {"no_bridge", bridged_pairs, 1, 2, "gpu 1 > pcie_switch 0.0 > cpu 0.0 > pcie_switch 0.1 > gpu 2", 31, 2'000'000},
-    {"domain_beyond_the_node", nvl72, 2, 71, "gpu 2 > nvswitch 0 > gpu 71", 900, 600'000},
-    {"domains", nvl72, 71, 72, "gpu 71 > pcie_switch 17.3 > nic 17.3 > leaf 0 > nic 18.0 > pcie_switch 18.0 > gpu 72",
+    // A job on 32 nodes lies in two racks of sixteen.
+    {"domain_beyond_the_node", nvl72, 2, 63, "gpu 2 > nvswitch 0 > gpu 63", 900, 600'000},
+    {"domains", nvl72, 63, 64, "gpu 63 > pcie_switch 15.3 > nic 15.3 > leaf 0 > nic 16.0 > pcie_switch 16.0 > gpu 64",
      50, 2'700'000},
     // A GPU whose switch has no NIC goes through a peer that has one (NCCL's PXN).
     {"through_a_peer", four_nics, 1, 8,

@@ -57,6 +57,14 @@ TEST_F(KernelTime, WavesShowAtTheEdges) {
   EXPECT_DOUBLE_EQ(tiles(198), 1.5 * tiles(132));
 }
 
+TEST_F(KernelTime, ExpertsProductsHaveARateOfTheirOwn) {
+  profile.gemm.prologue_us = 0;
+  const GroupedGemm experts = {.groups = 8, .rows = 65536, .out = 4096, .in = 4096};
+  const Seconds whole = time(experts);
+  profile.gemm.grouped_fraction = 0.5;
+  EXPECT_DOUBLE_EQ(time(experts), 2 * whole);
+}
+
 TEST_F(KernelTime, LargeProductsTendToTheirEfficiencyAndThinOnesToMemory) {
   const double peak = peak_flops(gpu, Precision::bf16);
   const std::int64_t n = 32768;

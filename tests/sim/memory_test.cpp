@@ -79,5 +79,23 @@ TEST(Memory, MomentsAppearAtTheFirstUpdate) {
               0.03);  // the allocator's rounding of large blocks
 }
 
+// PyTorch's process group: blocks that a collective read come back when the host sees its end. A host that runs ahead
+// of the device needs more of them; what is allocated stays the same.
+TEST(Memory, CollectivesHoldWhatTheyRead) {
+  const auto run = [](double layer_us, bool hold) {
+    const Spec spec = spec_of(kModel, "tensor: 4, micro_batch: 8, global_batch: 16", 4096,
+                              fmt::format("profile: nanotron, layer_us: {}", layer_us));
+    const Plan plan = make_plan(spec);
+    const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
+    return replay_memory(plan, simulate(plan, prices.timing),
+                         {.capacity = Bytes{1} << 50, .collectives_hold_inputs = hold})
+        .front();
+  };
+  const SlotMemory held = run(0, true), given = run(0, false);
+  EXPECT_GT(held.peak_reserved, given.peak_reserved + 4 * Bytes{8 * 4096 * 512 * 2});
+  EXPECT_EQ(held.peak, given.peak);
+  EXPECT_LT(run(1e6, true).peak_reserved, held.peak_reserved);
+}
+
 }  // namespace
 }  // namespace orrery

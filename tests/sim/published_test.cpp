@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "sim/predict.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {
@@ -168,6 +169,24 @@ TEST_F(Published, BadFilesAreRefusedWithTheRow) {
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("row 1"), std::string::npos) << e.what();
+  }
+}
+
+// Steps of very many micro-batches are told from shorter ones.
+TEST_F(Published, LongStepsAreThoseOfTheirPeriods) {
+  for (const int stages : {1, 2}) {
+    nlohmann::json row = row_of("a", 1, 1);
+    const int data = 8 / stages;
+    row["spec"]["strategy"] = {
+        {"pipeline", stages}, {"data", data}, {"micro_batch", 1}, {"global_batch", data * 150 * stages}};
+    const PublishedCase told = predict(nlohmann::json::array({row})).front();
+    const Report played = orrery::predict(parse_spec(row["spec"].dump(), "a"), false, "").report;
+    EXPECT_EQ(told.reason, "");
+    EXPECT_NEAR(told.step_time_s / played.step_time_s, 1, 1e-6) << stages;
+    EXPECT_NEAR(told.step_time_high_s / played.step_time_high_s, 1, 1e-6) << stages;
+    double sum = 0;
+    for (const double part : told.time_s) sum += part;
+    EXPECT_NEAR(sum / told.step_time_s, 1, 1e-6) << stages;
   }
 }
 

@@ -43,7 +43,7 @@ TEST(ReportText, SaysByHowMuchItDoesNotFit) {
   Report report = predict(spec).report;
   report.memory.fits = false;
   report.memory.peak_device = report.memory.capacity + 1073741824;
-  EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: 1.00 GiB more than the 80.00 GiB of a GPU"));
+  EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: 1.00 GiB more than the 79.25 GiB of a GPU"));
   report.memory.peak_device = report.memory.capacity - 1;
   EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: the allocator finds no room"));
 }
