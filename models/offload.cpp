@@ -78,7 +78,7 @@ void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
 // disks one is fetched, one updated and one stored. A delayed update's weights wait until the step has ended, all of
 // them.
 void PlanBuilder::add_tiles(Chunk& chunk) {
-  if (!host_update()) return;
+  if (!host_update() || chunk.own == 0) return;
   const Strategy& s = spec_.strategy;
   const bool disks = s.offload.optimizer == Device::nvme;
   const std::int64_t tile = std::min(s.offload.tile, chunk.own);

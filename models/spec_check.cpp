@@ -32,11 +32,6 @@ struct Real {
   double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
 };
 
-template <class... Values>
-Broken broken(std::string key, fmt::format_string<Values...> format, Values&&... values) {
-  return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
-}
-
 Broken in_range(std::initializer_list<Range> ranges) {
   for (const Range& r : ranges) {
     if (r.value < r.least || r.value > r.most) {
@@ -203,23 +198,6 @@ Broken gpu_rules(const Spec& spec) {
     return broken("gpus", "gpus: {} are more than the cluster's {} (nodes: {} of {})", spec.gpus, gpus_of(spec.cluster),
                   spec.cluster.nodes, spec.cluster.gpus_per_node);
   }
-  return {};
-}
-
-// Keys that mean nothing without another one.
-Broken partner_rules(const Spec& spec) {
-  const Strategy& s = spec.strategy;
-  const Model& m = spec.model;
-  if (s.tensor_depth > 1 && s.tensor_kind != "2.5d")
-    return broken("tensor_depth", "tensor_depth: {} needs tensor_kind: 2.5d, not {}", s.tensor_depth, s.tensor_kind);
-  if ((s.recompute.moe || s.recompute.moe_activation) && !m.moe)
-    return broken("recompute", "recompute: {} has no experts to run again", m.name);
-  if (s.recompute.mla_up_proj && !m.mla)
-    return broken("recompute", "recompute: {} has no latent attention (mla_up_proj)", m.name);
-  if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
-    return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile");
-  if (s.offload.activation_layers && s.offload.activations == Device::none)
-    return broken("offload.activations.layers", "offload.activations.layers: needs a device: cpu");
   return {};
 }
 

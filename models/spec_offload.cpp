@@ -2,14 +2,6 @@
 #include "models/spec_reader.h"
 
 namespace orrery {
-namespace {
-
-template <class... Values>
-Broken breach(std::string key, fmt::format_string<Values...> format, Values&&... values) {
-  return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
-}
-
-}  // namespace
 
 Broken offload_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
@@ -18,39 +10,39 @@ Broken offload_rules(const Spec& spec) {
   const bool disk = o.optimizer == Device::nvme || o.parameters == Device::nvme || o.gradients == Device::nvme ||
                     o.activations == Device::nvme;
   if (o.gradients != Device::none && o.optimizer == Device::none)
-    return breach("offload.gradients", "offload.gradients: {} needs offload.optimizer: cpu or nvme, which reads them",
+    return broken("offload.gradients", "offload.gradients: {} needs offload.optimizer: cpu or nvme, which reads them",
                   word(o.gradients));
   if (o.parameters != Device::none && (o.optimizer == Device::none || s.sharding != Sharding::zero3))
-    return breach("offload.parameters",
+    return broken("offload.parameters",
                   "offload.parameters: {} needs sharding: zero3, which gathers them before use, and offload.optimizer, "
                   "which updates them",
                   word(o.parameters));
   if (o.optimizer != Device::none && s.sharding == Sharding::none && s.data * s.context > 1)
-    return breach("offload.optimizer",
+    return broken("offload.optimizer",
                   "offload.optimizer: {} with sharding: none, every one of {} ranks would update everything; choose "
                   "sharding: zero2",
                   word(o.optimizer), s.data * s.context);
   if (o.delayed_update && (o.optimizer != Device::cpu || o.parameters != Device::none || o.gradients == Device::nvme))
-    return breach("offload.optimizer",
+    return broken("offload.optimizer",
                   "offload.optimizer.delayed_update: needs optimizer: cpu and nothing on disks, "
                   "and parameters on the device");
   if (s.partition_activations && (!s.recompute.layer || s.tensor == 1 || s.sequence_parallel))
-    return breach(
+    return broken(
         "partition_activations",
         "partition_activations: cuts the inputs that recompute: full keeps over a tensor group that all holds "
         "them; recompute: full, tensor above 1 and sequence_parallel: false are needed");
   if (s.contiguous_activations && (!s.recompute.layer || o.activations != Device::none))
-    return breach("contiguous_activations",
+    return broken("contiguous_activations",
                   "contiguous_activations: places the inputs that recompute: full keeps on the device; recompute: full "
                   "and offload.activations: none are needed");
-  if (o.tile < 1) return breach("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
+  if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
   if (spec.cluster.gpu.memory_bytes == 0) return {};  // this machine, measured
   if (o.optimizer != Device::none && !spec.cluster.host)
-    return breach("offload",
+    return broken("offload",
                   "offload.optimizer: needs cluster.host: {{dram_GiB: ..., dram_GBps: ...}}, which {} does not state",
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);
   if (disk && !spec.cluster.nvme)
-    return breach("offload",
+    return broken("offload",
                   "offload: nvme needs cluster.nvme: {{TB: ..., read_GBps: ..., write_GBps: ...}}, which {} does not "
                   "state",
                   spec.cluster.node_id.empty() ? "the cluster" : spec.cluster.node_id);

@@ -123,7 +123,12 @@ struct Broken {
   std::string key;
   std::string what;
 };
+template <class... Values>
+Broken broken(std::string key, fmt::format_string<Values...> format, Values&&... values) {
+  return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
+}
 Broken first_broken(const Spec& spec);
 Broken offload_rules(const Spec& spec);  // those of what may leave the device
+Broken partner_rules(const Spec& spec);  // those of keys that mean nothing without another one
 
 }  // namespace orrery

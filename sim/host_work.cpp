@@ -21,9 +21,10 @@ class Machine {
  public:
   explicit Machine(const Cluster& c) : cluster_(c) {}
   double link() const { return cluster_.gpu.pcie_GBps * 1e9 * kPinnedFraction; }
-  // A host that the cluster does not describe slows no copy.
+  // A host whose memory the cluster does not describe slows no copy.
   double memory() const {
-    return cluster_.host ? cluster_.host->dram_GBps * 1e9 : std::numeric_limits<double>::infinity();
+    const bool known = cluster_.host && cluster_.host->dram_GBps > 0;
+    return known ? cluster_.host->dram_GBps * 1e9 : std::numeric_limits<double>::infinity();
   }
   double disk(bool read) const {
     if (!cluster_.nvme || cluster_.nvme->read_GBps <= 0 || cluster_.nvme->write_GBps <= 0)
@@ -57,14 +58,15 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
     return w;
   }
   const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
-  const double rate = fetch || store ? machine.disk(fetch) : machine.link();
+  const double way = fetch || store ? machine.disk(fetch) : machine.link(), rate = std::min(way, machine.memory());
   const Port port = fetch                     ? Port::disk_read
                     : store                   ? Port::disk_write
                     : c->from == Home::device ? Port::down
                                               : Port::up;
   w.seconds = start + static_cast<double>(c->bytes) / rate;
   const double moving = static_cast<double>(c->bytes) / w.seconds;
-  at(w, port) = moving / rate;
+  at(w, port) = moving / way;
+  w.device_bytes_per_s = fetch || store ? 0 : moving;
   at(w, Port::host_memory) = std::min(1.0, moving / machine.memory());
   return w;
 }

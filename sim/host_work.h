@@ -13,6 +13,7 @@ namespace orrery {
 struct HostWork {
   Seconds seconds = 0;
   std::array<double, kPorts> share{};
+  double device_bytes_per_s = 0;  // through the device's memory
 };
 
 // Whether an op is such work: a copy between places, or one of the host's lane.

@@ -196,9 +196,14 @@ class Pricer {
       const double again = layer ? s.layer_us * recomputed_share(block) : 0;
       add(block.backward, (layer ? s.layer_us + far : 0) + again + (last ? s.micro_batch_us : 0));
     }
+    // Once a step, in however many parts a rank updates.
+    const auto updates = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
+    const auto parts = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + plan_.task_count(),
+                                     [&](const Task& task) { return updates(plan_.ops[task.op]); });
+    const double each =
+        static_cast<double>(plan_.slots.size()) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
     for (std::size_t i = 0; i < result.size(); ++i) {
-      if (std::holds_alternative<Update>(plan_.ops[i].work))
-        result[i].issue += picoseconds((s.step_us + ranks * s.rank_us) * kMicrosecond);
+      if (updates(plan_.ops[i])) result[i].issue += picoseconds(each * (s.step_us + ranks * s.rank_us) * kMicrosecond);
     }
   }
 
@@ -232,9 +237,7 @@ class Pricer {
       t.ports[p] = static_cast<Rate>(std::min(work.share[p], 1.0) * static_cast<double>(kFullRate));
       t.host = t.host || t.ports[p] > 0;
     }
-    const double link =
-        std::max(work.share[static_cast<std::size_t>(Port::down)], work.share[static_cast<std::size_t>(Port::up)]);
-    t.memory = memory_share(link * spec_.cluster.gpu.pcie_GBps * 1e9);
+    t.memory = memory_share(work.device_bytes_per_s);
   }
 
   std::uint32_t memory_share(double bytes_per_s) const {

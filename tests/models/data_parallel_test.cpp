@@ -2,7 +2,6 @@
 // reductions inside a model. Volumes are counted in elements, the whole of a gather or reduction; a rank sends
 // (N - 1) / N of it, an all-reduce twice that.
 #include <numeric>
-#include <set>
 
 #include <gtest/gtest.h>
 
@@ -344,55 +343,6 @@ TEST(DataParallel, GathersHaveThePhaseTheyAreFor) {
     EXPECT_GT((count[{"gather unit", Phase::backward}]), 0) << sharding;
     EXPECT_EQ((count[{"cast shard", Phase::backward}] > 0), (count[{"cast shard", Phase::forward}] > 0)) << sharding;
   }
-}
-
-// No gradient is added to what has been reduced in this step, and replicas reduce a unit once, after all else has.
-void expect_reduced_last(const Plan& plan, const std::string& where) {
-  struct Piece {
-    std::uint32_t state;
-    std::int64_t first, elements;
-  };
-  for (const RankSlot& slot : plan.slots) {
-    std::vector<Piece> reduced;
-    std::set<std::uint32_t> replicated;  // units
-    for (TaskId t = slot.begin; t < slot.end; ++t) {
-      const Op& op = plan.op_of(t);
-      const std::uint32_t at = plan.tasks[t].frame;
-      if (const auto* c = std::get_if<Collective>(&op.work); c != nullptr && op.name == "reduce gradients")
-        reduced.push_back({at, c->first, c->bytes / c->width});
-      EXPECT_FALSE(op.name == "reduce unit" && replicated.count(at) > 0) << where;
-      EXPECT_FALSE(op.name == "reduce replicas" && !replicated.insert(at).second) << where;
-      if (op.phase != Phase::backward) continue;
-      const Frame& frame = plan.frames[at];
-      for (const Operand& o : op.operands) {
-        if (o.scope != Scope::state || o.slot != kGradients || o.parameter < 0) continue;
-        const std::int64_t element =
-            plan.frames[frame.unit].base + plan.blocks[frame.block].parameters[o.parameter].offset;
-        for (const Piece& piece : reduced) {
-          EXPECT_FALSE(piece.state == frame.state && element >= piece.first && element < piece.first + piece.elements)
-              << where << ", " << op.name << " of micro-batch " << frame.micro_batch;
-        }
-      }
-    }
-  }
-}
-
-TEST(DataParallel, ReducesWhatIsComplete) {
-  for (std::uint64_t seed = 1600; seed < 1700; ++seed)
-    expect_reduced_last(make_plan(test::random_spec(seed)), fmt::format("seed {}", seed));
-  const auto check = [](const std::string& file, const std::string& more, const std::string& model) {
-    const std::string strategy = fmt::format(
-        "pipeline: 2, data: 4, bucket_MiB: 0.0001, global_batch: 8, schedule: {{file: {}/tests/data/{}}}, {}",
-        ORRERY_SOURCE_DIR, file, more);
-    expect_reduced_last(make_plan(test::spec_of(model, strategy)), strategy);
-  };
-  for (const char* sharding : {"none", "zero1"}) {
-    check("order_weights_reversed.txt", fmt::format("sharding: {}", sharding), test::kSmall);
-    check("order_v_weights_last.txt", fmt::format("virtual_stages: 2, sharding: {}", sharding),
-          std::string(test::kSmall) + ", tied_embeddings: true");
-  }
-  for (const char* sharding : {"none", "zero1", "zero2", "zero3", "hsdp, shard_group: 2"})
-    check("order_reversed.txt", fmt::format("sharding: {}", sharding), test::kSmall);
 }
 
 // A gathered unit's gradient is written by its product straight into the unit's buffer: fully_shard frees it after the

@@ -22,6 +22,15 @@ TEST(HostWork, CopiesRunAtTheirLinksRates) {
   EXPECT_NEAR(time_of(copy(20'000'000'000, Home::host, Home::nvme), c), 1, 1e-9);
 }
 
+TEST(HostWork, CopiesAreNoFasterThanTheHostsMemory) {
+  Cluster c = find_cluster("dgx-2", 1);
+  const Op down = copy(12'600'000'000, Home::device, Home::host);
+  c.host->dram_GBps = 6.3;
+  EXPECT_NEAR(time_of(down, c), 2, 1e-9);
+  c.host->dram_GBps = 0;  // not known
+  EXPECT_NEAR(time_of(down, c), 1, 1e-9);
+}
+
 // ZeRO-Offload, table 4: 10 B parameters in 2.57 s on two Xeon 8168, those of a DGX-2.
 TEST(HostWork, UpdatesAsFastAsPublished) {
   const Op update = {.name = "update",

@@ -1,0 +1,22 @@
+// The rules of keys that mean nothing without another one.
+#include "models/spec_reader.h"
+
+namespace orrery {
+
+Broken partner_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  if (s.tensor_depth > 1 && s.tensor_kind != "2.5d")
+    return broken("tensor_depth", "tensor_depth: {} needs tensor_kind: 2.5d, not {}", s.tensor_depth, s.tensor_kind);
+  if ((s.recompute.moe || s.recompute.moe_activation) && !m.moe)
+    return broken("recompute", "recompute: {} has no experts to run again", m.name);
+  if (s.recompute.mla_up_proj && !m.mla)
+    return broken("recompute", "recompute: {} has no latent attention (mla_up_proj)", m.name);
+  if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
+    return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile");
+  if (s.offload.activation_layers && s.offload.activations == Device::none)
+    return broken("offload.activations.layers", "offload.activations.layers: needs a device: cpu");
+  return {};
+}
+
+}  // namespace orrery
