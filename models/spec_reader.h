@@ -124,6 +124,7 @@ struct Broken {
   std::string what;
 };
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);  // those of what may leave the device
+Broken offload_rules(const Spec& spec);     // those of what may leave the device
+Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
 
 }  // namespace orrery

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <exception>
 #include <memory>
 #include <queue>
 #include <set>
@@ -58,6 +58,8 @@ class Search {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
     });
     keep_one_of_each_layout();
+    if (result_.best.empty()) result_.least_memory = least_;
+    if (result_.proven) result_.reason = why_nothing();
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -82,12 +84,23 @@ class Search {
   template <class F>
   void in_parallel(std::size_t count, F f) {
     std::atomic<std::size_t> next = 0;
+    std::vector<std::exception_ptr> errors(count);
     const auto work = [&](std::size_t worker) {
-      for (std::size_t i = next++; i < count; i = next++) f(worker, i);
+      for (std::size_t i = next++; i < count; i = next++) {
+        try {
+          f(worker, i);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      }
     };
     std::vector<std::jthread> workers;
     for (std::size_t w = 1; w < std::min(bounds_.size(), count); ++w) workers.emplace_back(work, w);
     work(0);
+    workers.clear();  // joins
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
   }
 
   void look_at_layouts() {
@@ -98,23 +111,12 @@ class Search {
       nodes[i].layout = static_cast<std::uint32_t>(i);
       nodes[i].bound = bounds_[worker]->of(layouts_[i]);
       nodes[i].value = value_of(nodes[i].bound);
-      if (nodes[i].bound.time > 0) points[i] = count_points(layouts_[i]);
+      if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
     });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
       if (points[i] > 0) queue_.push(nodes[i]);
     }
-  }
-
-  std::uint64_t count_points(const Degrees& layout) const {
-    std::map<std::pair<Sharding, std::int64_t>, std::uint64_t> features;  // of a sharding
-    std::uint64_t sum = 0;
-    for (const Recipe& cell : space_.cells(layout)) {
-      std::uint64_t& n = features[{cell.sharding, cell.shard_group}];
-      if (n == 0) n = space_.features(layout, cell).size();
-      sum += n;
-    }
-    return sum;
   }
 
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
@@ -260,7 +262,22 @@ class Search {
       if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
     }
     result_.best = std::move(kept);
-    if (result_.best.empty()) result_.least_memory = least_;
+  }
+
+  // Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
+  std::string why_nothing() const {
+    if (!result_.best.empty() || result_.counts.without_room + result_.counts.did_not_fit > 0) return "";
+    for (const Degrees& layout : layouts_) {
+      for (const Recipe& cell : space_.cells(layout)) {
+        std::string why;
+        evaluate(space_, profile_, {layout, cell, space_.features(layout, cell).front()}, &why);
+        if (!why.empty()) return why;
+      }
+    }
+    const std::string broken = rule_broken_by(space_.base(), space_.path());
+    if (!broken.empty()) return broken;
+    return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space_.path(),
+                       space_.gpus());
   }
 
   void progress() const {
@@ -291,12 +308,13 @@ class Search {
 
 }  // namespace
 
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point) {
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why) {
   const Spec spec = space.spec_of(point);
   try {
-    check(spec);
+    if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
     return predict(spec, profile).report;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (why != nullptr) *why = error.what();
     return std::nullopt;
   }
 }

@@ -6,15 +6,12 @@
 #include "models/blocks.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
-#include "models/stages.h"
 #include "sim/kernel_time.h"
 
 namespace orrery {
 namespace {
 
 constexpr double kBytesOfMiB = 1048576.0;
-
-void add(PassCost& a, const PassCost& b) { a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue}; }
 
 // Layers first ... end - 1; the last one only to the end of its compute.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
@@ -62,15 +59,8 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
 const Bounds::Cut& Bounds::cut(std::int64_t pipeline, std::int64_t virtual_stages) {
   const auto [it, fresh] = cuts_.try_emplace({pipeline, virtual_stages});
   if (!fresh) return it->second;
-  Spec spec = space_.base();
-  spec.strategy.pipeline = pipeline;
-  spec.strategy.virtual_stages = virtual_stages;
-  try {
-    it->second.layers = stage_layers(spec);
-    it->second.possible = static_cast<std::int64_t>(it->second.layers.size()) == pipeline * virtual_stages;
-  } catch (const Error&) {
-    return it->second;
-  }
+  it->second.layers = space_.cut(pipeline, virtual_stages);
+  if (it->second.layers.empty()) return it->second;
   it->second.first.assign(it->second.layers.size(), 0);
   std::partial_sum(it->second.layers.begin(), it->second.layers.end() - 1, it->second.first.begin() + 1);
   return it->second;
@@ -106,7 +96,7 @@ Bound Bounds::of(const Degrees& layout) {
 }
 
 bool Bounds::possible(const Recipe& cell) {
-  if (!cut(layout_.pipeline, cell.virtual_stages).possible) return false;
+  if (!cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(cell.schedule).splits;
   return stack("none", like(cell.sharding), splits)->possible &&
          stack(cell.recompute, like(cell.sharding), splits)->possible;
@@ -124,11 +114,11 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   };
   PassCost forward, backward, weight;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
-    add(cost, range(again_->sums.*sums, first, middle));
-    add(cost, range(plain_->sums.*sums, middle, end));
+    cost += range(again_->sums.*sums, first, middle);
+    cost += range(plain_->sums.*sums, middle, end);
     cost.busy = cost.through;
-    if (k == 0) add(cost, plain_->embedding.*member);
-    if (last_stage) add(cost, plain_->head.*member);
+    if (k == 0) cost += plain_->embedding.*member;
+    if (last_stage) cost += plain_->head.*member;
   };
   pass(forward, &LayerSums::forward, &BlockCost::forward);
   pass(backward, &LayerSums::backward, &BlockCost::backward);
@@ -144,9 +134,9 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   }
   const bool first_chunk = stage.layers == 0 && stage.elements == 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
-  add(stage.forward, forward);
-  add(stage.backward, backward);
-  add(stage.weight, weight);
+  stage.forward += forward;
+  stage.backward += backward;
+  stage.weight += weight;
   if (!first_chunk) {
     stage.forward.through = before[0].through;
     stage.backward.through = before[1].through;

@@ -51,8 +51,7 @@ class Bounds {
     Picoseconds update = 0;
   };
   struct Cut {
-    bool possible = false;
-    std::vector<std::int64_t> layers, first;  // by virtual stage
+    std::vector<std::int64_t> layers, first;  // by virtual stage; empty: the model cannot be cut so
   };
 
   const StackCost* stack(std::string_view recompute, Sharding sharding, bool splits);

@@ -49,6 +49,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   Spec spec = base;
   spec.origins.clear();
   spec.cluster.failures.reset();
+  spec.cluster.stragglers.clear();
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
   s.tensor = key.tensor;
@@ -67,6 +68,10 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.micro_batch = key.micro_batch;
   s.global_batch = key.micro_batch * key.data;
   s.recompute = recompute_of(key.recompute, spec.software);
+  s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
+  s.offload.activations = Device::none;
+  s.offload.activation_layers.reset();
+  if (key.sharding == Sharding::none) s.offload = {};
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();
   spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));
@@ -204,7 +209,6 @@ class Probe {
       cost.busy = segment.end - segment.begin;
       cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
       cost.issue = segment.issue;
-      if (segment.pass == Pass::forward) block.forward_extra = segment.extra;
       if (segment.pass == Pass::backward) block.backward_extra = segment.extra;
     }
     for (auto& [frame, block] : blocks) {
@@ -226,20 +230,17 @@ class Probe {
     least(a.backward, b.backward);
     least(a.weight, b.weight);
     a.kept = std::min(a.kept, b.kept);
-    a.forward_extra = std::min(a.forward_extra, b.forward_extra);
     a.backward_extra = std::min(a.backward_extra, b.backward_extra);
   }
   // Blocks of the head follow one another.
-  static void add(PassCost& a, const PassCost& b) { a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue}; }
   static void add(BlockCost& a, const BlockCost& b) {
-    add(a.forward, b.forward);
-    add(a.backward, b.backward);
-    add(a.weight, b.weight);
+    a.forward += b.forward;
+    a.backward += b.backward;
+    a.weight += b.weight;
     a.kept += b.kept;
     a.elements += b.elements;
     a.expert_elements += b.expert_elements;
     a.eight_bit_elements += b.eight_bit_elements;
-    a.forward_extra = std::max(a.forward_extra, b.forward_extra);
     a.backward_extra = b.backward_extra;  // the last block's backward comes first, with everything kept
   }
 
@@ -266,14 +267,11 @@ void add_up(const StackCost& cost, LayerSums& sums) {
     sums.expert_elements.push_back(experts);
     sums.eight_bit_elements.push_back(eight_bit);
   };
-  const auto add = [](PassCost& a, const PassCost& b) {
-    a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue};
-  };
   note();
   for (const BlockCost& layer : cost.layers) {
-    add(forward, layer.forward);
-    add(backward, layer.backward);
-    add(weight, layer.weight);
+    forward += layer.forward;
+    backward += layer.backward;
+    weight += layer.weight;
     kept += layer.kept;
     elements += layer.elements;
     experts += layer.expert_elements;
@@ -284,6 +282,13 @@ void add_up(const StackCost& cost, LayerSums& sums) {
 
 }  // namespace
 
+PassCost& PassCost::operator+=(const PassCost& other) {
+  through += other.through;
+  busy += other.busy;
+  issue += other.issue;
+  return *this;
+}
+
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
   StackCost result;
   try {
@@ -291,9 +296,8 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
     check(spec);
     result = Probe(spec, profile).cost(base);
     add_up(result, result.sums);
-  } catch (const Error& error) {
+  } catch (const Error&) {
     result.possible = false;
-    result.reason = error.what();
   }
   return result;
 }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <functional>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +15,7 @@
 #include "models/names.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
+#include "models/spec_reader.h"
 #include "models/stages.h"
 
 namespace orrery {
@@ -20,7 +24,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 constexpr std::array<std::string_view, 6> kOrders = {"tp-cp-dp-pp", "tp-cp-pp-dp", "tp-dp-cp-pp",
                                                      "tp-dp-pp-cp", "tp-pp-cp-dp", "tp-pp-dp-cp"};
-constexpr std::int64_t kMostLayerPasses = 1'000'000;  // spec_check.cpp
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
   std::vector<std::int64_t> small, large;
@@ -43,70 +46,99 @@ std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   return values;
 }
 
-struct Parse {
-  const std::string& key;
-  const std::string& from;
+// Reads the values that `search:` gives a key. Throws Error with the line, the key and what is wrong.
+class Values {
+ public:
+  Values(const SearchRange& range, const Spec& base) : range_(range), base_(base) {}
 
-  void read(const std::string& text, std::int64_t& value) const {
-    try {
-      value = text == "null" ? -1 : std::stoll(text);
-    } catch (const std::exception&) {
-      throw Error(fmt::format("{}: search.{}: '{}' is not a whole number", from, key, text));
+  template <class T>
+  void restrict_to(Choices<T>& axis) const {
+    axis = {false, {}};
+    for (const std::string& text : range_.values) {
+      T value{};
+      read(text, value);
+      if (!axis.admits(value)) axis.values.push_back(value);
     }
   }
+  // Of words: `check` throws Error for those that mean nothing.
+  template <class Check>
+  void restrict_to(Choices<std::string>& axis, Check check) const {
+    restrict_to(axis);
+    for (const std::string& word : axis.values) {
+      try {
+        check(word);
+      } catch (const Error& e) {
+        fail(e.what());
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw Error(fmt::format("{}: search.{}: {}", range_.from, range_.key, what));
+  }
+  void read(const std::string& text, std::int64_t& value) const {
+    const bool all = range_.key == "recompute_layers" && text == "null";
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (!all && (error != std::errc() || end != text.data() + text.size() || value < 1))
+      fail(fmt::format("'{}' is not a whole number of at least 1", text));
+    if (all) value = -1;
+  }
   void read(const std::string& text, bool& value) const {
-    if (text != "true" && text != "false")
-      throw Error(fmt::format("{}: search.{}: '{}' is neither true nor false", from, key, text));
+    if (text != "true" && text != "false") fail(fmt::format("'{}' is neither true nor false", text));
     value = text == "true";
   }
-  void read(const std::string& text, std::string& value) const { value = text; }
+  static void read(const std::string& text, std::string& value) { value = text; }
+
+  const SearchRange& range_;
+  const Spec& base_;
 };
 
-template <class T>
-void restrict_to(Choices<T>& axis, const std::vector<std::string>& texts, const Parse& parse) {
-  axis = {false, {}};
-  for (const std::string& text : texts) {
-    T value{};
-    parse.read(text, value);
-    axis.values.push_back(value);
-  }
+void check_context_kind(std::string_view word) {
+  if (std::find(kContextKinds.begin(), kContextKinds.end(), word) == kContextKinds.end())
+    throw Error(unknown_name("context_kind", word, kContextKinds));
 }
 
-// The dimensions of an order that have more than one rank.
-std::string told_apart(const Degrees& layout, std::string_view order) {
-  std::string result;
-  for (std::size_t start = 0; start < order.size(); start += 3) {
-    const std::string_view word = order.substr(start, 2);
-    const std::int64_t degree = word == "tp"   ? layout.tensor
-                                : word == "cp" ? layout.context
-                                : word == "dp" ? layout.data
-                                : word == "pp" ? layout.pipeline
-                                               : 1;
-    if (degree > 1) result += word;
-  }
-  return result;
+void check_rank_order(const std::string& order) {
+  Spec spec;
+  spec.strategy.rank_order = order;
+  if (const Broken broken = rank_order_rules(spec); !broken.what.empty()) throw Error(broken.what);
 }
 
 }  // namespace
 
-Space::Space(OpenSpec open, std::int64_t gpus) : base_(std::move(open.spec)), gpus_(gpus) {
+Space::Space(OpenSpec open, std::int64_t gpus)
+    : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   if (!batch_given_)
-    throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", base_.name));
-  for (const std::string& name : schedule_.values) find_schedule(name);
-  for (const std::string& name : sharding_.values) find_sharding(name);
+    throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
+}
+
+// Bounds know stages in turn alone.
+void Space::check_schedule(const std::string& from, const std::string& name) const {
+  const std::string where = from + ": strategy.schedule: ";
+  if (name == "file") throw Error(where + "search does not know order files; leave the key out or name a schedule");
+  if (find_schedule(name).placement != ChunkPlacement::in_turn)
+    throw Error(where + fmt::format("search does not know {} yet; leave the key out or name another", name));
+}
+
+std::vector<std::string_view> Space::left_out() const {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (schedule_.open && row.placement != ChunkPlacement::in_turn) names.push_back(row.name);
+  }
+  return names;
 }
 
 // What the spec itself gives is fixed.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
-  const bool given = origin.from == "--set" || origin.from.find(':') != std::string::npos;
-  if (!origin.key.starts_with(section)) return;
+  if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  if (!given || origin.from.starts_with("profile ")) return;
+  const std::string whole = key.substr(0, key.find('.'));  // of a map, as context_kind: {ring: 2, ulysses: 4}
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };
@@ -121,10 +153,15 @@ void Space::take_given(const Origin& origin) {
   if (key == "micro_batch") fixed(micro_batch_, s.micro_batch);
   if (key == "shard_group") fixed(shard_group_, s.shard_group);
   if (key == "recompute_layers") fixed(recompute_layers_, s.recompute.layers.value_or(-1));
-  if (key == "schedule") fixed(schedule_, s.schedule);
+  if (whole == "schedule") {
+    check_schedule(origin.from, s.schedule);
+    fixed(schedule_, s.schedule);
+  }
   if (key == "sharding") fixed(sharding_, std::string(name_of(s.sharding)));
   if (key == "recompute") fixed(recompute_, origin.value);
-  if (key == "context_kind") fixed(context_kind_, s.context_kind);
+  if (whole == "context_kind") fixed(context_kind_, s.context_kind);
+  if (whole == "context_kind" && s.context_kind == "mixed" && context_.open)
+    fixed(context_, s.context_ring * s.context_ulysses);
   if (key == "rank_order") fixed(rank_order_, s.rank_order);
   if (key == "sequence_parallel") fixed(sequence_parallel_, s.sequence_parallel);
   if (key == "overlap.gradient_reduce") fixed(gradient_reduce_, s.overlap.gradient_reduce);
@@ -135,29 +172,31 @@ void Space::take_given(const Origin& origin) {
 }
 
 void Space::take_range(const SearchRange& range) {
-  const Parse parse{range.key, range.from};
+  const Values values(range, base_);
+  const auto names = [&](auto& axis, auto check) { return [&, check] { values.restrict_to(axis, check); }; };
+  const auto plain = [&](auto& axis) { return [&] { values.restrict_to(axis); }; };
   const std::vector<std::pair<std::string_view, std::function<void()>>> axes = {
-      {"tensor", [&] { restrict_to(tensor_, range.values, parse); }},
-      {"context", [&] { restrict_to(context_, range.values, parse); }},
-      {"pipeline", [&] { restrict_to(pipeline_, range.values, parse); }},
-      {"data", [&] { restrict_to(data_, range.values, parse); }},
-      {"expert", [&] { restrict_to(expert_, range.values, parse); }},
-      {"expert_tensor", [&] { restrict_to(expert_tensor_, range.values, parse); }},
-      {"virtual_stages", [&] { restrict_to(virtual_stages_, range.values, parse); }},
-      {"micro_batch", [&] { restrict_to(micro_batch_, range.values, parse); }},
-      {"shard_group", [&] { restrict_to(shard_group_, range.values, parse); }},
-      {"recompute_layers", [&] { restrict_to(recompute_layers_, range.values, parse); }},
-      {"schedule", [&] { restrict_to(schedule_, range.values, parse); }},
-      {"sharding", [&] { restrict_to(sharding_, range.values, parse); }},
-      {"recompute", [&] { restrict_to(recompute_, range.values, parse); }},
-      {"context_kind", [&] { restrict_to(context_kind_, range.values, parse); }},
-      {"rank_order", [&] { restrict_to(rank_order_, range.values, parse); }},
-      {"sequence_parallel", [&] { restrict_to(sequence_parallel_, range.values, parse); }},
-      {"overlap_gradient_reduce", [&] { restrict_to(gradient_reduce_, range.values, parse); }},
-      {"overlap_parameter_gather", [&] { restrict_to(parameter_gather_, range.values, parse); }},
-      {"overlap_tensor", [&] { restrict_to(overlap_tensor_, range.values, parse); }},
-      {"overlap_pipeline", [&] { restrict_to(overlap_pipeline_, range.values, parse); }},
-      {"overlap_expert", [&] { restrict_to(overlap_expert_, range.values, parse); }},
+      {"tensor", plain(tensor_)},
+      {"context", plain(context_)},
+      {"pipeline", plain(pipeline_)},
+      {"data", plain(data_)},
+      {"expert", plain(expert_)},
+      {"expert_tensor", plain(expert_tensor_)},
+      {"virtual_stages", plain(virtual_stages_)},
+      {"micro_batch", plain(micro_batch_)},
+      {"shard_group", plain(shard_group_)},
+      {"recompute_layers", plain(recompute_layers_)},
+      {"schedule", names(schedule_, [&](const std::string& name) { check_schedule(range.from, name); })},
+      {"sharding", names(sharding_, [](const std::string& name) { row_of(find_sharding(name)); })},
+      {"recompute", names(recompute_, [&](const std::string& parts) { recompute_of(parts, base_.software); })},
+      {"context_kind", names(context_kind_, check_context_kind)},
+      {"rank_order", names(rank_order_, check_rank_order)},
+      {"sequence_parallel", plain(sequence_parallel_)},
+      {"overlap_gradient_reduce", plain(gradient_reduce_)},
+      {"overlap_parameter_gather", plain(parameter_gather_)},
+      {"overlap_tensor", plain(overlap_tensor_)},
+      {"overlap_pipeline", plain(overlap_pipeline_)},
+      {"overlap_expert", plain(overlap_expert_)},
   };
   std::vector<std::string_view> known;
   for (const auto& [name, take] : axes) {
@@ -233,40 +272,44 @@ std::vector<Degrees> Space::layouts() const {
   return result;
 }
 
-std::int64_t Space::fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const {
+const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  const std::lock_guard lock(cuts_->mutex);
+  const auto [it, fresh] = cuts_->known.try_emplace({pipeline, virtual_stages});
+  if (!fresh) return it->second;
   Spec spec = base_;
   spec.origins.clear();
   spec.strategy.pipeline = pipeline;
   spec.strategy.virtual_stages = virtual_stages;
-  const std::size_t stages = static_cast<std::size_t>(pipeline * virtual_stages);
-  if (!base_.strategy.stage_layers.empty() && base_.strategy.stage_layers.size() != stages) return 0;
   try {
-    const std::vector<std::int64_t> cut = stage_layers(spec);
-    std::vector<std::int64_t> layers(pipeline, 0);
-    for (std::size_t k = 0; k < cut.size(); ++k) layers[k % pipeline] += cut[k];
-    return *std::max_element(layers.begin(), layers.end());
+    it->second = stage_layers(spec);
   } catch (const Error&) {
-    return 0;
+    return it->second;
   }
+  if (std::ssize(it->second) != pipeline * virtual_stages) it->second.clear();
+  return it->second;
 }
 
-void Space::add_schedules(const Degrees& l, std::vector<Recipe>& cells) const {
+// Layers of the stage that has most of them; 0 where the model cannot be cut so.
+std::int64_t Space::fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  std::vector<std::int64_t> layers(pipeline, 0);
+  std::int64_t k = 0;
+  for (const std::int64_t n : cut(pipeline, virtual_stages)) layers[k++ % pipeline] += n;
+  return *std::max_element(layers.begin(), layers.end());
+}
+
+std::vector<Recipe> Space::schedules(const Degrees& l) const {
+  std::vector<Recipe> result;
   const auto add = [&](std::string_view name, std::int64_t chunks) {
     const bool fits = chunks * l.pipeline <= base_.model.layers + 2;
-    if (fits && virtual_stages_.admits(chunks)) cells.push_back({.schedule = name, .virtual_stages = chunks});
+    if (fits && virtual_stages_.admits(chunks)) result.push_back({.schedule = name, .virtual_stages = chunks});
   };
   if (l.pipeline == 1) {
-    if (schedule_.open || schedule_.values.size() > 1 || schedule_.values.front() != "file")
-      add(schedule_.open || schedule_.admits("1f1b") ? "1f1b" : find_schedule(schedule_.values.front()).name, 1);
-    return;
+    add(schedule_.admits("1f1b") ? "1f1b" : find_schedule(schedule_.values.front()).name, 1);
+    return result;
   }
   for (const ScheduleRow& row : schedule_rows()) {
     if (!schedule_.admits(std::string(row.name)) || (schedule_.open && row.name == "dapple")) continue;
-    if (row.placement != ChunkPlacement::in_turn) {  // the bounds know stages in turn alone
-      if (schedule_.open) continue;
-      throw Error(
-          fmt::format("strategy.schedule: search does not know {} yet; leave the key out or name another", row.name));
-    }
+    if (row.placement != ChunkPlacement::in_turn) continue;
     if (row.chunks == 1) {
       add(row.name, 1);
       continue;
@@ -274,6 +317,7 @@ void Space::add_schedules(const Degrees& l, std::vector<Recipe>& cells) const {
     if (!base_.software.uneven_interleaving && l.micro_batches % l.pipeline != 0) continue;
     for (std::int64_t v = 2; v * l.pipeline <= base_.model.layers + 2; ++v) add(row.name, v);
   }
+  return result;
 }
 
 std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
@@ -289,9 +333,7 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
   const bool splits = find_schedule(cell.schedule).splits;
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
-    Spec spec;
-    spec.software = base_.software;
-    const bool units = unit_gradients(spec, row);
+    const bool units = unit_gradients(base_, row);
     if (units && splits) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.
     const bool repeats =
@@ -311,37 +353,78 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
   }
 }
 
-std::vector<Recipe> Space::cells(const Degrees& l) const {
-  std::vector<std::string_view> kinds;
-  for (const std::string& kind : recompute_.values) kinds.push_back(kind);
-  if (recompute_.open) {
-    kinds = {"none", "selective", "full", "norm", "activation"};
-    if (base_.model.moe) kinds.insert(kinds.end(), {"moe", "moe_activation"});
-    if (!base_.model.moe || base_.model.moe->first_layer > 0 || base_.model.moe->every > 1) kinds.push_back("mlp");
-    if (base_.model.mla) kinds.push_back("mla_up_proj");
+std::vector<std::string_view> Space::recompute_kinds() const {
+  std::vector<std::string_view> kinds(recompute_.values.begin(), recompute_.values.end());
+  if (!recompute_.open) return kinds;
+  kinds = {"none", "selective", "full", "norm", "activation"};
+  const auto& moe = base_.model.moe;
+  if (moe) kinds.insert(kinds.end(), {"moe", "moe_activation"});
+  if (!moe || moe->first_layer > 0 || moe->every > 1) kinds.push_back("mlp");
+  if (base_.model.mla) kinds.push_back("mla_up_proj");
+  return kinds;
+}
+
+// Of a stage of so many layers; all of them once, as -1 unless the spec gives another number.
+std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
+  std::vector<std::int64_t> numbers, given = recompute_layers_.values;
+  if (recompute_layers_.open) {
+    given.resize(layers);
+    std::iota(given.begin(), given.end(), 0);
+    given.front() = -1;
   }
-  std::vector<Recipe> ordered, result;
-  add_schedules(l, ordered);
-  std::int64_t before = 0, layers = 0;
-  for (const Recipe& schedule : ordered) {
-    if (schedule.virtual_stages != before) layers = fullest_stage(l.pipeline, schedule.virtual_stages);
-    before = schedule.virtual_stages;
+  bool all = false;
+  for (const std::int64_t r : given) {
+    const bool whole = r < 0 || r >= layers;
+    if (!whole || !all) numbers.push_back(r);
+    all = all || whole;
+  }
+  return numbers;
+}
+
+std::vector<Recipe> Space::cells(const Degrees& l) const {
+  const std::vector<std::string_view> kinds = recompute_kinds();
+  std::vector<Recipe> result, sharded;
+  for (const Recipe& schedule : schedules(l)) {
+    const std::int64_t layers = fullest_stage(l.pipeline, schedule.virtual_stages);
     if (layers == 0) continue;
-    std::vector<Recipe> sharded;
+    const std::vector<std::int64_t> numbers = recompute_numbers(layers);
+    sharded.clear();
     add_shardings(l, schedule, sharded);
     for (Recipe cell : sharded) {
       for (const std::string_view kind : kinds) {
         cell.recompute = kind;
         cell.recompute_layers = -1;
-        if (recompute_layers_.admits(-1) || kind == "none") result.push_back(cell);
-        for (std::int64_t r = 1; kind != "none" && r < layers; ++r) {
+        if (kind == "none") result.push_back(cell);
+        for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
           cell.recompute_layers = r;
-          if (recompute_layers_.admits(r)) result.push_back(cell);
+          result.push_back(cell);
         }
       }
     }
   }
   return result;
+}
+
+// Schedules and shardings go together but for those that split backward; recomputation depends on the schedule's
+// stages alone, features on the sharding's alone.
+std::uint64_t Space::count(const Degrees& l) const {
+  std::uint64_t sum = 0, none = 0, some = 0;
+  for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
+  std::array<std::optional<std::uint64_t>, 2> sharded;  // whether the schedule splits
+  for (const Recipe& schedule : schedules(l)) {
+    const std::int64_t layers = fullest_stage(l.pipeline, schedule.virtual_stages);
+    if (layers == 0) continue;
+    auto& shardings = sharded[find_schedule(schedule.schedule).splits ? 1 : 0];
+    if (!shardings) {
+      shardings = 0;
+      std::vector<Recipe> cells;
+      add_shardings(l, schedule, cells);
+      for (const Recipe& cell : cells) *shardings += features(l, cell).size();
+    }
+    const auto numbers = recompute_layers_.open ? static_cast<std::size_t>(layers) : recompute_numbers(layers).size();
+    sum += *shardings * (none + some * numbers);
+  }
+  return sum;
 }
 
 std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
@@ -358,17 +441,32 @@ std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) cons
     seen.push_back(std::move(apart));
     orders.push_back(order);
   }
-  const bool reduces = group && (w.overlap_gradient_reduce || !gradient_reduce_.open);
+  const bool habit = reduces_beside(w, cell.sharding);
+  const bool reduces = group && (habit || !gradient_reduce_.open);
   const bool gathers = group && row.shards_optimizer && (w.overlap_parameter_gather || !parameter_gather_.open);
   const bool sends = l.pipeline > 1 && (w.overlap_pipeline || !overlap_pipeline_.open);
   std::vector<Features> result;
   for (const std::string_view order : orders) {
-    for (const bool reduce : both(gradient_reduce_, reduces, w.overlap_gradient_reduce)) {
+    for (const bool reduce : both(gradient_reduce_, reduces, habit)) {
       for (const bool gather : both(parameter_gather_, gathers, w.overlap_parameter_gather)) {
         for (const bool send : both(overlap_pipeline_, sends, w.overlap_pipeline))
           result.push_back({order, reduce, gather, send});
       }
     }
+  }
+  return result;
+}
+
+std::string told_apart(const Degrees& layout, std::string_view order) {
+  std::string result;
+  for (std::size_t start = 0; start < order.size(); start += 3) {
+    const std::string_view word = order.substr(start, 2);
+    const std::int64_t degree = word == "tp"   ? layout.tensor
+                                : word == "cp" ? layout.context
+                                : word == "dp" ? layout.data
+                                : word == "pp" ? layout.pipeline
+                                               : 1;
+    if (degree > 1) result += word;
   }
   return result;
 }

@@ -17,7 +17,7 @@ constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 const NcclModel& Bounds::model(const std::vector<int>& spread) {
   const auto it = models_.find(spread);
   if (it != models_.end()) return it->second;
-  return models_.emplace(spread, nccl_model(nccl_topology(space_.base().cluster, spread))).first->second;
+  return models_.emplace(spread, nccl_model(space_.base().cluster, spread, profile_.nccl)).first->second;
 }
 
 // Bytes in a picosecond at the size that suits the group best.
