@@ -268,11 +268,11 @@ class Search {
   std::string why_nothing() const {
     if (!result_.best.empty() || result_.counts.without_room + result_.counts.did_not_fit > 0) return "";
     for (const Degrees& layout : layouts_) {
-      for (const Recipe& cell : space_.cells(layout)) {
-        std::string why;
-        evaluate(space_, profile_, {layout, cell, space_.features(layout, cell).front()}, &why);
-        if (!why.empty()) return why;
-      }
+      const std::vector<Recipe> cells = space_.cells(layout);
+      if (cells.empty()) continue;
+      std::string why;
+      evaluate(space_, profile_, {layout, cells.front(), space_.features(layout, cells.front()).front()}, &why);
+      if (!why.empty()) return why;
     }
     const std::string broken = rule_broken_by(space_.base(), space_.path());
     if (!broken.empty()) return broken;

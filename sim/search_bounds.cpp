@@ -96,7 +96,7 @@ Bound Bounds::of(const Degrees& layout) {
 }
 
 bool Bounds::possible(const Recipe& cell) {
-  if (!cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
+  if (cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(cell.schedule).splits;
   return stack("none", like(cell.sharding), splits)->possible &&
          stack(cell.recompute, like(cell.sharding), splits)->possible;

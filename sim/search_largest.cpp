@@ -126,6 +126,7 @@ Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
     if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
     return {j.dump(2) + '\n', whole ? 0 : 1};
   }
+  if (found.value == 0 && o.stop != nullptr && *o.stop) return {"interrupted before anything was found that fits\n", 1};
   if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
   return {fmt::format("largest {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n", o.maximize,
                       found.value, found.strategy, memory_text(static_cast<double>(found.report.memory.peak_device)),
