@@ -27,6 +27,7 @@ struct Node {
   std::int64_t value = 0;  // at least
   std::uint32_t layout = 0;
   std::int32_t cell = -1, feature = -1;
+  bool rough = false;  // of a layout: its bound is
   Bound bound;
   Recipe what;
   Features features;
@@ -109,7 +110,8 @@ class Search {
     in_parallel(layouts_.size(), [&](std::size_t worker, std::size_t i) {
       if (stopped()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
-      nodes[i].bound = bounds_[worker]->of(layouts_[i]);
+      nodes[i].rough = bounds_[worker]->has_rough(layouts_[i]);
+      nodes[i].bound = nodes[i].rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
       nodes[i].value = value_of(nodes[i].bound);
       if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
     });
@@ -140,7 +142,9 @@ class Search {
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
     in_parallel(nodes.size(), [&](std::size_t worker, std::size_t i) {
-      if (nodes[i].cell < 0)
+      if (nodes[i].rough)
+        parts[i] = without_rough(*bounds_[worker], nodes[i]);
+      else if (nodes[i].cell < 0)
         parts[i] = cells_of(*bounds_[worker], nodes[i], counts[i], least[i]);
       else
         parts[i] = points_of(*bounds_[worker], nodes[i], counts[i]);
@@ -152,6 +156,15 @@ class Search {
       if (least[i] > 0 && (least_ == 0 || least[i] < least_)) least_ = least[i];
     }
     progress();
+  }
+
+  // The same layout by its own bound; none where it is not possible.
+  std::vector<Node> without_rough(Bounds& bounds, Node node) const {
+    node.rough = false;
+    node.bound = bounds.of(layouts_[node.layout]);
+    if (node.bound.time == 0) return {};
+    node.value = std::max(node.value, value_of(node.bound));
+    return {node};
   }
 
   std::vector<Node> cells_of(Bounds& bounds, const Node& node, SearchCounts& counts, Bytes& least) const {

@@ -15,7 +15,8 @@ constexpr double kBytesOfMiB = 1048576.0;
 
 // Layers first ... end - 1; the last one only to the end of its compute.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
-  return {sums[end].through - sums[first].through, 0, sums[end].issue - sums[first].issue};
+  return {sums[end].through - sums[first].through, 0, sums[end].issue - sums[first].issue,
+          sums[end].compute - sums[first].compute};
 }
 
 }  // namespace
@@ -39,6 +40,7 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
                .expert_tensor = l.expert_tensor,
                .micro_batch = l.micro_batch,
                .data = sharding == Sharding::none || l.data == 1 ? 1 : 2,
+               .sequence = sequence_,
                .context_kind = std::string(l.context_kind),
                .recompute = std::string(recompute),
                .sharding = sharding,
@@ -95,6 +97,17 @@ Bound Bounds::of(const Degrees& layout) {
   return any ? bound : Bound{};
 }
 
+Bound Bounds::rough(const Degrees& layout) {
+  Degrees own = layout;
+  own.context = 1;
+  own.context_kind = "ring";
+  own.data = layout.replicas();
+  sequence_ = space_.base().sequence / layout.context;
+  const Bound bound = of(own);
+  sequence_ = 0;
+  return bound;
+}
+
 bool Bounds::possible(const Recipe& cell) {
   if (cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(cell.schedule).splits;
@@ -148,6 +161,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   if (k == 0) kept += plain_->embedding.kept;
   if (last_stage) kept += plain_->head.kept;
   chunk_kept_.push_back(kept);
+  const std::int64_t elements_before = stage.elements;
   stage.extra = last_stage ? plain_->head.backward_extra
                 : n > 0    ? (again == n ? again_ : plain_)->layers[end - 1].backward_extra
                            : 0;
@@ -164,6 +178,8 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
     stage.expert_elements += plain_->head.expert_elements;
   }
   if (first_chunk) stage.first_elements = stage.elements;
+  stage.layer_elements += sums.elements[end] - sums.elements[first];
+  chunk_elements_.push_back(stage.elements - elements_before);
   stage.layers += n;
 }
 
@@ -202,6 +218,7 @@ void Bounds::add_up() {
   const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
   stages_.assign(p, {});
   chunk_kept_.clear();
+  chunk_elements_.clear();
   const std::int64_t most = cell_.recompute_layers < 0 ? space_.base().model.layers : cell_.recompute_layers;
   Picoseconds head = 0, tail = 0;
   for (std::int64_t s = 0; s < p; ++s) {
@@ -221,7 +238,9 @@ Bound Bounds::of(const Recipe& cell) {
   splits_ = find_schedule(cell.schedule).splits;
   units_ = unit_gradients(space_.base(), row_of(cell.sharding));
   plain_ = stack("none", like(cell.sharding), splits_);
-  again_ = cell.recompute == "none" ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
+  // What a layer keeps on the host it need not compute again.
+  const bool plain = cell.recompute == "none" || space_.base().strategy.offload.activations != Device::none;
+  again_ = plain ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
   add_up();
   least_update_ = stages_.front().update;
   for (const Stage& s : stages_) least_update_ = std::min(least_update_, s.update);
@@ -237,25 +256,41 @@ Bound Bounds::of(const Recipe& cell) {
   return bound;
 }
 
+// Forwards of a stage that are issued before its first backward.
+std::int64_t Bounds::forwards_first(std::int64_t s) const {
+  const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
+  const auto at_most = [&](std::int64_t n) { return std::min(m, std::max<std::int64_t>(1, n)); };
+  if (p == 1 || cell_.schedule == "naive") return 1;
+  if (cell_.schedule == "gpipe") return m;
+  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return at_most(p - s);
+  if (cell_.schedule == "zb-h2") return at_most(2 * (p - s) - 1);
+  if (cell_.schedule != "interleaved" || m % p != 0) return 1;
+  return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
+}
+
+// Of those forwards, one chunk's: they go through the chunks in rounds of p.
+std::int64_t Bounds::forwards_of_chunk(std::int64_t forwards, std::int64_t chunk) const {
+  const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
+  if (v == 1) return forwards;
+  return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
+}
+
 // Bytes that forwards issued before the first backward keep.
 Bytes Bounds::in_flight(std::int64_t s) const {
-  const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
-  const auto whole = [&](std::int64_t micro_batches) {
-    return std::min(m, std::max<std::int64_t>(1, micro_batches)) * chunk_kept_[s];
-  };
-  if (p == 1 || cell_.schedule == "naive") return whole(1);
-  if (cell_.schedule == "gpipe") return whole(m);
-  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return whole(p - s);
-  if (cell_.schedule == "zb-h2") return whole(2 * (p - s) - 1);
-  if (cell_.schedule != "interleaved" || m % p != 0) return whole(1);
-  std::int64_t forwards = std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
+  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
   Bytes sum = 0;
-  for (std::int64_t c = 0; c < v; ++c) {
-    const std::int64_t round = forwards / (p * v) * p;
-    const std::int64_t rest = std::clamp<std::int64_t>(forwards % (p * v) - c * p, 0, p);
-    sum += (round + rest) * chunk_kept_[s * v + c];
-  }
+  for (std::int64_t c = 0; c < v; ++c) sum += forwards_of_chunk(forwards, c) * chunk_kept_[s * v + c];
   return sum;
+}
+
+// Bytes of weights that their chunks' forwards have left gathered then.
+Bytes Bounds::gathered(std::int64_t s) const {
+  const ShardingRow& row = row_of(cell_.sharding);
+  if (!row.shards_parameters || row.reshards_after_forward) return 0;
+  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
+  std::int64_t elements = 0;
+  for (std::int64_t c = 0; c < v; ++c) elements += forwards_of_chunk(forwards, c) > 0 ? chunk_elements_[s * v + c] : 0;
+  return elements * storage_bytes(space_.base().strategy.precision);
 }
 
 Bytes Bounds::state_bytes(const Stage& stage) const {
@@ -283,7 +318,8 @@ Bytes Bounds::memory() const {
   Bytes most = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Bytes extra = splits_ ? 0 : stages_[s].extra;
-    most = std::max(most, state_bytes(stages_[s]) + in_flight(static_cast<std::int64_t>(s)) + extra);
+    const auto at = static_cast<std::int64_t>(s);
+    most = std::max(most, state_bytes(stages_[s]) + in_flight(at) + gathered(at) + extra);
   }
   return most + fixed;
 }

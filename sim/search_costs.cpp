@@ -21,7 +21,7 @@ constexpr std::size_t kPasses = 3;
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
-  Picoseconds begin = 0, end = 0, issue = 0;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0;
   Bytes extra = 0;
 };
 
@@ -52,6 +52,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   spec.cluster.stragglers.clear();
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
+  if (key.sequence > 0) spec.sequence = key.sequence;
   s.tensor = key.tensor;
   s.context = key.context;
   set_context_kind(s, key.context_kind);
@@ -103,8 +104,8 @@ class Probe {
   Probe(const Spec& spec, const Profile& profile) : spec_(spec), plan_(make_plan(spec)) {
     const Prices prices = price(plan_, spec, profile);
     issue_ = &prices.timing;
-    const Timing timing = bare(plan_, prices.timing);
-    trace_ = simulate(plan_, timing);
+    bare_ = bare(plan_, prices.timing);
+    trace_ = simulate(plan_, bare_);
     find_weight_ops();
     find_turn();
     walk();
@@ -168,7 +169,7 @@ class Probe {
       if (is_own(t)) {
         const std::uint32_t frame = plan_.tasks[t].frame;
         if (segments_.empty() || segments_.back().frame != frame || segments_.back().pass != pass_of(t)) {
-          segments_.push_back({frame, pass_of(t), -1, 0, 0, 0});
+          segments_.push_back({.frame = frame, .pass = pass_of(t), .begin = -1});
           at_start = now;
         }
         segments_.back().issue += issue_->of(0, plan_.tasks[t].op).issue;
@@ -178,6 +179,7 @@ class Probe {
       for (const Operand& o : op.frees) now -= hold(held, t, o, false);
       if (op.lane != LaneKind::compute || op.phase == Phase::step || segments_.empty()) continue;
       if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
+      if (is_own(t)) segments_.back().compute += bare_.of(0, plan_.tasks[t].op).duration;
       segments_.back().end = trace_.spans[t].ended;
     }
   }
@@ -209,6 +211,7 @@ class Probe {
       cost.busy = segment.end - segment.begin;
       cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
       cost.issue = segment.issue;
+      cost.compute = segment.compute;
       if (segment.pass == Pass::backward) block.backward_extra = segment.extra;
     }
     for (auto& [frame, block] : blocks) {
@@ -223,7 +226,8 @@ class Probe {
   }
 
   static void least(PassCost& a, const PassCost& b) {
-    a = {std::min(a.through, b.through), std::min(a.busy, b.busy), std::min(a.issue, b.issue)};
+    a = {std::min(a.through, b.through), std::min(a.busy, b.busy), std::min(a.issue, b.issue),
+         std::min(a.compute, b.compute)};
   }
   static void least(BlockCost& a, const BlockCost& b) {
     least(a.forward, b.forward);
@@ -247,6 +251,7 @@ class Probe {
   const Spec& spec_;
   Plan plan_;
   Trace trace_;
+  Timing bare_;
   const Timing* issue_ = nullptr;
   std::set<std::uint32_t> weight_ops_, backward_ops_;
   TaskId turn_ = 0;
@@ -286,6 +291,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   through += other.through;
   busy += other.busy;
   issue += other.issue;
+  compute += other.compute;
   return *this;
 }
 

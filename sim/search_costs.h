@@ -13,9 +13,9 @@ namespace orrery {
 
 // What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
 // it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
-// issue: what its host needs to launch it.
+// issue: what its host needs to launch it. compute: what its kernels take alone.
 struct PassCost {
-  Picoseconds through = 0, busy = 0, issue = 0;
+  Picoseconds through = 0, busy = 0, issue = 0, compute = 0;
 
   PassCost& operator+=(const PassCost& other);  // of what follows on the same rank
 };
@@ -48,7 +48,8 @@ struct StackCost {
 // nodes as it can: no other order of ranks makes their transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;  // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::int64_t data = 1;      // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::int64_t sequence = 0;  // 0: the spec's
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;

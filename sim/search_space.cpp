@@ -14,6 +14,7 @@
 #include "models/error.h"
 #include "models/names.h"
 #include "models/schedules.h"
+#include "models/sequence.h"
 #include "models/sharding.h"
 #include "models/spec_reader.h"
 #include "models/stages.h"
@@ -213,8 +214,17 @@ bool Space::valid(const Degrees& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
   if (l.micro_batches > kMostLayerPasses / base_.model.layers) return false;
+  if (l.sequence_parallel && base_.sequence / l.context % l.tensor != 0) return false;
   const std::int64_t ranks = l.tensor * l.context * l.data, experts = l.expert * l.expert_tensor;
   return ranks % experts == 0;
+}
+
+bool Space::can_cut(const Degrees& l) const {
+  Strategy s = base_.strategy;
+  s.tensor = l.tensor;
+  s.context = l.context;
+  set_context_kind(s, l.context_kind);
+  return broken_cut(s, base_.model, base_.sequence).empty();
 }
 
 std::vector<Degrees> Space::layouts() const {
@@ -264,7 +274,7 @@ std::vector<Degrees> Space::layouts() const {
         if (c > 1 && !context_kind_.open) kinds.assign(context_kind_.values.begin(), context_kind_.values.end());
         for (const std::string_view kind : kinds) {
           l.context_kind = kind;
-          with_experts(l);
+          if (can_cut(l)) with_experts(l);
         }
       }
     }

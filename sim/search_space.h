@@ -101,6 +101,7 @@ class Space {
   void take_range(const SearchRange& range);
   void check_schedule(const std::string& from, const std::string& name) const;
   bool valid(const Degrees& layout) const;
+  bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
   std::vector<Recipe> schedules(const Degrees& layout) const;
