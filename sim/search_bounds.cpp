@@ -256,6 +256,21 @@ Bound Bounds::of(const Recipe& cell) {
   return bound;
 }
 
+// Every layer that runs again takes longer in every way, but the last of a chunk may reach further under its neighbour.
+std::optional<Picoseconds> Bounds::may_fall() const {
+  Picoseconds fall = 0;
+  for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
+    Picoseconds most = 0;
+    for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
+      const PassCost &a = plain_->layers[i].*pass, &b = again_->layers[i].*pass;
+      if (b.through < a.through || b.busy < a.busy || b.issue < a.issue || b.compute < a.compute) return std::nullopt;
+      most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
+    }
+    fall += most;
+  }
+  return fall * layout_.micro_batches * cell_.virtual_stages;
+}
+
 // Forwards of a stage that are issued before its first backward.
 std::int64_t Bounds::forwards_first(std::int64_t s) const {
   const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;

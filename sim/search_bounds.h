@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "models/nccl.h"
@@ -43,6 +44,8 @@ class Bounds {
   void enter(const Degrees& layout);
   bool possible(const Recipe& cell);
   Bound of(const Recipe& cell);
+  // How far below that cell's time the bound of one may lie that runs more layers again. nullopt: anywhere.
+  std::optional<Picoseconds> may_fall() const;
   // Of the cell that was last asked for.
   Bound of(const Features& features);
 

@@ -299,7 +299,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// Layers of the stage that has most of them; 0 where the model cannot be cut so.
+// Layers of the stage that has most of them.
 std::int64_t Space::fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const {
   std::vector<std::int64_t> layers(pipeline, 0);
   std::int64_t k = 0;
@@ -374,43 +374,45 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   return kinds;
 }
 
-// Of a stage of so many layers; all of them once, as -1 unless the spec gives another number.
+// Of a stage of so many layers, ascending; all of them once, as -1 unless the spec gives another number.
 std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
-  std::vector<std::int64_t> numbers, given = recompute_layers_.values;
-  if (recompute_layers_.open) {
-    given.resize(layers);
-    std::iota(given.begin(), given.end(), 0);
-    given.front() = -1;
-  }
-  bool all = false;
-  for (const std::int64_t r : given) {
-    const bool whole = r < 0 || r >= layers;
-    if (!whole || !all) numbers.push_back(r);
-    all = all || whole;
-  }
+  std::vector<std::int64_t> numbers, all;
+  for (std::int64_t r = 1; recompute_layers_.open && r < layers; ++r) numbers.push_back(r);
+  if (recompute_layers_.open) all.push_back(-1);
+  for (const std::int64_t r : recompute_layers_.values) (r < 0 || r >= layers ? all : numbers).push_back(r);
+  std::sort(numbers.begin(), numbers.end());
+  if (!all.empty()) numbers.push_back(all.front());
   return numbers;
 }
 
-std::vector<Recipe> Space::cells(const Degrees& l) const {
-  const std::vector<std::string_view> kinds = recompute_kinds();
-  std::vector<Recipe> result, sharded;
+std::vector<Recipe> Space::groups(const Degrees& l) const {
+  std::vector<Recipe> result;
   for (const Recipe& schedule : schedules(l)) {
-    const std::int64_t layers = fullest_stage(l.pipeline, schedule.virtual_stages);
-    if (layers == 0) continue;
-    const std::vector<std::int64_t> numbers = recompute_numbers(layers);
-    sharded.clear();
-    add_shardings(l, schedule, sharded);
-    for (Recipe cell : sharded) {
-      for (const std::string_view kind : kinds) {
-        cell.recompute = kind;
-        cell.recompute_layers = -1;
-        if (kind == "none") result.push_back(cell);
-        for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
-          cell.recompute_layers = r;
-          result.push_back(cell);
-        }
-      }
+    if (!cut(l.pipeline, schedule.virtual_stages).empty()) add_shardings(l, schedule, result);
+  }
+  return result;
+}
+
+std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const {
+  const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group.virtual_stages));
+  std::vector<Recipe> result;
+  for (const std::string_view kind : recompute_kinds()) {
+    Recipe cell = group;
+    cell.recompute = kind;
+    if (kind == "none") result.push_back(cell);
+    for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
+      cell.recompute_layers = r;
+      result.push_back(cell);
     }
+  }
+  return result;
+}
+
+std::vector<Recipe> Space::cells(const Degrees& l) const {
+  std::vector<Recipe> result;
+  for (const Recipe& group : groups(l)) {
+    const std::vector<Recipe> cells = cells_of(l, group);
+    result.insert(result.end(), cells.begin(), cells.end());
   }
   return result;
 }
@@ -422,8 +424,8 @@ std::uint64_t Space::count(const Degrees& l) const {
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
   std::array<std::optional<std::uint64_t>, 2> sharded;  // whether the schedule splits
   for (const Recipe& schedule : schedules(l)) {
+    if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule.virtual_stages);
-    if (layers == 0) continue;
     auto& shardings = sharded[find_schedule(schedule.schedule).splits ? 1 : 0];
     if (!shardings) {
       shardings = 0;

@@ -81,6 +81,10 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<Degrees> layouts() const;
   std::vector<Recipe> cells(const Degrees& layout) const;
+  // The same in two steps: cells that differ in what is recomputed form a group, named by the one that recomputes
+  // nothing; its cells come kind by kind, those of a kind in the order of the layers that run again.
+  std::vector<Recipe> groups(const Degrees& layout) const;
+  std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
   std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
   // The points of a layout, without making them.
   std::uint64_t count(const Degrees& layout) const;
