@@ -97,7 +97,11 @@ class BlockBuilder {
   bool may_wait(std::size_t op, const std::vector<bool>& waits) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
   void set_lifetimes();
-  void own_lifetime(Id slot);
+  struct Use {
+    Op *first = nullptr, *last = nullptr;
+  };
+  std::vector<Use> uses_of_own(std::vector<Recorded>& pass) const;
+  void own_lifetime(Id slot, const Use& forward, const Use& backward);
   void unit_lifetimes();
   Recorded run_again(Recorded r, std::map<Id, Id>& scratch);
   void boundary_lifetimes();

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
-#include "sim/predict.h"
 #include "sim/text.h"
 
 namespace orrery {
@@ -386,17 +385,6 @@ class Search {
 };
 
 }  // namespace
-
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why) {
-  const Spec spec = space.spec_of(point);
-  try {
-    if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
-    return predict(spec, profile).report;
-  } catch (const Error& error) {
-    if (why != nullptr) *why = error.what();
-    return std::nullopt;
-  }
-}
 
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options) {
   return Search(space, profile, options).run();

@@ -40,7 +40,7 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
                .expert_tensor = l.expert_tensor,
                .micro_batch = l.micro_batch,
                .data = sharding == Sharding::none || l.data == 1 ? 1 : 2,
-               .sequence = sequence_,
+               .sequence = ring_rows_ * l.context,
                .context_kind = std::string(l.context_kind),
                .recompute = std::string(recompute),
                .sharding = sharding,
@@ -73,38 +73,66 @@ void Bounds::enter(const Degrees& layout) {
   stacks_.clear();
 }
 
+// What all blocks take in a micro-batch, with kernels of so many hops of a ring more than the stack has.
+static Picoseconds work_of(const StackCost& cost, const StackCost* hop, std::int64_t hops) {
+  Picoseconds all = 0;
+  for (const BlockCost* block : {&cost.embedding, &cost.head})
+    all += block->forward.busy + block->backward.busy + block->weight.busy;
+  for (std::size_t i = 0; i < cost.layers.size(); ++i) {
+    for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
+      const PassCost& mine = cost.layers[i].*pass;
+      all += mine.busy;
+      if (hop != nullptr) all += hops * std::max<Picoseconds>(0, (hop->layers[i].*pass).compute - mine.compute);
+    }
+  }
+  return all;
+}
+
 // The mean over stages of what nothing but more work can raise: recomputation only adds, and a pipeline has its first
-// micro-batch's way to the last stage and back before it, or the mean is larger.
+// micro-batch's way to the last stage and back before it, or the mean is larger. 0: not possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
-  Bound bound;
-  bool any = false;
+  return {.time = least_work(layout, 0)};
+}
+
+Picoseconds Bounds::least_work(const Degrees& layout, std::int64_t hops) {
+  std::optional<Picoseconds> least;
   for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
     for (const bool splits : {false, true}) {
       const bool units = sharding != Sharding::none;
       if ((splits && (units || layout.pipeline == 1)) || like(sharding) != sharding) continue;
       const StackCost& cost = *stack("none", sharding, splits);
       if (!cost.possible) continue;
-      Picoseconds all = 0;
-      for (const BlockCost* block : {&cost.embedding, &cost.head})
-        all += block->forward.busy + block->backward.busy + block->weight.busy;
-      for (const BlockCost& layer : cost.layers) all += layer.forward.busy + layer.backward.busy + layer.weight.busy;
-      const Picoseconds time = all / layout.pipeline * layout.micro_batches;
-      bound.time = any ? std::min(bound.time, time) : time;
-      any = true;
+      const StackCost* hop = nullptr;
+      if (hops > 0) {
+        layout_.context = 2;
+        stacks_.clear();
+        hop = stack("none", sharding, splits);
+        layout_.context = 1;
+        stacks_.clear();
+        if (!hop->possible) hop = nullptr;
+      }
+      const Picoseconds time = work_of(cost, hop, hops) / layout.pipeline * layout.micro_batches;
+      least = std::min(least.value_or(time), time);
     }
   }
-  return any ? bound : Bound{};
+  return least.value_or(0);
+}
+
+bool Bounds::has_rough(const Degrees& l) const {
+  constexpr std::int64_t kLong = 4;
+  return l.context >= kLong && l.context_kind == "ring" && !space_.base().model.moe &&
+         space_.base().strategy.context_zigzag;
 }
 
 Bound Bounds::rough(const Degrees& layout) {
   Degrees own = layout;
   own.context = 1;
-  own.context_kind = "ring";
   own.data = layout.replicas();
-  sequence_ = space_.base().sequence / layout.context;
-  const Bound bound = of(own);
-  sequence_ = 0;
+  ring_rows_ = space_.base().sequence / layout.context;
+  enter(own);
+  const Bound bound{.time = least_work(own, layout.context - 1)};
+  ring_rows_ = 0;
   return bound;
 }
 

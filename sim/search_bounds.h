@@ -37,9 +37,10 @@ class Bounds {
 
   // Below every cell's of the layout; time is 0 where none is possible.
   Bound of(const Degrees& layout);
-  // Below that, and cheaper: what context ranks exchange is left out, and they attend to their own tokens alone.
+  // Below that, and cheaper where a long ring makes many ops: what its ranks exchange is left out, and kernels of every
+  // hop take what those of a ring of two do.
   Bound rough(const Degrees& layout);
-  bool has_rough(const Degrees& layout) const { return layout.context > 1 && !space_.base().model.moe; }
+  bool has_rough(const Degrees& layout) const;
   // What the layout's cells have in common; the layout of the next calls.
   void enter(const Degrees& layout);
   bool possible(const Recipe& cell);
@@ -64,6 +65,7 @@ class Bounds {
     std::vector<std::int64_t> layers, first;  // by virtual stage; empty: the model cannot be cut so
   };
 
+  Picoseconds least_work(const Degrees& layout, std::int64_t hops);
   const StackCost* stack(std::string_view recompute, Sharding sharding, bool splits);
   Sharding like(Sharding sharding) const;
   const Cut& cut(std::int64_t pipeline, std::int64_t virtual_stages);
@@ -100,7 +102,7 @@ class Bounds {
   StackCosts& costs_;
   Degrees layout_;
   Recipe cell_;
-  std::int64_t sequence_ = 0;  // of a stack's key
+  std::int64_t ring_rows_ = 0;  // of a rank's tokens, where stacks of other rings stand in for a layout's
   bool splits_ = false, units_ = false;
   const StackCost* plain_ = nullptr;
   const StackCost* again_ = nullptr;

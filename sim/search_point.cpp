@@ -1,7 +1,9 @@
-// Space: a point as a spec, as overrides and as text.
+// A point as a spec, as overrides, as text and as a report.
 #include <fmt/format.h>
 
-#include "sim/search_space.h"
+#include "models/error.h"
+#include "sim/predict.h"
+#include "sim/search.h"
 
 namespace orrery {
 
@@ -109,6 +111,17 @@ std::string Space::text_of(const Point& point) const {
   if (l.overlap_tensor) text += ", tensor overlap";
   if (l.overlap_expert) text += ", expert overlap";
   return text;
+}
+
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why) {
+  const Spec spec = space.spec_of(point);
+  try {
+    if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
+    return predict(spec, profile).report;
+  } catch (const Error& error) {
+    if (why != nullptr) *why = error.what();
+    return std::nullopt;
+  }
 }
 
 }  // namespace orrery

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,8 @@
 #include "models/open_spec.h"
 
 namespace orrery {
+
+inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
 template <class T>
