@@ -121,17 +121,18 @@ Picoseconds Bounds::least_work(const Degrees& layout, std::int64_t hops) {
 
 bool Bounds::has_rough(const Degrees& l) const {
   constexpr std::int64_t kLong = 4;
-  return l.context >= kLong && l.context_kind == "ring" && !space_.base().model.moe &&
-         space_.base().strategy.context_zigzag;
+  return l.context >= kLong && !space_.base().model.moe;
 }
 
 Bound Bounds::rough(const Degrees& layout) {
+  const bool alike = layout.context_kind == "ring" && space_.base().strategy.context_zigzag;  // every hop's kernels
   Degrees own = layout;
   own.context = 1;
+  own.context_kind = "ring";
   own.data = layout.replicas();
   ring_rows_ = space_.base().sequence / layout.context;
   enter(own);
-  const Bound bound{.time = least_work(own, layout.context - 1)};
+  const Bound bound{.time = least_work(own, alike ? layout.context - 1 : 0)};
   ring_rows_ = 0;
   return bound;
 }

@@ -37,8 +37,8 @@ class Bounds {
 
   // Below every cell's of the layout; time is 0 where none is possible.
   Bound of(const Degrees& layout);
-  // Below that, and cheaper where a long ring makes many ops: what its ranks exchange is left out, and kernels of every
-  // hop take what those of a ring of two do.
+  // Below that, and cheaper where many context ranks make many ops: what they exchange is left out, and they attend to
+  // their own tokens alone, or, in a zigzag ring, to all in hops that take what the one of a ring of two does.
   Bound rough(const Degrees& layout);
   bool has_rough(const Degrees& layout) const;
   // What the layout's cells have in common; the layout of the next calls.
