@@ -152,14 +152,16 @@ void BlockBuilder::run_backward() {
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
 // function does; what the region itself reads must be there, so regions it depends on come first.
 void BlockBuilder::insert_recomputation() {
+  std::map<Id, int> region_of;  // that writes a buffer first
+  for (const Recorded& r : forward_) {
+    for (const Operand& w : r.op.operands) {
+      if (writes(w) && w.scope == Scope::own) region_of.try_emplace(w.slot, r.region);
+    }
+  }
   const auto region_writing = [&](const Operand& o) {
     if (o.scope != Scope::own || !reads(o) || kept_.count(o.slot) != 0) return 0;
-    for (const Recorded& r : forward_) {
-      for (const Operand& w : r.op.operands) {
-        if (writes(w) && is(w, Scope::own, o.slot)) return r.region;
-      }
-    }
-    return 0;
+    const auto it = region_of.find(o.slot);
+    return it == region_of.end() ? 0 : it->second;
   };
   std::vector<Recorded> result;
   std::map<Id, Id> scratch;
@@ -246,22 +248,29 @@ void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::
   }
 }
 
-// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
-void BlockBuilder::own_lifetime(Id slot) {
-  const auto span = [&](std::vector<Recorded>& pass) {
-    std::pair<Op*, Op*> found = {nullptr, nullptr};
-    for (Recorded& r : pass) {
-      const bool held = std::find(r.holds.begin(), r.holds.end(), slot) != r.holds.end();
+// The first and the last op of a pass that use each of the block's buffers.
+std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& pass) const {
+  std::vector<Use> found(block_.slots.size());
+  for (Recorded& r : pass) {
+    const auto note = [&](Id slot) {
+      if (found[slot].first == nullptr) found[slot].first = &r.op;
+      found[slot].last = &r.op;
+    };
+    for (const Id slot : r.holds) note(slot);
+    for (const Operand& o : r.op.operands) {
+      if (o.scope != Scope::own) continue;
       // What waits for a copy to the host uses the device's memory, not the host's.
-      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[slot].home != Home::device;
-      if (!held && (waits || !uses(r.op, Scope::own, slot))) continue;
-      if (found.first == nullptr) found.first = &r.op;
-      found.second = &r.op;
+      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != Home::device;
+      if (!waits) note(o.slot);
     }
-    return found;
-  };
-  const auto [f_first, f_last] = span(forward_);
-  const auto [b_first, b_last] = span(backward_);
+  }
+  return found;
+}
+
+// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
+void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
+  const auto [f_first, f_last] = forward;
+  const auto [b_first, b_last] = backward;
   const Operand buffer = {Scope::own, Access::write, slot, -1};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),
@@ -326,7 +335,8 @@ void BlockBuilder::unit_lifetimes() {
 
 void BlockBuilder::set_lifetimes() {
   unit_lifetimes();
-  for (std::size_t s = 0; s < block_.slots.size(); ++s) own_lifetime(static_cast<Id>(s));
+  const std::vector<Use> forward = uses_of_own(forward_), backward = uses_of_own(backward_);
+  for (std::size_t s = 0; s < block_.slots.size(); ++s) own_lifetime(static_cast<Id>(s), forward[s], backward[s]);
   boundary_lifetimes();
 }
 

@@ -109,7 +109,11 @@ class BlockBuilder {
   bool may_wait(std::size_t op, const std::vector<bool>& waits) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
   void set_lifetimes();
-  void own_lifetime(Id slot);
+  struct Use {
+    Op *first = nullptr, *last = nullptr;
+  };
+  std::vector<Use> uses_of_own(std::vector<Recorded>& pass) const;
+  void own_lifetime(Id slot, const Use& forward, const Use& backward);
   void unit_lifetimes();
   void tile_lifetimes(std::vector<Recorded>& pass);
   Operand weight_operand(std::int32_t parameter, bool gradient) const;

@@ -56,9 +56,9 @@ struct Straggler {
 
 // What breaks and how a run goes on.
 struct Failures {
-  double node_mtbf_hours = 0;  // mean time between failures of one node, 0 = never
-  double restart_s = 0;
-  std::int64_t checkpoint_every = 0;  // steps, 0 = never
+  double node_mtbf_hours = 0;         // mean time between failures of one node, 0 = never
+  double restart_s = 0;               // 0 = not known
+  std::int64_t checkpoint_every = 0;  // steps, 0 = as often as loses least
 };
 
 // One kind of machine, and how many there are. Ranks fill a node before the next.

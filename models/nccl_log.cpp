@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -102,6 +103,15 @@ void apply(const LoggedNccl& logged, NcclModel& m) {
   for (std::size_t kind = 0; kind < m.table.size(); ++kind) {
     if (is_logged((*logged.table)[kind])) m.table[kind] = (*logged.table)[kind];
   }
+}
+
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const std::vector<LoggedNccl>& logged) {
+  NcclModel model = nccl_model(nccl_topology(cluster, members));
+  const std::int64_t ranks = std::accumulate(members.begin(), members.end(), std::int64_t{0});
+  for (const LoggedNccl& l : logged) {
+    if (l.ranks == ranks && l.nodes == std::ssize(members)) apply(l, model);
+  }
+  return model;
 }
 
 nlohmann::ordered_json json_of(const LoggedNccl& logged) {

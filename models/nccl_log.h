@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -25,6 +27,9 @@ struct LoggedNccl {
 // Puts what was logged in the place of what our port of the model found: graphs, channels, and the table of each
 // collective that has a row; others are computed from the graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
+
+// The model of a group of which the i-th touched node holds members[i], with what was logged of its like.
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const std::vector<LoggedNccl>& logged);
 
 // An element of a profile's "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
 // {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind",

@@ -20,10 +20,21 @@ struct SearchRange {
 struct OpenSpec {
   Spec spec;
   std::vector<SearchRange> search;
+  std::string path;
+  std::vector<std::string> overrides;  // that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
                          const std::vector<std::string>& overrides = {});
+
+// Whether the user gave a value, in the file or by --set.
+bool is_given(const Origin& origin);
+
+// The rule of check() that a spec breaks, with the line of the key that it is about; "" if none.
+std::string rule_broken_by(const Spec& spec, const std::string& path);
+
+// Whether a stack reduces gradients under backward where the spec is silent.
+bool reduces_beside(const Software& software, Sharding sharding);
 
 // Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to what is recomputed, as the stack
 // does it. Throws Error listing the known parts.

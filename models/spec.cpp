@@ -99,16 +99,6 @@ void sort_origins(std::vector<Origin>& origins) {
   std::stable_sort(origins.begin(), origins.end(), [&](const Origin& a, const Origin& b) { return rank(a) < rank(b); });
 }
 
-// A broken rule gets the line of the key it is about, where the user gave that key.
-[[noreturn]] void report(const SpecReader& reader, const Broken& broken) {
-  std::string where = reader.path;
-  for (const Origin& origin : reader.origins) {
-    const bool given = origin.from.starts_with(reader.path + ":") || origin.from == "--set";
-    if (given && (origin.key == broken.key || origin.key == "strategy." + broken.key)) where = origin.from;
-  }
-  throw Error(fmt::format("{}: {}", where, broken.what));
-}
-
 }  // namespace
 
 // torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
@@ -188,12 +178,12 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   if (top.take("seed", seed) && seed < 0) reader.fail(*top.find("seed"), "seed", "must be at least 0");
   spec.seed = static_cast<std::uint64_t>(seed);
   std::vector<SearchRange> search = read_search(reader, top.find("search"));
-  if (!open) {
-    if (const Broken broken = first_broken(spec); !broken.what.empty()) report(reader, broken);
-  }
   spec.origins = std::move(reader.origins);
   sort_origins(spec.origins);
-  return {std::move(spec), std::move(search)};
+  if (!open) {
+    if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
+  }
+  return {std::move(spec), std::move(search), path, overrides};
 }
 
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
@@ -208,6 +198,20 @@ OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>&
 
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides) {
   return parse_spec(read_file(path, kMostSpecBytes), path, overrides);
+}
+
+bool is_given(const Origin& origin) {
+  return origin.from == "--set" || (origin.from.find(':') != std::string::npos && !origin.from.starts_with("profile "));
+}
+
+std::string rule_broken_by(const Spec& spec, const std::string& path) {
+  const Broken broken = first_broken(spec);
+  if (broken.what.empty()) return "";
+  std::string where = path;
+  for (const Origin& origin : spec.origins) {
+    if (is_given(origin) && (origin.key == broken.key || origin.key == "strategy." + broken.key)) where = origin.from;
+  }
+  return fmt::format("{}: {}", where, broken.what);
 }
 
 void check(const Spec& spec) {

@@ -20,6 +20,11 @@ struct Origin {
   std::string from;
 };
 
+// Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a
+// gigabyte: every layer of every micro-batch has ops of its own.
+inline constexpr std::int64_t kMostLayers = 4096;
+inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
+
 // What to train, on what, and how: complete and checked. The one input of make_plan().
 struct Spec {
   std::string name;  // file name without folder, for tables

@@ -13,11 +13,6 @@ namespace {
 constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
                                             "by_parameters"};
 
-// Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a
-// gigabyte: every layer of every micro-batch has ops of its own.
-constexpr std::int64_t kMostLayers = 4096;
-constexpr std::int64_t kMostLayerPasses = 1'000'000;
-
 struct Range {
   const char* key;
   std::int64_t value;
@@ -363,6 +358,8 @@ Broken precision_rules(const Spec& spec) {
   return {};
 }
 
+}  // namespace
+
 Broken rank_order_rules(const Spec& spec) {
   const std::string& order = spec.strategy.rank_order;
   std::vector<std::string_view> rest{"tp", "cp", "dp", "pp", "ep"};
@@ -377,8 +374,6 @@ Broken rank_order_rules(const Spec& spec) {
   const bool complete = rest.empty() || (rest.size() == 1 && rest.front() == "ep");
   return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", order, rest.front());
 }
-
-}  // namespace
 
 Broken first_broken(const Spec& spec) {
   return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,

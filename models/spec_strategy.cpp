@@ -283,8 +283,7 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   const std::string profile = "profile " + software.name;
   const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
   Overlap& o = s.overlap;
-  o.gradient_reduce = software.overlap_gradient_reduce && (s.sharding == Sharding::none || software.overlap_sharded) &&
-                      !runs_both_ways(s.schedule);
+  o.gradient_reduce = reduces_beside(software, s.sharding) && !runs_both_ways(s.schedule);
   o.parameter_gather = software.overlap_parameter_gather;
   o.pipeline = software.overlap_pipeline;
   map.take("gradient_reduce", o.gradient_reduce, runs_both_ways(s.schedule) ? "schedule " + s.schedule : profile);
@@ -318,6 +317,10 @@ void read_offload(const SpecSection& section, Offload& o) {
 }
 
 }  // namespace
+
+bool reduces_beside(const Software& software, Sharding sharding) {
+  return software.overlap_gradient_reduce && (sharding == Sharding::none || software.overlap_sharded);
+}
 
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
   if (part == "none") return;

@@ -12,16 +12,16 @@
 #include "sim/search_largest.h"
 #include "sim/search_machines.h"
 #include "sim/search_report.h"
+#include "sim/search_targets.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
 
-// A machine to search on, and what was found.
+// A machine that was searched on, and what was found.
 struct SearchCase {
-  OpenSpec open;
-  std::int64_t gpus = 0;
+  SearchTarget target;
   std::optional<Space> space;
   Profile profile;
   SearchResult result;
@@ -42,140 +42,207 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// The spec on every machine that was asked for, with as many nodes as its GPUs need.
-std::vector<SearchCase> machines_of(const SearchCommandOptions& o) {
-  const OpenSpec given = load_open_spec(o.spec, o.overrides);
-  std::vector<std::string> nodes = o.clusters;
-  if (nodes.empty()) nodes.emplace_back();
-  std::vector<std::int64_t> gpus = o.gpus;
-  if (gpus.empty()) gpus.push_back(given.spec.gpus);
-  std::vector<SearchCase> cases;
-  for (const std::string& node : nodes) {
-    for (const std::int64_t n : gpus) {
-      if (n < 1) throw Error(fmt::format("--gpus: {} is not at least 1", n));
-      if (o.max_gpus > 0 && n > o.max_gpus) continue;
-      SearchCase c{.open = given, .gpus = n};
-      Cluster& cluster = c.open.spec.cluster;
-      if (!node.empty()) cluster = find_cluster(node, 1);
-      if (!node.empty() || !o.gpus.empty()) cluster.nodes = ceil_div(n, std::max(1, cluster.gpus_per_node));
-      cases.push_back(std::move(c));
-    }
-  }
-  if (cases.empty()) throw Error(fmt::format("--max-gpus: {} leaves no machine of those asked for", o.max_gpus));
-  return cases;
+// Why a machine is not within the limits, "" if it is. make_machine has said so already where nothing fits.
+std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
+  if (o.deadline_days > 0 && m.days > o.deadline_days)
+    return fmt::format("{:.1f} days, above --deadline {}", *m.days, o.deadline_days);
+  if ((o.objective == "cost" || o.budget_usd > 0) && !m.usd_per_Mtoken)
+    return "no price to rent it is known; give one by --prices";
+  if (o.budget_usd > 0 && *m.cloud_usd > o.budget_usd)
+    return fmt::format("{:.0f} $ of rent, above --budget {:.0f}", *m.cloud_usd, o.budget_usd);
+  return "";
 }
 
-void search_case(SearchCase& c, const SearchCommandOptions& o, const Common& common, const PriceList& prices) {
-  c.space.emplace(c.open, c.gpus);
+SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const Common& common,
+                       const PriceList& prices) {
+  SearchCase c{.target = std::move(target)};
+  c.space.emplace(c.target.open, c.target.gpus);
   c.profile = profile_for(c.space->base(), o.profile);
   c.result = search(*c.space, c.profile, options_for(o, common));
   c.machine = make_machine(*c.space, c.result, prices, o.tokens);
+  if (c.machine.excluded.empty()) c.machine.excluded = beyond_limits(c.machine, o);
+  return c;
 }
 
-// What a machine is chosen by: the run's time, or what it costs to rent.
+// What a machine is chosen by: its memory, what a token costs to rent, or the run's time.
 double value_of(const Machine& m, const SearchCommandOptions& o) {
-  if (o.objective == "cost") return m.usd_per_Mtoken.value_or(1e300);
+  if (o.objective == "memory") return static_cast<double>(m.memory);
+  if (o.objective == "cost") return *m.usd_per_Mtoken;
   return 1 / (m.tokens_per_s * m.goodput);
-}
-
-bool is_within(const Machine& m, const SearchCommandOptions& o) {
-  if (m.strategy.empty()) return false;
-  if (o.deadline_days > 0 && m.days > o.deadline_days) return false;
-  return o.budget_usd <= 0 || (m.cloud_usd && *m.cloud_usd <= o.budget_usd);
 }
 
 const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchCommandOptions& o) {
   const SearchCase* best = nullptr;
   for (const SearchCase& c : cases) {
-    if (!is_within(c.machine, o)) continue;
+    if (!c.machine.excluded.empty()) continue;
     if (best == nullptr || value_of(c.machine, o) < value_of(best->machine, o)) best = &c;
   }
   return best;
 }
 
-void check_options(const SearchCommandOptions& o) {
-  if (std::find(std::begin(kObjectives), std::end(kObjectives), o.objective) == std::end(kObjectives))
-    throw Error(fmt::format("--objective: {}", unknown_name("objective", o.objective, kObjectives)));
-  if ((o.deadline_days > 0 || o.budget_usd > 0) && o.tokens <= 0)
-    throw Error("--deadline, --budget: need --tokens, the length of the run");
+// The strategy named by --against.
+struct Rival {
+  Report report;
+  std::vector<Loss> losses;
+};
+
+std::optional<Rival> rival_of(const SearchCase& c, const SearchCommandOptions& o) {
+  if (o.against.empty() || c.result.best.empty()) return std::nullopt;
+  std::vector<std::string> overrides = c.target.open.overrides;
+  overrides.insert(overrides.end(), o.against.begin(), o.against.end());
+  Rival rival{predict(load_spec(o.spec, overrides), c.profile).report, {}};
+  rival.losses = losses(c.result.best.front().report, rival.report);
+  return rival;
 }
 
-// The strategy named by --against, as a row beside the others.
-std::string against_text(const SearchCase& c, const SearchCommandOptions& o) {
-  if (o.against.empty() || c.result.best.empty()) return "";
-  std::vector<std::string> overrides = o.overrides;
-  overrides.push_back(fmt::format("gpus={}", c.gpus));
-  overrides.insert(overrides.end(), o.against.begin(), o.against.end());
-  Spec spec = load_spec(o.spec, overrides);
-  const Report report = predict(spec, c.profile).report;
-  const Report& best = c.result.best.front().report;
-  std::string text = fmt::format("\n  the given strategy: {}, {:+.1f} %, {}{}", time_text(report.step_time_s),
-                                 100 * (report.step_time_s / best.step_time_s - 1),
-                                 memory_text(static_cast<double>(report.memory.peak_device)),
-                                 report.memory.fits ? "" : ", does not fit");
-  for (const Loss& loss : losses(best, report)) text += "; " + text_of(loss);
+double slower(const Rival& rival, const SearchCase& c) {
+  return rival.report.step_time_s / c.result.best.front().report.step_time_s - 1;
+}
+
+std::string text_of(const Rival& rival, const SearchCase& c) {
+  std::string text =
+      fmt::format("\n  the given strategy: {}, {:+.1f} %, {}{}", time_text(rival.report.step_time_s),
+                  100 * slower(rival, c), memory_text(static_cast<double>(rival.report.memory.peak_device)),
+                  rival.report.memory.fits ? "" : ", does not fit");
+  for (const Loss& loss : rival.losses) text += "; " + text_of(loss);
   return text + '\n';
 }
 
 // Faster strategies need more memory: the best in ever less of it.
-std::string pareto_text(const SearchCase& c, const SearchCommandOptions& o, const Common& common) {
-  constexpr int kMost = 8;
+std::vector<Found> pareto(const SearchCase& c, const SearchCommandOptions& o, const Common& common) {
+  constexpr std::size_t kMost = 8;
   constexpr double kLess = 0.95;  // of the memory of the one before
-  std::string text = "\n  time against memory\n";
+  std::vector<Found> front{c.result.best.front()};
   SearchOptions options = options_for(o, common);
   options.top = 1;
-  SearchResult r = c.result;
-  for (int i = 0; i < kMost && !r.best.empty() && !stopped(o); ++i) {
-    const Found& f = r.best.front();
-    text += fmt::format("  {:>9}  {:>9}  {}\n", time_text(f.report.step_time_s),
-                        memory_text(static_cast<double>(f.report.memory.peak_device)), c.space->text_of(f.point));
-    options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(f.report.memory.peak_device));
-    r = search(*c.space, c.profile, options);
+  while (front.size() < kMost && !stopped(o)) {
+    options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().report.memory.peak_device));
+    SearchResult r = search(*c.space, c.profile, options);
+    if (r.best.empty()) break;
+    front.push_back(std::move(r.best.front()));
   }
+  return front;
+}
+
+std::string pareto_text(const std::vector<Found>& front, const Space& space) {
+  std::string text = "\n  time against memory\n";
+  for (const Found& f : front)
+    text += fmt::format("  {:>9}  {:>9}  {}\n", time_text(f.report.step_time_s),
+                        memory_text(static_cast<double>(f.report.memory.peak_device)), space.text_of(f.point));
   return text;
 }
 
-std::string json_of(const std::vector<SearchCase>& cases, const SearchCase* best,
-                    const std::vector<Sensitivity>& helps) {
+// All that a search of several machines comes to.
+struct Findings {
+  std::vector<SearchCase> cases;
+  const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
+  std::vector<Sensitivity> helps;
+  std::optional<Rival> rival;
+  std::vector<Found> front;
+
+  const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
+  std::vector<Machine> machines() const {
+    std::vector<Machine> list;
+    for (const SearchCase& c : cases) list.push_back(c.machine);
+    return list;
+  }
+};
+
+std::string json_of(const Findings& f) {
   using nlohmann::ordered_json;
-  const SearchCase& shown = best != nullptr ? *best : cases.front();
-  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result, helps));
-  std::vector<Machine> machines;
-  for (const SearchCase& c : cases) machines.push_back(c.machine);
-  j["machines"] = ordered_json::parse(machines_json(machines));
-  j["chosen"] = best != nullptr ? ordered_json(best - cases.data()) : ordered_json(nullptr);
+  const SearchCase& shown = f.shown();
+  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result, f.helps));
+  if (f.rival)
+    j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
+  if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
+  for (const Found& found : f.front)
+    j["pareto"].push_back({{"name", shown.space->text_of(found.point)},
+                           {"overrides", shown.space->overrides_of(found.point)},
+                           {"step_time_s", found.report.step_time_s},
+                           {"peak_device_bytes", found.report.memory.peak_device}});
+  j["machines"] = ordered_json::parse(machines_json(f.machines()));
+  j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
+}
+
+std::string text_of(const Findings& f, const SearchCommandOptions& o, const PriceList& prices, const Style& style) {
+  const SearchCase& shown = f.shown();
+  std::string text;
+  if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
+  text += search_text(*shown.space, shown.result, f.helps, style);
+  if (f.best == nullptr && !shown.result.best.empty())
+    text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
+  if (!shown.result.best.empty())
+    text += "\n  to repeat the best: " + repeat_text(*shown.space, shown.result.best.front().point, o.profile) + '\n';
+  if (f.rival) text += text_of(*f.rival, shown);
+  if (!f.front.empty()) text += pareto_text(f.front, *shown.space);
+  return text;
+}
+
+void check_maximize(const SearchCommandOptions& o) {
+  const std::pair<const char*, bool> others[] = {{"--objective", o.objective != "time"},
+                                                 {"--against", !o.against.empty()},
+                                                 {"--pareto", o.pareto},
+                                                 {"--csv", o.csv},
+                                                 {"--tokens", o.tokens > 0},
+                                                 {"--deadline", o.deadline_days > 0},
+                                                 {"--budget", o.budget_usd > 0},
+                                                 {"--prices", !o.prices.empty()},
+                                                 {"--within", o.within > 0},
+                                                 {"several --gpus", o.gpus.size() > 1},
+                                                 {"several --cluster", o.clusters.size() > 1}};
+  for (const auto& [name, given] : others) {
+    if (given) throw Error(fmt::format("--maximize: finds one size on one machine; {} does not go with it", name));
+  }
+}
+
+void check_options(const SearchCommandOptions& o, const Common& common) {
+  if (std::find(std::begin(kObjectives), std::end(kObjectives), o.objective) == std::end(kObjectives))
+    throw Error(fmt::format("--objective: {}", unknown_name("objective", o.objective, kObjectives)));
+  if ((o.deadline_days > 0 || o.budget_usd > 0) && o.tokens <= 0)
+    throw Error("--deadline, --budget: need --tokens, the length of the run");
+  if (o.csv && (common.json || o.pareto || !o.against.empty()))
+    throw Error("--csv: has a row of each strategy or machine, and no place for --json, --pareto and --against");
+  if (!o.maximize.empty()) check_maximize(o);
+}
+
+// What rents nothing cannot be chosen by its rent.
+void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
+  if (o.objective != "cost" && o.budget_usd <= 0) return;
+  for (const SearchTarget& t : targets) {
+    const Price* price = prices.find(t.open.spec.cluster.gpu.id);
+    if (price != nullptr && price->cloud) return;
+  }
+  throw Error(fmt::format("--objective cost, --budget: no price to rent {} is known; give one by --prices",
+                          targets.front().open.spec.cluster.gpu.id));
 }
 
 }  // namespace
 
 Outcome search_command(const SearchCommandOptions& o, const Common& common) {
-  check_options(o);
+  check_options(o, common);
   if (!o.maximize.empty()) return largest_command(o, common);
   const PriceList prices = load_prices(o.prices);
-  std::vector<SearchCase> cases = machines_of(o);
-  for (SearchCase& c : cases) {
-    if (!stopped(o)) search_case(c, o, common, prices);
+  std::vector<SearchTarget> targets = targets_of(o);
+  check_prices(targets, o, prices);
+  Findings f;
+  for (SearchTarget& target : targets) {
+    if (!stopped(o)) f.cases.push_back(search_case(std::move(target), o, common, prices));
   }
-  cases.erase(std::remove_if(cases.begin(), cases.end(), [](const SearchCase& c) { return !c.space; }), cases.end());
-  if (cases.empty()) throw Error("interrupted before the search began", 1);
-  const SearchCase* best = choose(cases, o);
-  const bool proven = !stopped(o) && best != nullptr;
-  const SearchCase& shown = best != nullptr ? *best : cases.front();
-  std::vector<Sensitivity> helps;
-  if (proven && !o.csv) helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
+  if (f.cases.empty()) throw Error("interrupted before the search began", 1);
+  const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
+  if (none) throw Error(f.cases.front().result.reason);
+  f.best = choose(f.cases, o);
+  const bool proven = !stopped(o) && f.best != nullptr;
+  const SearchCase& shown = f.shown();
+  if (proven && !o.csv) f.helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
+  f.rival = rival_of(shown, o);
+  if (o.pareto && proven) f.front = pareto(shown, o, common);
   const int status = proven ? 0 : 1;
-  std::vector<Machine> machines;
-  for (const SearchCase& c : cases) machines.push_back(c.machine);
-  const bool table = cases.size() > 1 || o.tokens > 0;
-  if (common.json) return {json_of(cases, best, helps), status};
-  if (o.csv) return {table ? machines_csv(machines) : search_csv(*shown.space, shown.result), status};
-  std::string text;
-  if (table) text += machines_text(machines, prices, o.tokens, common.style) + '\n';
-  if (best == nullptr && cases.size() > 1) text += "  no machine is within the limits\n";
-  text += search_text(*shown.space, shown.result, helps, common.style) + against_text(shown, o);
-  if (o.pareto && proven) text += pareto_text(shown, o, common);
-  return {text, status};
+  if (common.json) return {json_of(f), status};
+  const bool machines = f.cases.size() > 1 || o.tokens > 0;
+  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status};
+  return {text_of(f, o, prices, common.style), status};
 }
 
 }  // namespace orrery

@@ -1,16 +1,21 @@
 #pragma once
 
-#include "models/cluster.h"
+#include <optional>
+
+#include "models/spec.h"
 #include "models/units.h"
 
 namespace orrery {
 
-// How failures and what is done against them stretch a long run. All in seconds.
+// How failures and what is done against them stretch a long run. All in seconds; what is not known counts as nothing,
+// so that goodput is at most what comes out.
 struct FailurePlan {
-  Seconds between_failures = 0;  // of the whole job; 0: it never fails
-  Seconds checkpoint = 0;        // to write one, training stands still
-  Seconds restart = 0;           // from a failure to the first new step
-  Seconds interval = 0;          // of training between two checkpoints; 0: the best one
+  Seconds between_failures = 0;         // of the whole job; 0: it never fails
+  std::optional<Seconds> checkpoint{};  // to write one, training stands still
+  std::optional<Seconds> restart{};     // from a failure to the first new step
+  Seconds interval = 0;                 // of training between two checkpoints; 0: the best one
+
+  bool is_complete() const { return between_failures <= 0 || (checkpoint && restart); }
 };
 
 // Training between checkpoints that loses least: Daly 2006 (Future Generation Computer Systems 22, eq. 37), a higher
@@ -25,8 +30,11 @@ double goodput(const FailurePlan& plan);
 // GPUs (arXiv 2407.21783, section 3.3.4).
 inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
 
-// Of a job on `nodes` nodes: its cluster's failures, or the rate above. Weights, master weights and moments are written
-// by every node to its own NVMe at the same time; without one nothing is charged for writing. step: seconds.
+// Of a job on `nodes` nodes: its cluster's failures, or the rate above. Every node writes its part of a checkpoint to
+// its own NVMe at the same time. step: seconds.
 FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step);
+
+// A checkpoint of a whole model: weights, a master copy where it is wider, and moments.
+double checkpoint_bytes(const Spec& spec);
 
 }  // namespace orrery

@@ -113,11 +113,7 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    NcclModel m = nccl_model(nccl_topology(spec_.cluster, members));
-    for (const LoggedNccl& logged : profile_.nccl) {
-      if (logged.ranks == ranks_in(members) && logged.nodes == std::ssize(members)) apply(logged, m);
-    }
-    return models_.emplace(members, std::move(m)).first->second;
+    return models_.emplace(members, nccl_model(spec_.cluster, members, profile_.nccl)).first->second;
   }
 
   // What lies between tasks was measured too; an import tells durations alone.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <exception>
 #include <memory>
 #include <queue>
 #include <set>
@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
-#include "sim/predict.h"
 #include "sim/text.h"
 
 namespace orrery {
@@ -22,16 +21,22 @@ namespace {
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
 
-// A layout, one of its cells, or a point, with its place in the order of the space.
+// rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
+// again, too.
+enum class Level : std::uint8_t { rough_layout, layout, group, cell, point };
+
+// A part of the space, with its place in the order of the space.
 struct Node {
   std::int64_t value = 0;  // at least
   std::uint32_t layout = 0;
-  std::int32_t cell = -1, feature = -1;
+  std::int32_t group = -1, cell = -1, feature = -1;
+  Level level = Level::layout;
+  std::int64_t floor = 0;  // of a cell: its group's value
   Bound bound;
   Recipe what;
   Features features;
 
-  auto order() const { return std::tie(value, layout, cell, feature); }
+  auto order() const { return std::tie(value, layout, group, cell, feature); }
   bool operator>(const Node& other) const { return order() > other.order(); }
 };
 
@@ -58,6 +63,8 @@ class Search {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
     });
     keep_one_of_each_layout();
+    if (result_.best.empty()) result_.least_memory = least_;
+    if (result_.proven) result_.reason = why_nothing();
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -82,12 +89,23 @@ class Search {
   template <class F>
   void in_parallel(std::size_t count, F f) {
     std::atomic<std::size_t> next = 0;
+    std::vector<std::exception_ptr> errors(count);
     const auto work = [&](std::size_t worker) {
-      for (std::size_t i = next++; i < count; i = next++) f(worker, i);
+      for (std::size_t i = next++; i < count; i = next++) {
+        try {
+          f(worker, i);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      }
     };
     std::vector<std::jthread> workers;
     for (std::size_t w = 1; w < std::min(bounds_.size(), count); ++w) workers.emplace_back(work, w);
     work(0);
+    workers.clear();  // joins
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
   }
 
   void look_at_layouts() {
@@ -96,9 +114,11 @@ class Search {
     in_parallel(layouts_.size(), [&](std::size_t worker, std::size_t i) {
       if (stopped()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
-      nodes[i].bound = bounds_[worker]->of(layouts_[i]);
+      const bool rough = bounds_[worker]->has_rough(layouts_[i]);
+      if (rough) nodes[i].level = Level::rough_layout;
+      nodes[i].bound = rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
       nodes[i].value = value_of(nodes[i].bound);
-      if (nodes[i].bound.time > 0) points[i] = count_points(layouts_[i]);
+      if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
     });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
@@ -106,23 +126,13 @@ class Search {
     }
   }
 
-  std::uint64_t count_points(const Degrees& layout) const {
-    std::map<std::pair<Sharding, std::int64_t>, std::uint64_t> features;  // of a sharding
-    std::uint64_t sum = 0;
-    for (const Recipe& cell : space_.cells(layout)) {
-      std::uint64_t& n = features[{cell.sharding, cell.shard_group}];
-      if (n == 0) n = space_.features(layout, cell).size();
-      sum += n;
-    }
-    return sum;
-  }
-
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
   bool open() {
     while (!queue_.empty() && queue_.top().value <= limit_) {
       std::vector<Node> nodes;
       floor_ = queue_.top().value;
-      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().feature < 0 && queue_.top().value <= limit_) {
+      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::point &&
+             queue_.top().value <= limit_) {
         nodes.push_back(queue_.top());
         queue_.pop();
       }
@@ -138,10 +148,7 @@ class Search {
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
     in_parallel(nodes.size(), [&](std::size_t worker, std::size_t i) {
-      if (nodes[i].cell < 0)
-        parts[i] = cells_of(*bounds_[worker], nodes[i], counts[i], least[i]);
-      else
-        parts[i] = points_of(*bounds_[worker], nodes[i], counts[i]);
+      if (!stopped()) parts[i] = parts_of(*bounds_[worker], nodes[i], {counts[i], least[i]});
     });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (Node& node : parts[i]) queue_.push(std::move(node));
@@ -152,39 +159,110 @@ class Search {
     progress();
   }
 
-  std::vector<Node> cells_of(Bounds& bounds, const Node& node, SearchCounts& counts, Bytes& least) const {
-    const Degrees& layout = layouts_[node.layout];
+  struct Tally {
+    SearchCounts& counts;
+    Bytes& least;  // memory of any cell
+  };
+
+  std::vector<Node> parts_of(Bounds& bounds, const Node& node, Tally tally) const {
+    switch (node.level) {
+      case Level::rough_layout:
+        return without_rough(bounds, node);
+      case Level::layout:
+        return groups_of(bounds, node, tally);
+      case Level::group:
+        return cells_of(bounds, node, tally);
+      case Level::cell:
+        return points_of(bounds, node, tally);
+      case Level::point:
+        break;
+    }
+    return {};
+  }
+
+  // The same layout by its own bound; none where it is not possible.
+  std::vector<Node> without_rough(Bounds& bounds, Node node) const {
+    node.level = Level::layout;
+    node.bound = bounds.of(layouts_[node.layout]);
+    if (node.bound.time == 0) return {};
+    node.value = std::max(node.value, value_of(node.bound));
+    return {node};
+  }
+
+  // A group takes at least what its cell does that recomputes nothing; others of it may need less memory.
+  std::vector<Node> groups_of(Bounds& bounds, const Node& node, Tally tally) const {
     std::vector<Node> result;
-    bounds.enter(layout);
-    const std::vector<Recipe> cells = space_.cells(layout);
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      if (!bounds.possible(cells[c])) continue;
-      Node next{.layout = node.layout, .cell = static_cast<std::int32_t>(c), .what = cells[c]};
-      next.bound = bounds.of(cells[c]);
-      next.value = std::max(node.value, value_of(next.bound));
-      ++counts.bounded;
-      if (least == 0 || next.bound.memory < least) least = next.bound.memory;
-      if (next.bound.memory > room_)
-        ++counts.without_room;
-      else if (next.value <= limit_)
-        result.push_back(next);
+    bounds.enter(layouts_[node.layout]);
+    const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
+    for (std::size_t g = 0; g < groups.size() && !stopped(); ++g) {
+      if (!bounds.possible(groups[g])) continue;
+      Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
+      next.level = Level::group;
+      next.bound = bounds.of(groups[g]);
+      if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
+      ++tally.counts.bounded;
+      if (next.value <= limit_) result.push_back(next);
     }
     return result;
   }
 
-  std::vector<Node> points_of(Bounds& bounds, const Node& node, SearchCounts& counts) const {
+  std::vector<Node> cells_of(Bounds& bounds, const Node& node, Tally tally) const {
+    std::vector<Node> result;
+    bounds.enter(layouts_[node.layout]);
+    const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const bool first = c == 0 || cells[c].recompute != cells[c - 1].recompute;
+      if (first || options_.objective == SearchObjective::memory) add_cell(bounds, node, cells, c, tally, result);
+    }
+    return result;
+  }
+
+  // The first cell from c on, of its kind, that has room.
+  void add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
+                std::vector<Node>& result) const {
+    const bool time = options_.objective == SearchObjective::time;
+    for (std::size_t i = c; i < cells.size() && cells[i].recompute == cells[c].recompute; ++i) {
+      if (!bounds.possible(cells[i])) return;
+      Node next = node;
+      next.level = Level::cell;
+      next.cell = static_cast<std::int32_t>(i);
+      next.what = cells[i];
+      next.bound = bounds.of(cells[i]);
+      ++tally.counts.bounded;
+      if (tally.least == 0 || next.bound.memory < tally.least) tally.least = next.bound.memory;
+      next.floor = node.level == Level::group ? node.value : node.floor;
+      const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
+      next.value = std::max(next.floor, fall ? value_of(next.bound) - *fall : 0);
+      const bool room = next.bound.memory <= room_;
+      if (!room) ++tally.counts.without_room;
+      if (room && next.value <= limit_) result.push_back(next);
+      if (room || next.value > limit_ || !time) return;
+    }
+  }
+
+  std::vector<Node> points_of(Bounds& bounds, const Node& node, Tally tally) const {
     const Degrees& layout = layouts_[node.layout];
     bounds.enter(layout);
-    bounds.of(node.what);
     std::vector<Node> result;
+    if (options_.objective == SearchObjective::time) {
+      Recipe group = node.what;
+      group.recompute = "none";
+      group.recompute_layers = -1;
+      const std::vector<Recipe> cells = space_.cells_of(layout, group);
+      const std::size_t after = static_cast<std::size_t>(node.cell) + 1;
+      if (after < cells.size() && cells[after].recompute == node.what.recompute)
+        add_cell(bounds, node, cells, after, tally, result);
+    }
+    bounds.of(node.what);
     const std::vector<Features> all = space_.features(layout, node.what);
     for (std::size_t f = 0; f < all.size(); ++f) {
       Node next = node;
+      next.level = Level::point;
       next.feature = static_cast<std::int32_t>(f);
       next.features = all[f];
       next.bound = bounds.of(all[f]);
       next.value = std::max(node.value, value_of(next.bound));
-      ++counts.bounded;
+      ++tally.counts.bounded;
       if (next.value <= limit_) result.push_back(next);
     }
     return result;
@@ -193,7 +271,8 @@ class Search {
   // Simulates the points that come first. Returns false when none is left.
   bool simulate_next() {
     std::vector<Node> nodes;
-    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().feature >= 0 && queue_.top().value <= limit_) {
+    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::point &&
+           queue_.top().value <= limit_) {
       nodes.push_back(queue_.top());
       queue_.pop();
     }
@@ -224,7 +303,7 @@ class Search {
         result_.best.push_back({point_of(nodes[i]),
                                 nodes[i].bound,
                                 std::move(*reports[i]),
-                                {nodes[i].layout, nodes[i].cell, nodes[i].feature}});
+                                {nodes[i].layout, nodes[i].group, nodes[i].cell, nodes[i].feature}});
       }
     }
     progress();
@@ -239,7 +318,7 @@ class Search {
       limit_ = queue_.top().value + queue_.top().value / 16;
       if (!open()) continue;
       std::vector<Node> nodes;
-      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().feature >= 0) {
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::point) {
         if (seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
         queue_.pop();
       }
@@ -260,7 +339,23 @@ class Search {
       if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
     }
     result_.best = std::move(kept);
-    if (result_.best.empty()) result_.least_memory = least_;
+  }
+
+  // Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
+  std::string why_nothing() const {
+    if (!result_.best.empty() || result_.counts.without_room + result_.counts.did_not_fit > 0) return "";
+    for (const Degrees& layout : layouts_) {
+      const std::vector<Recipe> groups = space_.groups(layout);
+      if (groups.empty()) continue;
+      const Recipe cell = space_.cells_of(layout, groups.front()).front();
+      std::string why;
+      evaluate(space_, profile_, {layout, cell, space_.features(layout, cell).front()}, &why);
+      if (!why.empty()) return why;
+    }
+    const std::string broken = rule_broken_by(space_.base(), space_.path());
+    if (!broken.empty()) return broken;
+    return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space_.path(),
+                       space_.gpus());
   }
 
   void progress() const {
@@ -290,16 +385,6 @@ class Search {
 };
 
 }  // namespace
-
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point) {
-  const Spec spec = space.spec_of(point);
-  try {
-    check(spec);
-    return predict(spec, profile).report;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options) {
   return Search(space, profile, options).run();

@@ -33,7 +33,7 @@ struct Found {
   Point point;
   Bound bound;
   Report report;
-  std::array<std::int64_t, 3> place{};  // in the order of the space: layout, cell, features
+  std::array<std::int64_t, 4> place{};  // in the order of the space: layout, group, cell of the group, features
 };
 
 struct SearchCounts {
@@ -51,15 +51,19 @@ struct SearchResult {
   bool proven = false;     // nothing that was not simulated can be better than the best by more than gap
   double gap = 1;          // of the best; 0 without SearchOptions::within, and what bounds leave open when stopped
   Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
+  std::string reason;      // why there is no strategy at all, the first broken rule; "" where memory is what lacks
   double wall_s = 0;
 };
 
-// Best first: layouts, then their cells, then points come up in the order of their bounds; points are simulated,
-// folded, event by event, until the next bound is above the best that fits. Equal times: the first in the order of
-// Space. The result, and what is simulated, do not depend on the number of threads.
+// Best first: layouts, then groups of their cells, cells, and points come up in the order of their bounds; of cells
+// that differ in how many layers run again the next only after the one before. Points are simulated, folded, event by
+// event, until the next bound is above the best that fits. Equal times: the first in the order of Space. The result,
+// and what is simulated, do not depend on the number of threads. Throws Error for what stops every strategy (a profile
+// that lacks what a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// A point's report. nullopt: the planner refuses it.
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point);
+// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so.
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,
+                               std::string* why = nullptr);
 
 }  // namespace orrery

@@ -6,7 +6,6 @@
 #include "models/blocks.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
-#include "models/stages.h"
 #include "sim/kernel_time.h"
 
 namespace orrery {
@@ -14,11 +13,10 @@ namespace {
 
 constexpr double kBytesOfMiB = 1048576.0;
 
-void add(PassCost& a, const PassCost& b) { a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue}; }
-
 // Layers first ... end - 1; the last one only to the end of its compute.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
-  return {sums[end].through - sums[first].through, 0, sums[end].issue - sums[first].issue};
+  return {sums[end].through - sums[first].through, 0, sums[end].issue - sums[first].issue,
+          sums[end].compute - sums[first].compute};
 }
 
 }  // namespace
@@ -42,6 +40,7 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
                .expert_tensor = l.expert_tensor,
                .micro_batch = l.micro_batch,
                .data = sharding == Sharding::none || l.data == 1 ? 1 : 2,
+               .sequence = ring_rows_ * l.context,
                .context_kind = std::string(l.context_kind),
                .recompute = std::string(recompute),
                .sharding = sharding,
@@ -62,15 +61,8 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
 const Bounds::Cut& Bounds::cut(std::int64_t pipeline, std::int64_t virtual_stages) {
   const auto [it, fresh] = cuts_.try_emplace({pipeline, virtual_stages});
   if (!fresh) return it->second;
-  Spec spec = space_.base();
-  spec.strategy.pipeline = pipeline;
-  spec.strategy.virtual_stages = virtual_stages;
-  try {
-    it->second.layers = stage_layers(spec);
-    it->second.possible = static_cast<std::int64_t>(it->second.layers.size()) == pipeline * virtual_stages;
-  } catch (const Error&) {
-    return it->second;
-  }
+  it->second.layers = space_.cut(pipeline, virtual_stages);
+  if (it->second.layers.empty()) return it->second;
   it->second.first.assign(it->second.layers.size(), 0);
   std::partial_sum(it->second.layers.begin(), it->second.layers.end() - 1, it->second.first.begin() + 1);
   return it->second;
@@ -81,32 +73,72 @@ void Bounds::enter(const Degrees& layout) {
   stacks_.clear();
 }
 
+// What all blocks take in a micro-batch, with kernels of so many hops of a ring more than the stack has.
+static Picoseconds work_of(const StackCost& cost, const StackCost* hop, std::int64_t hops) {
+  Picoseconds all = 0;
+  for (const BlockCost* block : {&cost.embedding, &cost.head})
+    all += block->forward.busy + block->backward.busy + block->weight.busy;
+  for (std::size_t i = 0; i < cost.layers.size(); ++i) {
+    for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
+      const PassCost& mine = cost.layers[i].*pass;
+      all += mine.busy;
+      if (hop != nullptr) all += hops * std::max<Picoseconds>(0, (hop->layers[i].*pass).compute - mine.compute);
+    }
+  }
+  return all;
+}
+
 // The mean over stages of what nothing but more work can raise: recomputation only adds, and a pipeline has its first
-// micro-batch's way to the last stage and back before it, or the mean is larger.
+// micro-batch's way to the last stage and back before it, or the mean is larger. 0: not possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
-  Bound bound;
-  bool any = false;
+  return {.time = least_work(layout, 0)};
+}
+
+Picoseconds Bounds::least_work(const Degrees& layout, std::int64_t hops) {
+  std::optional<Picoseconds> least;
   for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
     for (const bool splits : {false, true}) {
       const bool units = sharding != Sharding::none;
       if ((splits && (units || layout.pipeline == 1)) || like(sharding) != sharding) continue;
       const StackCost& cost = *stack("none", sharding, splits);
       if (!cost.possible) continue;
-      Picoseconds all = 0;
-      for (const BlockCost* block : {&cost.embedding, &cost.head})
-        all += block->forward.busy + block->backward.busy + block->weight.busy;
-      for (const BlockCost& layer : cost.layers) all += layer.forward.busy + layer.backward.busy + layer.weight.busy;
-      const Picoseconds time = all / layout.pipeline * layout.micro_batches;
-      bound.time = any ? std::min(bound.time, time) : time;
-      any = true;
+      const StackCost* hop = nullptr;
+      if (hops > 0) {
+        layout_.context = 2;
+        stacks_.clear();
+        hop = stack("none", sharding, splits);
+        layout_.context = 1;
+        stacks_.clear();
+        if (!hop->possible) hop = nullptr;
+      }
+      const Picoseconds time = work_of(cost, hop, hops) / layout.pipeline * layout.micro_batches;
+      least = std::min(least.value_or(time), time);
     }
   }
-  return any ? bound : Bound{};
+  return least.value_or(0);
+}
+
+bool Bounds::has_rough(const Degrees& l) const {
+  constexpr std::int64_t kLong = 4;
+  return l.context >= kLong && !space_.base().model.moe;
+}
+
+Bound Bounds::rough(const Degrees& layout) {
+  const bool alike = layout.context_kind == "ring" && space_.base().strategy.context_zigzag;  // every hop's kernels
+  Degrees own = layout;
+  own.context = 1;
+  own.context_kind = "ring";
+  own.data = layout.replicas();
+  ring_rows_ = space_.base().sequence / layout.context;
+  enter(own);
+  const Bound bound{.time = least_work(own, alike ? layout.context - 1 : 0)};
+  ring_rows_ = 0;
+  return bound;
 }
 
 bool Bounds::possible(const Recipe& cell) {
-  if (!cut(layout_.pipeline, cell.virtual_stages).possible) return false;
+  if (cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(cell.schedule).splits;
   return stack("none", like(cell.sharding), splits)->possible &&
          stack(cell.recompute, like(cell.sharding), splits)->possible;
@@ -124,11 +156,11 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   };
   PassCost forward, backward, weight;
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
-    add(cost, range(again_->sums.*sums, first, middle));
-    add(cost, range(plain_->sums.*sums, middle, end));
+    cost += range(again_->sums.*sums, first, middle);
+    cost += range(plain_->sums.*sums, middle, end);
     cost.busy = cost.through;
-    if (k == 0) add(cost, plain_->embedding.*member);
-    if (last_stage) add(cost, plain_->head.*member);
+    if (k == 0) cost += plain_->embedding.*member;
+    if (last_stage) cost += plain_->head.*member;
   };
   pass(forward, &LayerSums::forward, &BlockCost::forward);
   pass(backward, &LayerSums::backward, &BlockCost::backward);
@@ -144,9 +176,9 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   }
   const bool first_chunk = stage.layers == 0 && stage.elements == 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
-  add(stage.forward, forward);
-  add(stage.backward, backward);
-  add(stage.weight, weight);
+  stage.forward += forward;
+  stage.backward += backward;
+  stage.weight += weight;
   if (!first_chunk) {
     stage.forward.through = before[0].through;
     stage.backward.through = before[1].through;
@@ -158,6 +190,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   if (k == 0) kept += plain_->embedding.kept;
   if (last_stage) kept += plain_->head.kept;
   chunk_kept_.push_back(kept);
+  const std::int64_t elements_before = stage.elements;
   stage.extra = last_stage ? plain_->head.backward_extra
                 : n > 0    ? (again == n ? again_ : plain_)->layers[end - 1].backward_extra
                            : 0;
@@ -174,6 +207,8 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
     stage.expert_elements += plain_->head.expert_elements;
   }
   if (first_chunk) stage.first_elements = stage.elements;
+  stage.layer_elements += sums.elements[end] - sums.elements[first];
+  chunk_elements_.push_back(stage.elements - elements_before);
   stage.layers += n;
 }
 
@@ -212,6 +247,7 @@ void Bounds::add_up() {
   const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
   stages_.assign(p, {});
   chunk_kept_.clear();
+  chunk_elements_.clear();
   const std::int64_t most = cell_.recompute_layers < 0 ? space_.base().model.layers : cell_.recompute_layers;
   Picoseconds head = 0, tail = 0;
   for (std::int64_t s = 0; s < p; ++s) {
@@ -231,7 +267,9 @@ Bound Bounds::of(const Recipe& cell) {
   splits_ = find_schedule(cell.schedule).splits;
   units_ = unit_gradients(space_.base(), row_of(cell.sharding));
   plain_ = stack("none", like(cell.sharding), splits_);
-  again_ = cell.recompute == "none" ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
+  // What a layer keeps on the host it need not compute again.
+  const bool plain = cell.recompute == "none" || space_.base().strategy.offload.activations != Device::none;
+  again_ = plain ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
   add_up();
   least_update_ = stages_.front().update;
   for (const Stage& s : stages_) least_update_ = std::min(least_update_, s.update);
@@ -247,25 +285,56 @@ Bound Bounds::of(const Recipe& cell) {
   return bound;
 }
 
+// Every layer that runs again takes longer in every way, but the last of a chunk may reach further under its neighbour.
+std::optional<Picoseconds> Bounds::may_fall() const {
+  Picoseconds fall = 0;
+  for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
+    Picoseconds most = 0;
+    for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
+      const PassCost &a = plain_->layers[i].*pass, &b = again_->layers[i].*pass;
+      if (b.through < a.through || b.busy < a.busy || b.issue < a.issue || b.compute < a.compute) return std::nullopt;
+      most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
+    }
+    fall += most;
+  }
+  return fall * layout_.micro_batches * cell_.virtual_stages;
+}
+
+// Forwards of a stage that are issued before its first backward.
+std::int64_t Bounds::forwards_first(std::int64_t s) const {
+  const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
+  const auto at_most = [&](std::int64_t n) { return std::min(m, std::max<std::int64_t>(1, n)); };
+  if (p == 1 || cell_.schedule == "naive") return 1;
+  if (cell_.schedule == "gpipe") return m;
+  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return at_most(p - s);
+  if (cell_.schedule == "zb-h2") return at_most(2 * (p - s) - 1);
+  if (cell_.schedule != "interleaved" || m % p != 0) return 1;
+  return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
+}
+
+// Of those forwards, one chunk's: they go through the chunks in rounds of p.
+std::int64_t Bounds::forwards_of_chunk(std::int64_t forwards, std::int64_t chunk) const {
+  const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
+  if (v == 1) return forwards;
+  return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
+}
+
 // Bytes that forwards issued before the first backward keep.
 Bytes Bounds::in_flight(std::int64_t s) const {
-  const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
-  const auto whole = [&](std::int64_t micro_batches) {
-    return std::min(m, std::max<std::int64_t>(1, micro_batches)) * chunk_kept_[s];
-  };
-  if (p == 1 || cell_.schedule == "naive") return whole(1);
-  if (cell_.schedule == "gpipe") return whole(m);
-  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return whole(p - s);
-  if (cell_.schedule == "zb-h2") return whole(2 * (p - s) - 1);
-  if (cell_.schedule != "interleaved" || m % p != 0) return whole(1);
-  std::int64_t forwards = std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
+  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
   Bytes sum = 0;
-  for (std::int64_t c = 0; c < v; ++c) {
-    const std::int64_t round = forwards / (p * v) * p;
-    const std::int64_t rest = std::clamp<std::int64_t>(forwards % (p * v) - c * p, 0, p);
-    sum += (round + rest) * chunk_kept_[s * v + c];
-  }
+  for (std::int64_t c = 0; c < v; ++c) sum += forwards_of_chunk(forwards, c) * chunk_kept_[s * v + c];
   return sum;
+}
+
+// Bytes of weights that their chunks' forwards have left gathered then.
+Bytes Bounds::gathered(std::int64_t s) const {
+  const ShardingRow& row = row_of(cell_.sharding);
+  if (!row.shards_parameters || row.reshards_after_forward) return 0;
+  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
+  std::int64_t elements = 0;
+  for (std::int64_t c = 0; c < v; ++c) elements += forwards_of_chunk(forwards, c) > 0 ? chunk_elements_[s * v + c] : 0;
+  return elements * storage_bytes(space_.base().strategy.precision);
 }
 
 Bytes Bounds::state_bytes(const Stage& stage) const {
@@ -293,7 +362,8 @@ Bytes Bounds::memory() const {
   Bytes most = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Bytes extra = splits_ ? 0 : stages_[s].extra;
-    most = std::max(most, state_bytes(stages_[s]) + in_flight(static_cast<std::int64_t>(s)) + extra);
+    const auto at = static_cast<std::int64_t>(s);
+    most = std::max(most, state_bytes(stages_[s]) + in_flight(at) + gathered(at) + extra);
   }
   return most + fixed;
 }

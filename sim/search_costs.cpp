@@ -21,7 +21,7 @@ constexpr std::size_t kPasses = 3;
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
-  Picoseconds begin = 0, end = 0, issue = 0;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0;
   Bytes extra = 0;
 };
 
@@ -49,8 +49,10 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   Spec spec = base;
   spec.origins.clear();
   spec.cluster.failures.reset();
+  spec.cluster.stragglers.clear();
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
+  if (key.sequence > 0) spec.sequence = key.sequence;
   s.tensor = key.tensor;
   s.context = key.context;
   set_context_kind(s, key.context_kind);
@@ -67,6 +69,10 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.micro_batch = key.micro_batch;
   s.global_batch = key.micro_batch * key.data;
   s.recompute = recompute_of(key.recompute, spec.software);
+  s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
+  s.offload.activations = Device::none;
+  s.offload.activation_layers.reset();
+  if (key.sharding == Sharding::none) s.offload = {};
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();
   spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));
@@ -98,8 +104,8 @@ class Probe {
   Probe(const Spec& spec, const Profile& profile) : spec_(spec), plan_(make_plan(spec)) {
     const Prices prices = price(plan_, spec, profile);
     issue_ = &prices.timing;
-    const Timing timing = bare(plan_, prices.timing);
-    trace_ = simulate(plan_, timing);
+    bare_ = bare(plan_, prices.timing);
+    trace_ = simulate(plan_, bare_);
     find_weight_ops();
     find_turn();
     walk();
@@ -163,7 +169,7 @@ class Probe {
       if (is_own(t)) {
         const std::uint32_t frame = plan_.tasks[t].frame;
         if (segments_.empty() || segments_.back().frame != frame || segments_.back().pass != pass_of(t)) {
-          segments_.push_back({frame, pass_of(t), -1, 0, 0, 0});
+          segments_.push_back({.frame = frame, .pass = pass_of(t), .begin = -1});
           at_start = now;
         }
         segments_.back().issue += issue_->of(0, plan_.tasks[t].op).issue;
@@ -173,6 +179,7 @@ class Probe {
       for (const Operand& o : op.frees) now -= hold(held, t, o, false);
       if (op.lane != LaneKind::compute || op.phase == Phase::step || segments_.empty()) continue;
       if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
+      if (is_own(t)) segments_.back().compute += bare_.of(0, plan_.tasks[t].op).duration;
       segments_.back().end = trace_.spans[t].ended;
     }
   }
@@ -204,7 +211,7 @@ class Probe {
       cost.busy = segment.end - segment.begin;
       cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
       cost.issue = segment.issue;
-      if (segment.pass == Pass::forward) block.forward_extra = segment.extra;
+      cost.compute = segment.compute;
       if (segment.pass == Pass::backward) block.backward_extra = segment.extra;
     }
     for (auto& [frame, block] : blocks) {
@@ -219,33 +226,32 @@ class Probe {
   }
 
   static void least(PassCost& a, const PassCost& b) {
-    a = {std::min(a.through, b.through), std::min(a.busy, b.busy), std::min(a.issue, b.issue)};
+    a = {std::min(a.through, b.through), std::min(a.busy, b.busy), std::min(a.issue, b.issue),
+         std::min(a.compute, b.compute)};
   }
   static void least(BlockCost& a, const BlockCost& b) {
     least(a.forward, b.forward);
     least(a.backward, b.backward);
     least(a.weight, b.weight);
     a.kept = std::min(a.kept, b.kept);
-    a.forward_extra = std::min(a.forward_extra, b.forward_extra);
     a.backward_extra = std::min(a.backward_extra, b.backward_extra);
   }
   // Blocks of the head follow one another.
-  static void add(PassCost& a, const PassCost& b) { a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue}; }
   static void add(BlockCost& a, const BlockCost& b) {
-    add(a.forward, b.forward);
-    add(a.backward, b.backward);
-    add(a.weight, b.weight);
+    a.forward += b.forward;
+    a.backward += b.backward;
+    a.weight += b.weight;
     a.kept += b.kept;
     a.elements += b.elements;
     a.expert_elements += b.expert_elements;
     a.eight_bit_elements += b.eight_bit_elements;
-    a.forward_extra = std::max(a.forward_extra, b.forward_extra);
     a.backward_extra = b.backward_extra;  // the last block's backward comes first, with everything kept
   }
 
   const Spec& spec_;
   Plan plan_;
   Trace trace_;
+  Timing bare_;
   const Timing* issue_ = nullptr;
   std::set<std::uint32_t> weight_ops_, backward_ops_;
   TaskId turn_ = 0;
@@ -266,14 +272,11 @@ void add_up(const StackCost& cost, LayerSums& sums) {
     sums.expert_elements.push_back(experts);
     sums.eight_bit_elements.push_back(eight_bit);
   };
-  const auto add = [](PassCost& a, const PassCost& b) {
-    a = {a.through + b.through, a.busy + b.busy, a.issue + b.issue};
-  };
   note();
   for (const BlockCost& layer : cost.layers) {
-    add(forward, layer.forward);
-    add(backward, layer.backward);
-    add(weight, layer.weight);
+    forward += layer.forward;
+    backward += layer.backward;
+    weight += layer.weight;
     kept += layer.kept;
     elements += layer.elements;
     experts += layer.expert_elements;
@@ -284,6 +287,14 @@ void add_up(const StackCost& cost, LayerSums& sums) {
 
 }  // namespace
 
+PassCost& PassCost::operator+=(const PassCost& other) {
+  through += other.through;
+  busy += other.busy;
+  issue += other.issue;
+  compute += other.compute;
+  return *this;
+}
+
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
   StackCost result;
   try {
@@ -291,9 +302,8 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
     check(spec);
     result = Probe(spec, profile).cost(base);
     add_up(result, result.sums);
-  } catch (const Error& error) {
+  } catch (const Error&) {
     result.possible = false;
-    result.reason = error.what();
   }
   return result;
 }

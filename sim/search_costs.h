@@ -13,16 +13,19 @@ namespace orrery {
 
 // What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
 // it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
-// issue: what its host needs to launch it.
+// issue: what its host needs to launch it. compute: what its kernels take alone.
 struct PassCost {
-  Picoseconds through = 0, busy = 0, issue = 0;
+  Picoseconds through = 0, busy = 0, issue = 0, compute = 0;
+
+  PassCost& operator+=(const PassCost& other);  // of what follows on the same rank
 };
 
 // A block of one micro-batch on one rank. backward: the input gradients' part where the schedule splits, then weight
-// has the rest. kept: bytes from its forward to its backward; extra: bytes at most in a pass beyond those at its start.
+// has the rest. kept: bytes from its forward to its backward; extra: bytes at most in backward beyond those at its
+// start.
 struct BlockCost {
   PassCost forward, backward, weight;
-  Bytes kept = 0, forward_extra = 0, backward_extra = 0;
+  Bytes kept = 0, backward_extra = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
@@ -35,8 +38,7 @@ struct LayerSums {
 
 // Every block of a model under one layout.
 struct StackCost {
-  bool possible = true;  // false: the layout breaks a rule, or is not built
-  std::string reason;
+  bool possible = true;       // false: the layout breaks a rule of the model, or is not built
   BlockCost embedding, head;  // head: final norm, predictions, output
   std::vector<BlockCost> layers;
   LayerSums sums;
@@ -46,7 +48,8 @@ struct StackCost {
 // nodes as it can: no other order of ranks makes their transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;  // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::int64_t data = 1;      // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::int64_t sequence = 0;  // 0: the spec's
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
@@ -55,7 +58,8 @@ struct StackKey {
 };
 
 // A small plan of one stage and one micro-batch with each kind of layer is made and simulated; the issue times and the
-// data-parallel transfers are left out of it.
+// data-parallel transfers are left out of it, and what could make it break a rule that the layout's strategies obey:
+// stragglers, activations on the host, and a host's optimizer where states are whole. All of these only add time.
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
 
 // Keeps what was asked for. Safe to use from several threads.

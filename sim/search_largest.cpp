@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,32 +10,79 @@
 #include "models/names.h"
 #include "sim/predict.h"
 #include "sim/search.h"
+#include "sim/search_report.h"
+#include "sim/search_targets.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-constexpr std::int64_t kMostLayers = 4096;      // spec_check.cpp
 constexpr std::int64_t kMostSequences = 65536;  // of the spec's, in one
 
 struct Largest {
   std::int64_t value = 0;  // 0: not even the smallest
-  std::string strategy;
+  std::string strategy, repeat;
   Report report;
 };
+
+// Sizes in a row: where one fits, the smaller ones do for which there is any strategy.
+using Row = std::vector<std::int64_t>;
 
 class Finder {
  public:
   Finder(const SearchCommandOptions& o, const Common& common)
-      : o_(o), common_(common), open_(load_open_spec(o.spec, o.overrides)) {
-    gpus_ = o.gpus.empty() ? open_.spec.gpus : o.gpus.front();
-    if (!o.gpus.empty()) open_.spec.cluster.nodes = ceil_div(gpus_, std::max(1, open_.spec.cluster.gpus_per_node));
-  }
+      : o_(o), common_(common), spec_(load_open_spec(o.spec, o.overrides).spec) {}
 
   Largest run() {
     if (std::find(kSizes.begin(), kSizes.end(), o_.maximize) == kSizes.end())
       throw Error(fmt::format("--maximize: {}", unknown_name("size", o_.maximize, kSizes)));
-    const std::vector<std::int64_t> sizes = candidates();
+    std::vector<Row> rows = candidates();
+    for (auto row = rows.rbegin(); row != rows.rend() && largest_.value == 0 && !stopped(); ++row) {
+      const auto first =
+          std::partition_point(row->begin(), row->end(), [&](std::int64_t size) { return !has_strategies(size); });
+      climb(Row(first, row->end()));
+    }
+    return largest_;
+  }
+
+ private:
+  bool stopped() const { return o_.stop != nullptr && *o_.stop; }
+
+  std::vector<Row> candidates() const {
+    std::vector<Row> rows;
+    if (o_.maximize == "micro_batch") {
+      for (std::int64_t b = 1; b <= spec_.strategy.global_batch; ++b) {
+        if (spec_.strategy.global_batch % b == 0) rows.push_back({b});
+      }
+    } else if (o_.maximize == "layers") {
+      const std::int64_t gpus = o_.gpus.empty() ? spec_.gpus : o_.gpus.front();
+      rows.emplace_back();
+      for (std::int64_t n = 1; n <= kMostLayers; ++n) {
+        if (n > 1 && gpus % (n + 2) == 0) rows.emplace_back();  // so many stages (spec_check.cpp, pipeline_rules)
+        rows.back().push_back(n);
+      }
+    } else {
+      rows.emplace_back();
+      for (std::int64_t n = 1; n <= kMostSequences; ++n) rows.back().push_back(n * spec_.sequence);
+    }
+    return rows;
+  }
+
+  Space space_of(std::int64_t size) const {
+    const std::string key = o_.maximize == "micro_batch" ? "strategy.micro_batch"
+                            : o_.maximize == "layers"    ? "model.layers"
+                                                         : "sequence";
+    SearchTarget target = targets_of(o_, {fmt::format("{}={}", key, size)}).front();
+    return {std::move(target.open), target.gpus};
+  }
+
+  bool has_strategies(std::int64_t size) const {
+    const Space space = space_of(size);
+    const std::vector<Degrees> layouts = space.layouts();
+    return std::any_of(layouts.begin(), layouts.end(), [&](const Degrees& l) { return space.count(l) > 0; });
+  }
+
+  void climb(const Row& sizes) {
     std::size_t good = 0, step = 1;  // the first `good` sizes fit
     while (good < sizes.size() && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
@@ -48,31 +93,10 @@ class Finder {
       const std::size_t middle = good + (bad - good) / 2;
       (fits(sizes[middle - 1]) ? good : bad) = middle;
     }
-    return largest_;
-  }
-
- private:
-  std::vector<std::int64_t> candidates() const {
-    std::vector<std::int64_t> sizes;
-    const Spec& spec = open_.spec;
-    if (o_.maximize == "micro_batch") {
-      for (std::int64_t b = 1; b <= spec.strategy.global_batch; ++b) {
-        if (spec.strategy.global_batch % b == 0) sizes.push_back(b);
-      }
-    } else if (o_.maximize == "layers") {
-      for (std::int64_t n = 1; n <= kMostLayers; ++n) sizes.push_back(n);
-    } else {
-      for (std::int64_t n = 1; n <= kMostSequences; ++n) sizes.push_back(n * spec.sequence);
-    }
-    return sizes;
   }
 
   bool fits(std::int64_t size) {
-    OpenSpec open = open_;
-    if (o_.maximize == "micro_batch") open.search.push_back({"micro_batch", {fmt::format("{}", size)}, "--maximize"});
-    if (o_.maximize == "sequence") open.spec.sequence = size;
-    if (o_.maximize == "layers") open.spec.model.layers = size;
-    const Space space(open, gpus_);
+    const Space space = space_of(size);
     SearchOptions options{
         .most_memory = o_.max_memory(), .top = 1, .any = true, .threads = common_.threads, .stop = o_.stop};
     options.progress = [&](std::string_view line) {
@@ -80,14 +104,14 @@ class Finder {
     };
     SearchResult result = search(space, profile_for(space.base(), o_.profile), options);
     if (result.best.empty()) return false;
-    largest_ = {size, space.text_of(result.best.front().point), std::move(result.best.front().report)};
+    const Found& best = result.best.front();
+    largest_ = {size, space.text_of(best.point), repeat_text(space, best.point, o_.profile), best.report};
     return true;
   }
 
   const SearchCommandOptions& o_;
   const Common& common_;
-  OpenSpec open_;
-  std::int64_t gpus_ = 1;
+  Spec spec_;
   Largest largest_;
 };
 
@@ -102,12 +126,13 @@ Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
     if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
     return {j.dump(2) + '\n', whole ? 0 : 1};
   }
-  if (found.value == 0) return {fmt::format("{}: not even the smallest fits\n", o.maximize), 1};
-  return {
-      fmt::format("largest {} that fits: {}\n  {}: {} of {} per GPU, step {}\n", o.maximize, found.value,
-                  found.strategy, memory_text(static_cast<double>(found.report.memory.peak_device)),
-                  memory_text(static_cast<double>(found.report.memory.capacity)), time_text(found.report.step_time_s)),
-      whole ? 0 : 1};
+  if (found.value == 0 && o.stop != nullptr && *o.stop) return {"interrupted before anything was found that fits\n", 1};
+  if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
+  return {fmt::format("largest {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n", o.maximize,
+                      found.value, found.strategy, memory_text(static_cast<double>(found.report.memory.peak_device)),
+                      memory_text(static_cast<double>(found.report.memory.capacity)),
+                      time_text(found.report.step_time_s), found.repeat),
+          whole ? 0 : 1};
 }
 
 }  // namespace orrery

@@ -1,14 +1,15 @@
 #include "sim/search_machines.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/names.h"
 #include "models/spec_reader.h"
-#include "sim/flops.h"
 #include "sim/table.h"
 
 namespace orrery {
@@ -19,9 +20,35 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMostPriceBytes = 1 << 20;
 constexpr double kDay = 86400;
 
+constexpr std::string_view kListKeys[] = {"about", "date", "rows"};
+constexpr std::string_view kRowKeys[] = {"gpu",          "cloud_usd",     "cloud_low_usd", "cloud_high_usd",
+                                         "purchase_usd", "purchase_gpus", "uncertain",     "source"};
+
 std::optional<double> dollars(const nlohmann::json& row, const char* key) {
   if (!row.contains(key) || row.at(key).is_null()) return std::nullopt;
-  return row.at(key).get<double>();
+  const double usd = row.at(key).get<double>();
+  if (!(usd > 0)) throw Error(fmt::format("{}: {} is not above 0", key, usd));
+  return usd;
+}
+
+void check_keys(const nlohmann::json& map, std::span<const std::string_view> known) {
+  for (const auto& [key, value] : map.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) throw Error(unknown_name("key", key, known));
+  }
+}
+
+Price price_of(const nlohmann::json& row) {
+  check_keys(row, kRowKeys);
+  Price p{.gpu = row.at("gpu").get<std::string>(),
+          .cloud = dollars(row, "cloud_usd"),
+          .cloud_low = dollars(row, "cloud_low_usd"),
+          .cloud_high = dollars(row, "cloud_high_usd"),
+          .purchase = dollars(row, "purchase_usd"),
+          .purchase_gpus = row.value("purchase_gpus", std::int64_t{0}),
+          .uncertain = row.value("uncertain", false),
+          .source = row.value("source", std::string())};
+  if (p.purchase && p.purchase_gpus < 1) throw Error("purchase_usd: needs purchase_gpus, the GPUs of that node");
+  return p;
 }
 
 std::string money(const std::optional<double>& usd) {
@@ -29,13 +56,6 @@ std::string money(const std::optional<double>& usd) {
   return *usd >= 1e6   ? fmt::format("{:.2f} M", *usd / 1e6)
          : *usd >= 1e4 ? fmt::format("{:.1f} K", *usd / 1e3)
                        : fmt::format("{:.2f}", *usd);
-}
-
-// Weights in 16 bits, and what the optimizer keeps of each.
-double checkpoint_bytes(const Spec& spec) {
-  const Optimizer& o = spec.strategy.optimizer;
-  const double moments = o.kind == OptimizerKind::sgd ? 0 : 2 * static_cast<double>(o.moment_bytes);
-  return static_cast<double>(parameter_count(spec.model)) * (2 + static_cast<double>(o.master_bytes) + moments);
 }
 
 ordered_json or_null(const std::optional<double>& value) {
@@ -52,16 +72,20 @@ const Price* PriceList::find(std::string_view gpu) const {
 PriceList load_prices(const std::string& path) {
   const std::string name = path.empty() ? "prices.json" : path;
   const std::string text = path.empty() ? std::string(data_file(name)) : read_file(path, kMostPriceBytes);
+  std::size_t row = 0;
   try {
     const nlohmann::json j = nlohmann::json::parse(text);
+    check_keys(j, kListKeys);
     PriceList list{j.at("date").get<std::string>(), {}};
-    for (const nlohmann::json& row : j.at("rows")) {
-      list.rows.push_back({row.at("gpu").get<std::string>(), dollars(row, "cloud_usd"), dollars(row, "purchase_usd"),
-                           row.value("uncertain", false), row.value("source", std::string())});
+    for (const nlohmann::json& entry : j.at("rows")) {
+      ++row;
+      list.rows.push_back(price_of(entry));
     }
     return list;
   } catch (const nlohmann::json::exception& e) {
     throw Error(fmt::format("{}: not a price list: {}; see models/data/prices.json", name, e.what()));
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}{}", name, row > 0 ? fmt::format("row {}: ", row) : "", e.what()));
   }
 }
 
@@ -70,30 +94,73 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
   const Cluster& c = spec.cluster;
   Machine m{.name = c.node_id.empty() ? c.gpu.id : c.node_id, .gpus = space.gpus()};
   m.nodes = ceil_div(m.gpus, c.gpus_per_node);
-  m.power_kW = c.power_kW * static_cast<double>(m.nodes);
-  if (result.best.empty()) return m;
+  if (c.power_kW > 0) m.power_kW = c.power_kW * static_cast<double>(m.nodes);
+  if (const Price* price = prices.find(c.gpu.id)) m.price = *price;
+  if (m.price && m.price->purchase && m.price->purchase_gpus == c.gpus_per_node)
+    m.purchase_usd = *m.price->purchase * static_cast<double>(m.nodes);
+  if (result.best.empty()) {
+    m.excluded = !result.reason.empty() ? result.reason : result.proven ? "nothing fits" : "interrupted";
+    return m;
+  }
   const Report& best = result.best.front().report;
   m.strategy = space.text_of(result.best.front().point);
   m.step_s = best.step_time_s;
   m.tokens_per_s = best.tokens_per_s;
   m.mfu = best.mfu;
+  m.memory = best.memory.peak_device;
   m.failures = failure_plan(c, m.nodes, checkpoint_bytes(spec), m.step_s);
   m.goodput = goodput(m.failures);
-  const double hours = tokens > 0 ? tokens / m.tokens_per_s / m.goodput / 3600 : 0;
-  m.days = hours * 3600 / kDay;
-  m.energy_MWh = m.power_kW * hours / 1000;
-  const Price* price = prices.find(c.gpu.id);
-  if (price == nullptr) return m;
-  if (price->purchase) m.purchase_usd = *price->purchase * static_cast<double>(m.nodes);
-  if (!price->cloud) return m;
-  const double an_hour = *price->cloud * static_cast<double>(m.gpus);
+  const double hours = tokens / m.tokens_per_s / m.goodput / 3600;
+  if (tokens > 0) m.days = hours * 3600 / kDay;
+  if (tokens > 0 && m.power_kW) m.energy_MWh = *m.power_kW * hours / 1000;
+  if (!m.price || !m.price->cloud) return m;
+  const double an_hour = *m.price->cloud * static_cast<double>(m.gpus);
   if (tokens > 0) m.cloud_usd = an_hour * hours;
   m.usd_per_Mtoken = an_hour / 3600 / (m.tokens_per_s * m.goodput) * 1e6;
   return m;
 }
 
-std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, double tokens,
-                          const Style& style) {
+namespace {
+
+// A figure, or "-" where it is not known.
+std::string figure(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+std::string price_text(const Price& p) {
+  std::string text = fmt::format("  price of {}: ", p.gpu);
+  text += p.cloud ? fmt::format("{:.2f} $ a GPU and hour", *p.cloud) : "no rent known";
+  if (p.cloud_low && p.cloud_high) text += fmt::format(" ({:.2f} to {:.2f})", *p.cloud_low, *p.cloud_high);
+  if (p.purchase) text += fmt::format(", {} $ a node of {}", money(p.purchase), p.purchase_gpus);
+  if (p.uncertain) text += ", uncertain";
+  return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
+}
+
+// What the figures of the table leave out or rest on.
+std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
+  std::string text;
+  std::vector<std::string_view> told;
+  for (const Machine& m : machines) {
+    if (m.price && std::find(told.begin(), told.end(), m.price->gpu) == told.end()) {
+      told.push_back(m.price->gpu);
+      text += price_text(*m.price);
+    }
+    if (!m.excluded.empty()) text += fmt::format("  {} x {}: {}\n", m.gpus, m.name, m.excluded);
+  }
+  const auto lacks = [&](auto member) {
+    return std::any_of(machines.begin(), machines.end(), [&](const Machine& m) {
+      return !m.strategy.empty() && m.failures.between_failures > 0 && !(m.failures.*member);
+    });
+  };
+  if (lacks(&FailurePlan::restart)) text += "  <=: a restart's time is not known (cluster.failures.restart_s)\n";
+  if (lacks(&FailurePlan::checkpoint)) text += "  <=: a checkpoint's time is not known (cluster.nvme)\n";
+  return text + fmt::format("  prices of {}, rented by the GPU hour; they vary several times between providers\n",
+                            prices.date);
+}
+
+}  // namespace
+
+std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style) {
   double slowest = 0;
   for (const Machine& m : machines) slowest = std::max(slowest, m.step_s);
   const Scale time = time_scale(slowest);
@@ -113,23 +180,30 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
            {"strategy", "", Align::left}},
           {}};
   for (const Machine& m : machines) {
+    const std::string power = figure(m.power_kW, 0), gpus = grouped(static_cast<double>(m.gpus));
     if (m.strategy.empty()) {
-      t.rows.push_back({m.name, grouped(static_cast<double>(m.gpus)), "-", "-", "-", "-", "-", "-", "-", "-", "-",
-                        fmt::format("{:.0f}", m.power_kW), "-", "nothing fits"});
+      t.rows.push_back(
+          {m.name, gpus, "-", "-", "-", "-", "-", "-", "-", "-", money(m.purchase_usd), power, "-", "none"});
       continue;
     }
-    t.rows.push_back({m.name, grouped(static_cast<double>(m.gpus)), number(m.step_s, time),
-                      fmt::format("{:.1f}", m.tokens_per_s / 1000), fmt::format("{:.1f}", 100 * m.mfu),
+    const std::string most = m.failures.is_complete() ? "" : "<=";
+    t.rows.push_back({m.name, gpus, number(m.step_s, time), fmt::format("{:.1f}", m.tokens_per_s / 1000),
+                      fmt::format("{:.1f}", 100 * m.mfu),
                       m.failures.between_failures > 0 ? fmt::format("{:.1f}", m.failures.between_failures / 3600) : "-",
-                      fmt::format("{:.1f}", 100 * m.goodput), tokens > 0 ? fmt::format("{:.1f}", m.days) : "-",
-                      money(m.cloud_usd), money(m.usd_per_Mtoken), money(m.purchase_usd),
-                      fmt::format("{:.0f}", m.power_kW), tokens > 0 ? fmt::format("{:.0f}", m.energy_MWh) : "-",
-                      m.strategy});
+                      fmt::format("{}{:.1f}", most, 100 * m.goodput), figure(m.days, 1), money(m.cloud_usd),
+                      money(m.usd_per_Mtoken), money(m.purchase_usd), power, figure(m.energy_MWh, 0), m.strategy});
   }
-  std::string text = heading("machines", style) + '\n' + print(t, "  ");
-  text += fmt::format("  prices of {}; rented by the GPU hour; {}\n", prices.date,
-                      "uncertain: they vary several times between providers, see the price file");
-  return text;
+  return heading("machines", style) + '\n' + print(t, "  ") + notes_text(machines, prices);
+}
+
+static ordered_json json_of(const Price& p) {
+  return {{"cloud_usd", or_null(p.cloud)},
+          {"cloud_low_usd", or_null(p.cloud_low)},
+          {"cloud_high_usd", or_null(p.cloud_high)},
+          {"purchase_usd", or_null(p.purchase)},
+          {"purchase_gpus", p.purchase_gpus},
+          {"uncertain", p.uncertain},
+          {"source", p.source}};
 }
 
 std::string machines_json(const std::vector<Machine>& machines) {
@@ -140,20 +214,23 @@ std::string machines_json(const std::vector<Machine>& machines) {
          {"gpus", m.gpus},
          {"nodes", m.nodes},
          {"strategy", m.strategy},
+         {"excluded", m.excluded},
          {"step_time_s", m.step_s},
          {"tokens_per_s", m.tokens_per_s},
          {"mfu", m.mfu},
          {"between_failures_s", m.failures.between_failures},
-         {"checkpoint_s", m.failures.checkpoint},
-         {"restart_s", m.failures.restart},
+         {"checkpoint_s", or_null(m.failures.checkpoint)},
+         {"restart_s", or_null(m.failures.restart)},
          {"checkpoint_interval_s", m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures)},
          {"goodput", m.goodput},
-         {"days", m.days},
+         {"goodput_is_at_most", !m.failures.is_complete()},
+         {"days", or_null(m.days)},
          {"cloud_usd", or_null(m.cloud_usd)},
          {"usd_per_Mtoken", or_null(m.usd_per_Mtoken)},
          {"purchase_usd", or_null(m.purchase_usd)},
-         {"power_kW", m.power_kW},
-         {"energy_MWh", m.energy_MWh}});
+         {"power_kW", or_null(m.power_kW)},
+         {"energy_MWh", or_null(m.energy_MWh)},
+         {"price", m.price ? json_of(*m.price) : ordered_json(nullptr)}});
   }
   return list.dump(2) + '\n';
 }
@@ -165,8 +242,8 @@ std::string machines_csv(const std::vector<Machine>& machines) {
   const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
   for (const Machine& m : machines) {
     text += fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{}\n", m.name, m.gpus, m.strategy, m.step_s,
-                        m.tokens_per_s, m.mfu, m.failures.between_failures, m.goodput, m.days, cell(m.cloud_usd),
-                        cell(m.usd_per_Mtoken), cell(m.purchase_usd), m.power_kW, m.energy_MWh);
+                        m.tokens_per_s, m.mfu, m.failures.between_failures, m.goodput, cell(m.days), cell(m.cloud_usd),
+                        cell(m.usd_per_Mtoken), cell(m.purchase_usd), cell(m.power_kW), cell(m.energy_MWh));
   }
   return text;
 }

@@ -1,7 +1,9 @@
-// Space: a point as a spec, as overrides and as text.
+// A point as a spec, as overrides, as text and as a report.
 #include <fmt/format.h>
 
-#include "sim/search_space.h"
+#include "models/error.h"
+#include "sim/predict.h"
+#include "sim/search.h"
 
 namespace orrery {
 
@@ -54,27 +56,29 @@ Spec Space::spec_of(const Point& point) const {
 
 std::vector<std::string> Space::overrides_of(const Point& point) const {
   const auto& [l, c, f] = point;
-  std::vector<std::string> list = {
-      fmt::format("gpus={}", gpus_),
-      fmt::format("strategy.tensor={}", l.tensor),
-      fmt::format("strategy.sequence_parallel={}", l.sequence_parallel),
-      fmt::format("strategy.pipeline={}", l.pipeline),
-      fmt::format("strategy.virtual_stages={}", c.virtual_stages),
-      fmt::format("strategy.schedule={}", c.schedule),
-      fmt::format("strategy.context={}", l.context),
-      fmt::format("strategy.data={}", l.data),
-      fmt::format("strategy.rank_order={}", f.rank_order),
-      fmt::format("strategy.sharding={}", name_of(c.sharding)),
-      fmt::format("strategy.micro_batch={}", l.micro_batch),
-      fmt::format("strategy.recompute={}", c.recompute == "none" ? "none" : fmt::format("[{}]", c.recompute)),
-      fmt::format("strategy.overlap.gradient_reduce={}", f.gradient_reduce),
-      fmt::format("strategy.overlap.parameter_gather={}", f.parameter_gather),
-      fmt::format("strategy.overlap.tensor={}", l.overlap_tensor),
-      fmt::format("strategy.overlap.pipeline={}", f.pipeline),
-  };
+  std::vector<std::string> list = overrides_;
+  list.insert(list.end(), {
+                              fmt::format("gpus={}", gpus_),
+                              fmt::format("strategy.tensor={}", l.tensor),
+                              fmt::format("strategy.sequence_parallel={}", l.sequence_parallel),
+                              fmt::format("strategy.pipeline={}", l.pipeline),
+                              fmt::format("strategy.virtual_stages={}", c.virtual_stages),
+                              fmt::format("strategy.schedule={}", c.schedule),
+                              fmt::format("strategy.context={}", l.context),
+                              fmt::format("strategy.data={}", l.data),
+                              fmt::format("strategy.rank_order={}", f.rank_order),
+                              fmt::format("strategy.sharding={}", name_of(c.sharding)),
+                              fmt::format("strategy.micro_batch={}", l.micro_batch),
+                              fmt::format("strategy.recompute={}",
+                                          c.recompute == "none" ? "none" : fmt::format("[{}]", c.recompute)),
+                              fmt::format("strategy.overlap.gradient_reduce={}", f.gradient_reduce),
+                              fmt::format("strategy.overlap.parameter_gather={}", f.parameter_gather),
+                              fmt::format("strategy.overlap.tensor={}", l.overlap_tensor),
+                              fmt::format("strategy.overlap.pipeline={}", f.pipeline),
+                          });
   if (l.context > 1 && l.context_kind != "mixed")
     list.push_back(fmt::format("strategy.context_kind={}", l.context_kind));
-  if (c.shard_group > 0) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));
+  if (c.shard_group > 0 || !shard_group_.open) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));
   if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
   if (!base_.model.moe) return list;
   list.push_back(fmt::format("strategy.expert={}", l.expert));
@@ -85,6 +89,7 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
 
 std::string Space::text_of(const Point& point) const {
   const auto& [l, c, f] = point;
+  const Software& w = base_.software;
   std::string text = fmt::format("TP{}{}", l.tensor, l.sequence_parallel ? " SP" : "");
   if (l.context > 1) text += fmt::format(" CP{} {}", l.context, l.context_kind);
   text += fmt::format(" PP{}", l.pipeline);
@@ -92,20 +97,31 @@ std::string Space::text_of(const Point& point) const {
   text += fmt::format(" DP{}", l.data);
   if (base_.model.moe) text += fmt::format(" EP{} ETP{}", l.expert, l.expert_tensor);
   text += fmt::format(" MB{}", l.micro_batch);
-  if (l.pipeline > 1 && c.virtual_stages == 1) text += fmt::format(" {}", c.schedule);
+  if (l.pipeline > 1) text += fmt::format(" {}", c.schedule);
   text += fmt::format(" {}", name_of(c.sharding));
   if (c.shard_group > 0) text += fmt::format("({})", c.shard_group);
   if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
   if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
-  if (!f.rank_order.starts_with("tp-cp-dp-pp") && f.rank_order != base_.software.rank_order)
-    text += fmt::format(", {}", f.rank_order);
-  const Software& w = base_.software;
-  if (f.gradient_reduce != w.overlap_gradient_reduce) text += ", reduce after backward";
-  if (f.parameter_gather != w.overlap_parameter_gather) text += ", gather before forward";
-  if (f.pipeline != w.overlap_pipeline) text += ", sends not overlapped";
+  if (told_apart(l, f.rank_order) != told_apart(l, w.rank_order)) text += fmt::format(", {}", f.rank_order);
+  if (f.gradient_reduce != reduces_beside(w, c.sharding))
+    text += f.gradient_reduce ? ", reduce under backward" : ", reduce after backward";
+  if (f.parameter_gather != w.overlap_parameter_gather)
+    text += f.parameter_gather ? ", gather under forward" : ", gather before forward";
+  if (f.pipeline != w.overlap_pipeline) text += f.pipeline ? ", sends overlapped" : ", sends not overlapped";
   if (l.overlap_tensor) text += ", tensor overlap";
   if (l.overlap_expert) text += ", expert overlap";
   return text;
+}
+
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why) {
+  const Spec spec = space.spec_of(point);
+  try {
+    if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
+    return predict(spec, profile).report;
+  } catch (const Error& error) {
+    if (why != nullptr) *why = error.what();
+    return std::nullopt;
+  }
 }
 
 }  // namespace orrery

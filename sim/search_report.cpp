@@ -78,14 +78,20 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
-std::string proof_text(const SearchResult& r) {
+std::string proof_text(const Space& space, const SearchResult& r) {
+  std::string text;
   if (!r.proven)
-    return fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better",
+    text = fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better\n",
                        100 * r.gap);
-  if (r.gap == 0) return "  the best is proven: every strategy that was not simulated has a bound that is no better";
-  return fmt::format(
-      "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best",
-      100 * r.gap);
+  else if (r.gap == 0)
+    text = "  the best is proven: every strategy that was not simulated has a bound that is no better\n";
+  else
+    text = fmt::format(
+        "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best\n",
+        100 * r.gap);
+  const std::vector<std::string_view> others = space.left_out();
+  if (others.empty()) return text;
+  return text + fmt::format("  not among them: the schedules {}\n", fmt::join(others, ", "));
 }
 
 std::string why_text(const Space& space, const SearchResult& r) {
@@ -132,17 +138,18 @@ std::vector<Sensitivity> sensitivities(const Space& space, const Profile& profil
     for (auto& [kind, rate] : s.cluster.gpu.tflops) rate *= 2;
   });
   change("half the host's time", [](Spec& s) {
-    s.software.launch_us /= 2;
-    s.software.collective_launch_us /= 2;
-    s.software.layer_us /= 2;
+    Software& w = s.software;
+    for (double* us : {&w.launch_us, &w.collective_launch_us, &w.layer_us, &w.far_stage_layer_us, &w.micro_batch_us,
+                       &w.step_us, &w.rank_us})
+      *us /= 2;
   });
   change("twice the batch", [](Spec& s) { s.strategy.global_batch *= 2; });
   std::vector<Sensitivity> result;
   for (const auto& [what, other] : changed) {
     try {
       check(other);
-      const double rate = predict(other, profile).report.tokens_per_s;
-      result.push_back({what, 1 - best.report.tokens_per_s / rate});
+      const Report report = predict(other, profile).report;
+      result.push_back({what, 1 - best.report.tokens_per_s / report.tokens_per_s, report.memory.fits});
     } catch (const Error&) {  // a change that the rules forbid says nothing
     }
   }
@@ -165,16 +172,22 @@ std::string search_text(const Space& space, const SearchResult& r, const std::ve
                      : "  interrupted before anything was found that fits\n";
     return text;
   }
-  text += proof_text(r) + "\n\n";
+  text += proof_text(space, r) + '\n';
   text += print(strategies(space, r), "  ");
   text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
   const std::string why = why_text(space, r);
   if (!why.empty()) text += fmt::format("\n{}\n{}", heading("  why the others are slower", style), why);
   if (!helps.empty()) text += fmt::format("\n{}\n", heading("  what would make the best faster", style));
-  for (const Sensitivity& s : helps) text += fmt::format("  {:>5.1f} %  {}\n", 100 * s.faster, s.what);
-  text += "\n  to repeat the best: orrery simulate SPEC";
-  for (const std::string& option : space.overrides_of(r.best.front().point)) text += fmt::format(" --set '{}'", option);
-  return text + '\n';
+  for (const Sensitivity& s : helps)
+    text += fmt::format("  {:>5.1f} %  {}{}\n", 100 * s.faster, s.what, s.fits ? "" : ", which does not fit");
+  return text;
+}
+
+std::string repeat_text(const Space& space, const Point& point, const std::string& profile) {
+  std::string text = "orrery simulate SPEC";
+  if (!profile.empty()) text += fmt::format(" --profile '{}'", profile);
+  for (const std::string& option : space.overrides_of(point)) text += fmt::format(" --set '{}'", option);
+  return text;
 }
 
 std::string search_json(const Space& space, const SearchResult& r, const std::vector<Sensitivity>& helps) {
@@ -191,6 +204,7 @@ std::string search_json(const Space& space, const SearchResult& r, const std::ve
                     {"simulated", c.simulated},
                     {"did_not_fit", c.did_not_fit},
                     {"refused", c.refused},
+                    {"left_out", space.left_out()},
                     {"strategies", ordered_json::array()},
                     {"sensitivities", ordered_json::array()}};
   for (const Found& f : r.best) {
@@ -206,7 +220,8 @@ std::string search_json(const Space& space, const SearchResult& r, const std::ve
     row["report"]["simulation"].erase("wall_s");  // the only figure that is not the same every time
     j["strategies"].push_back(std::move(row));
   }
-  for (const Sensitivity& s : helps) j["sensitivities"].push_back({{"what", s.what}, {"faster", s.faster}});
+  for (const Sensitivity& s : helps)
+    j["sensitivities"].push_back({{"what", s.what}, {"faster", s.faster}, {"fits", s.fits}});
   return j.dump(2) + '\n';
 }
 

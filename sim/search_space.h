@@ -1,6 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +12,8 @@
 #include "models/open_spec.h"
 
 namespace orrery {
+
+inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
 template <class T>
@@ -60,7 +66,8 @@ struct Point {
 // listed values, any other all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
 //   virtual_stages, recompute_layers                                            every number
-//   schedule    the rows of schedules.cpp but dapple (1f1b under another name); one stage: 1f1b
+//   schedule    the rows of schedules.cpp whose stages lie in turn (left_out() are the others), but dapple (1f1b under
+//               another name); one stage: 1f1b
 //   sharding    the rows of sharding.cpp, once where two come to the same plan
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
@@ -68,18 +75,30 @@ struct Point {
 // An axis is added by a field above, its values here, and its part of spec_of().
 class Space {
  public:
-  // Throws Error for ranges of keys that are no axes, and for a spec without a global batch.
+  // Throws Error for ranges of keys that are no axes, for values that a key cannot have, for a schedule that is none of
+  // the axis, and for a spec without a global batch.
   Space(OpenSpec open, std::int64_t gpus);
 
   const Spec& base() const { return base_; }
   std::int64_t gpus() const { return gpus_; }
+  const std::string& path() const { return path_; }
   std::vector<Degrees> layouts() const;
-  // Cells of a layout; layers: of the fullest stage, by virtual stages (0: so many stages cannot be cut).
   std::vector<Recipe> cells(const Degrees& layout) const;
+  // The same in two steps: cells that differ in what is recomputed form a group, named by the one that recomputes
+  // nothing; its cells come kind by kind, those of a kind in the order of the layers that run again.
+  std::vector<Recipe> groups(const Degrees& layout) const;
+  std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
   std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
+  // The points of a layout, without making them.
+  std::uint64_t count(const Degrees& layout) const;
+  // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
+  const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
+  // Schedules that are built but no part of the space, though the spec leaves the schedule open.
+  std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: what turns the spec into the point's, for load_spec.
+  // "strategy.tensor=8", ...: what turns the spec's file into the point's spec, for load_spec: the overrides that the
+  // spec was read with, then the point's.
   std::vector<std::string> overrides_of(const Point& point) const;
   // "tensor 8, pipeline 16, ...": what is not 1, none or the habit.
   std::string text_of(const Point& point) const;
@@ -87,14 +106,26 @@ class Space {
  private:
   void take_given(const Origin& origin);
   void take_range(const SearchRange& range);
+  void check_schedule(const std::string& from, const std::string& name) const;
   bool valid(const Degrees& layout) const;
-  void add_schedules(const Degrees& layout, std::vector<Recipe>& cells) const;
+  bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
+  std::vector<Recipe> schedules(const Degrees& layout) const;
+  std::vector<std::string_view> recompute_kinds() const;
+  std::vector<std::int64_t> recompute_numbers(std::int64_t layers) const;
   std::int64_t fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const;
 
+  struct Cuts {
+    std::mutex mutex;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
+  };
+
   Spec base_;
+  std::string path_;
+  std::vector<std::string> overrides_;
   std::int64_t gpus_ = 1;
+  std::unique_ptr<Cuts> cuts_ = std::make_unique<Cuts>();
   Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
   Choices<std::int64_t> shard_group_, recompute_layers_;
   Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_;
@@ -103,7 +134,8 @@ class Space {
   bool batch_given_ = false, bucket_given_ = false;
 };
 
-// All of the context ranks in a ring, or all in exchange of heads; "mixed" leaves what the spec says.
+// All of the context ranks in a ring, or all in exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4}) leaves
+// what the spec says.
 void set_context_kind(Strategy& s, std::string_view kind);
 
 // "none", a part, or parts as "mlp, norm".
@@ -114,5 +146,8 @@ struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
 Strides strides_of(const Degrees& layout, std::string_view rank_order);
+
+// The dimensions of an order of ranks that have more than one: orders with equal ones are the same.
+std::string told_apart(const Degrees& layout, std::string_view rank_order);
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 const NcclModel& Bounds::model(const std::vector<int>& spread) {
   const auto it = models_.find(spread);
   if (it != models_.end()) return it->second;
-  return models_.emplace(spread, nccl_model(nccl_topology(space_.base().cluster, spread))).first->second;
+  return models_.emplace(spread, nccl_model(space_.base().cluster, spread, profile_.nccl)).first->second;
 }
 
 // Bytes in a picosecond at the size that suits the group best.
@@ -31,12 +31,13 @@ double Bounds::best_rate(const std::vector<int>& spread, CollectiveKind kind) {
   return it->second = best * (1 + kSlack) / kPicosecondsPerSecond;
 }
 
-// Over the ranks that hold the same weights. Nothing where stages lie differently on the nodes.
-Picoseconds Bounds::transfer(const Strides& at, CollectiveKind kind, Bytes bytes) {
+// How the ranks that hold the same weights lie on the nodes; empty where stages lie differently, and where nothing is
+// known of transfers.
+std::vector<int> Bounds::spread_of(const Strides& at) {
   const std::int64_t node = nccl_node_gpus(space_.base().cluster);
   const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || layout_.pipeline == 1;
   const std::int64_t group = cell_.shard_group > 0 ? cell_.shard_group : layout_.replicas();
-  if (group == 1 || !alike || !profile_.measured.transfers.empty()) return 0;
+  if (group == 1 || !alike || !profile_.measured.transfers.empty()) return {};
   std::vector<std::int64_t> nodes;
   for (std::int64_t d = 0; d < layout_.data; ++d) {
     for (std::int64_t c = 0; c < layout_.context; ++c) nodes.push_back(d * at.data + c * at.context);
@@ -50,7 +51,26 @@ Picoseconds Bounds::transfer(const Strides& at, CollectiveKind kind, Bytes bytes
     ++spread.back();
     last = rank / node;
   }
+  return spread;
+}
+
+Picoseconds Bounds::transfer(const Strides& at, CollectiveKind kind, Bytes bytes) {
+  const std::vector<int> spread = spread_of(at);
+  if (spread.empty()) return 0;
   return static_cast<Picoseconds>(static_cast<double>(bytes) / best_rate(spread, kind));
+}
+
+// A layer's unit, which is moved in one piece: so long exactly, when nothing is beside it.
+Bounds::Moved Bounds::unit_of_layer(const Strides& at, CollectiveKind kind, Bytes bytes) {
+  const std::vector<int> spread = spread_of(at);
+  if (spread.empty() || space_.base().model.moe) return {};
+  const auto [it, fresh] = moved_.try_emplace({spread, kind, bytes});
+  if (!fresh) return it->second;
+  const NcclChoice c = nccl_choose(model(spread), kind, bytes);
+  const double sms = space_.base().cluster.gpu.sms, taken = std::min<double>(c.channels, sms / 2);
+  it->second = {picoseconds(c.seconds), picoseconds(c.seconds * std::min(1.0, c.nic_share)),
+                picoseconds(c.seconds * std::min(1.0, c.nvlink_share)), sms > 0 ? taken / (sms - taken) : 0};
+  return it->second;
 }
 
 // From a stage to the next.
@@ -71,21 +91,32 @@ Picoseconds Bounds::hop(const Strides& at, std::int64_t stage) {
 }
 
 // What the units of a stage's weights move in a step: sums of their gradients, and the weights themselves before
-// forward and backward. The last layers of a stage may stay between the two.
+// forward and backward.
 Bounds::UnitTimes Bounds::unit_times(const Strides& at, const Stage& stage) {
   const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
-  const std::int64_t m = layout_.micro_batches, v = cell_.virtual_stages;
+  const std::int64_t m = layout_.micro_batches;
   UnitTimes times;
   if (!units_) return times;
-  times.reduce = m * transfer(at, CollectiveKind::reduce_scatter, stage.elements * storage_bytes(s.gradient_precision));
-  if (!row.shards_parameters) return times;
-  const std::int64_t again = row.reshards_after_forward ? std::max<std::int64_t>(0, stage.layers - 2 * v) : 0;
-  const double share = static_cast<double>(again) / static_cast<double>(std::max<std::int64_t>(1, stage.layers));
-  const Picoseconds once = transfer(at, CollectiveKind::all_gather, stage.elements * storage_bytes(s.precision));
-  const std::int64_t layers_only = plain_->sums.elements.back() / space_.base().model.layers * again;
-  times.gather = m * once;
-  if (share > 0) times.gather += m * transfer(at, CollectiveKind::all_gather, layers_only * storage_bytes(s.precision));
+  const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
+  times.reduce = m * transfer(at, CollectiveKind::reduce_scatter, stage.elements * gradient);
+  const std::int64_t again = row.reshards_after_forward ? stage.layer_elements : 0;  // gathered for backward too
+  if (row.shards_parameters) {
+    times.gather = m * transfer(at, CollectiveKind::all_gather, stage.elements * width);
+    if (again > 0) times.gather += m * transfer(at, CollectiveKind::all_gather, again * width);
+  }
+  if (stage.layers == 0 || stage.layer_elements % stage.layers != 0) return times;
+  const std::int64_t layer = stage.layer_elements / stage.layers, n = m * stage.layers;
+  const Moved sum = unit_of_layer(at, CollectiveKind::reduce_scatter, layer * gradient);
+  const std::int64_t gathers = !row.shards_parameters ? 0 : again > 0 ? 2 * n : n;
+  const Moved weights = gathers > 0 ? unit_of_layer(at, CollectiveKind::all_gather, layer * width) : sum;
+  times.reduce = std::max(times.reduce, n * sum.time);
+  times.gather = std::max(times.gather, gathers * weights.time);
+  const Picoseconds moving = std::max({n * sum.time, gathers * weights.time, n * sum.nic + gathers * weights.nic,
+                                       n * sum.nvlink + gathers * weights.nvlink});
+  const double pressure = std::min(sum.pressure, weights.pressure) * (1 + profile_.contention);
+  times.slowed = static_cast<Picoseconds>(static_cast<double>(moving) * pressure / (1 + pressure));
+  times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
   return times;
 }
 
@@ -110,7 +141,9 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
     const Picoseconds head = stage.head + hops_[s], tail = stage.tail + hops_[s];
     // Where the schedule splits, weight gradients may still run when the first stage has all its input gradients.
     end = std::max(end, head + (splits_ ? input : works_[s]) + tail);
-    bound = std::max({bound, units.reduce, units.gather, head + works_[s]});
+    const Picoseconds kernels = m * (stage.forward.compute + stage.backward.compute + stage.weight.compute);
+    bound = std::max(
+        {bound, units.reduce, units.gather, units.links, head + works_[s], kernels + units.slowed + stage.update});
     way += stage.forward.through + stage.backward.through;
     if (s + 1 < p) way += 2 * (hops_[s + 1] - hops_[s]);
     const std::int64_t most = cell_.schedule == "naive" ? 1 : one_each ? p - s : 0;

@@ -33,6 +33,31 @@ TEST(Goodput, IsOneWithoutFailuresAndFallsWithThem) {
   EXPECT_LT(goodput(few), 1);
 }
 
+// A node without a rate of its disks, and a cluster that says nothing of restarts: goodput is at most so high.
+TEST(Goodput, SaysWhatIsNotKnown) {
+  Cluster cluster = find_cluster("dgx-h100", 2);
+  const FailurePlan known = failure_plan(cluster, 2, 1e12, 5);
+  EXPECT_TRUE(known.checkpoint && !known.restart);
+  EXPECT_FALSE(known.is_complete());
+  cluster.failures = Failures{.node_mtbf_hours = 1000, .restart_s = 600};
+  EXPECT_TRUE(failure_plan(cluster, 2, 1e12, 5).is_complete());
+  cluster.nvme.reset();
+  EXPECT_FALSE(failure_plan(cluster, 2, 1e12, 5).checkpoint);
+  EXPECT_FALSE(failure_plan(cluster, 2, 1e12, 5).is_complete());
+}
+
+// Mixed precision: weights, a wider master copy, two moments; fp32 weights are their own master copy.
+TEST(Goodput, CheckpointHasWhatARunGoesOnFrom) {
+  const auto bytes_of = [](const char* precision) {
+    const Spec spec = parse_spec(
+        std::string("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {precision: ") + precision + "}\n",
+        "t.yaml");
+    return checkpoint_bytes(spec) / static_cast<double>(parameter_count(spec.model));
+  };
+  EXPECT_EQ(bytes_of("bf16"), 14);
+  EXPECT_EQ(bytes_of("fp32"), 12);
+}
+
 TEST(Goodput, Llama405BFailsEveryThreeHours) {
   const FailurePlan plan = failure_plan(find_cluster("dgx-h100", 2048), 2048, 14 * 405e9, 5);
   EXPECT_NEAR(plan.between_failures / 3600, 3.1, 0.05);  // 419 in 54 days

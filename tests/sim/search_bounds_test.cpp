@@ -1,0 +1,123 @@
+#include "sim/search_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/predict.h"
+#include "sim/search.h"
+#include "tests/sim/small_space.h"
+
+namespace orrery {
+namespace {
+
+using test::Draw;
+using test::points_of;
+using test::small_space;
+using test::SmallSpace;
+using test::space_of;
+
+struct Comparison {
+  std::size_t compared = 0, refused = 0;
+};
+
+// Bounds of some points of a small space against their simulation.
+void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<LoggedNccl>& logged, Comparison& counts) {
+  const Space space = space_of(small);
+  Profile profile = profile_for(space.base(), "");
+  profile.nccl = logged;
+  StackCosts costs(space.base(), profile);
+  Bounds bounds(space, profile, costs);
+  const std::vector<Point> points = points_of(space);
+  Draw random{seed + 1000};
+  for (int i = 0; i < 20 && !points.empty(); ++i) {
+    const Point& point = points[random.below(points.size())];
+    const auto report = evaluate(space, profile, point);
+    if (!report) ++counts.refused;
+    if (!report) continue;
+    const Picoseconds step = picoseconds(report->step_time_s);
+    const Bound layout = bounds.of(point.layout);
+    if (bounds.has_rough(point.layout)) {
+      EXPECT_LE(bounds.rough(point.layout).time, layout.time) << space.text_of(point);
+    }
+    bounds.enter(point.layout);
+    ASSERT_TRUE(bounds.possible(point.cell)) << space.text_of(point) << small.text;
+    const Bound cell = bounds.of(point.cell);
+    const Bound whole = bounds.of(point.features);
+    const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
+    EXPECT_LE(layout.time, step) << what;
+    EXPECT_LE(cell.time, step) << what;
+    EXPECT_LE(whole.time, step) << what;
+    EXPECT_LE(cell.memory, report->memory.peak_device) << what;
+    EXPECT_GE(whole.time, cell.time) << what;
+    ++counts.compared;
+  }
+}
+
+TEST(SearchBounds, AreBelowWhatIsSimulated) {
+  Comparison counts;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) compare(seed, small_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 700U);
+  EXPECT_LT(counts.refused, counts.compared / 4);
+}
+
+// Each leaves strategies that its rules allow, and what it adds to them is no bound's to forget.
+TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
+  for (const std::string more :
+       {", offload: {optimizer: cpu}, sharding: zero1", ", offload: {optimizer: cpu, gradients: cpu}, sharding: zero2",
+        ", offload: {activations: {device: cpu, layers: 3}}",
+        ", partition_activations: true, recompute: full, sequence_parallel: false, tensor: 2", ", precision: fp8"}) {
+    Comparison counts;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      SmallSpace small = small_space(seed, more);
+      const std::size_t key = small.text.find("search: {");
+      small.text = small.text.substr(0, key) +
+                   "search: {context: [1, 2], pipeline: [1, 2], recompute_layers: [null, 1], micro_batch: [1, 2]}\n";
+      const bool eight_bit = more.find("fp8") != std::string::npos;
+      if (eight_bit && small.text.find("dgx-h100") == std::string::npos) continue;
+      compare(seed, small, {}, counts);
+    }
+    EXPECT_GT(counts.compared, 20U) << more << " refused " << counts.refused;
+  }
+}
+
+// Long rings and other groups of context ranks: the cheap bound of a layout is below its own.
+TEST(SearchBounds, RoughOnesAreBelow) {
+  const Space space(parse_open_spec("model: llama-3.2-1b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 4}\n"
+                                    "strategy: {global_batch: 32, schedule: 1f1b}\n"
+                                    "search: {context: [4, 8, 16, 32], tensor: [1, 2], micro_batch: [1, 2]}\n",
+                                    "t.yaml"),
+                    32);
+  const Profile profile = profile_for(space.base(), "");
+  StackCosts costs(space.base(), profile);
+  Bounds bounds(space, profile, costs);
+  std::size_t compared = 0;
+  for (const Degrees& layout : space.layouts()) {
+    ASSERT_TRUE(bounds.has_rough(layout));
+    const Picoseconds rough = bounds.rough(layout).time, own = bounds.of(layout).time;
+    if (own == 0) continue;
+    EXPECT_GT(rough, 0) << layout.context_kind << layout.context;
+    EXPECT_LE(rough, own) << layout.context_kind << " " << layout.context << " tensor " << layout.tensor;
+    ++compared;
+  }
+  EXPECT_GT(compared, 50U);
+}
+
+// A communicator's own log goes before the model: here faster than it is.
+TEST(SearchBounds, AreBelowWithLoggedTransfers) {
+  std::vector<LoggedNccl> logged;
+  for (std::int64_t nodes = 1; nodes <= 2; ++nodes) {
+    for (const std::int64_t each : {1, 2, 4, 8}) {
+      if (nodes * each == 1) continue;
+      LoggedNccl l{.nodes = nodes, .ranks = nodes * each};
+      l.collective_channels = l.nvls_channels = 16;
+      l.ring = NcclGraph{.channels = 16, .intra_GBps = 60, .inter_GBps = 60};
+      l.tree = l.ring;
+      logged.push_back(l);
+    }
+  }
+  Comparison counts;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) compare(seed, small_space(seed), logged, counts);
+  EXPECT_GT(counts.compared, 300U);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,62 @@
+#include "sim/search_machines.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "models/error.h"
+#include "sim/predict.h"
+
+namespace orrery {
+namespace {
+
+Machine machine_of(const std::string& cluster, const PriceList& prices, double tokens) {
+  const std::string text = "model: gpt2\nsequence: 1024\ncluster: " + cluster +
+                           "\nstrategy: {tensor: 1, pipeline: 1, context: 1, global_batch: 16, micro_batch: 1, "
+                           "recompute: none, sharding: zero1, sequence_parallel: false}\n";
+  const Space space(parse_open_spec(text, "t.yaml"), 4);
+  return make_machine(space, search(space, profile_for(space.base(), ""), {}), prices, tokens);
+}
+
+// A node's price is that of a node with as many GPUs, and of no other.
+TEST(SearchMachines, PriceOfANodeIsOfItsOwnSize) {
+  const PriceList prices = load_prices("");
+  EXPECT_EQ(machine_of("{node: dgx-h100, nodes: 2}", prices, 0).purchase_usd, 270000);
+  EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 2, gpus_per_node: 4, nics: 4}", prices, 0).purchase_usd);
+}
+
+TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
+  const PriceList prices = load_prices("");
+  const Machine known = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9);
+  EXPECT_TRUE(known.days && known.cloud_usd && known.power_kW && known.energy_MWh);
+  const Machine parts = machine_of("{gpu: l40s, gpus_per_node: 4, nodes: 1, nic_Gbps: 100}", prices, 1e9);
+  EXPECT_TRUE(parts.days);
+  EXPECT_FALSE(parts.cloud_usd || parts.usd_per_Mtoken || parts.purchase_usd || parts.power_kW || parts.energy_MWh);
+  EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).days);
+}
+
+TEST(SearchMachines, ReadsEveryKeyOfAPriceListAndRefusesOthers) {
+  const Price* h100 = load_prices("").find("h100-sxm");
+  ASSERT_NE(h100, nullptr);
+  EXPECT_TRUE(h100->cloud_low && h100->cloud_high && h100->uncertain && !h100->source.empty());
+  const auto path = std::filesystem::temp_directory_path() / "orrery_search_machines_test.json";
+  const auto refusal = [&](const char* row) {
+    std::ofstream(path) << R"({"date": "2026-01-01", "rows": [)" << row << "]}";
+    try {
+      load_prices(path.string());
+      return std::string();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(refusal(R"({"gpu": "x", "cloud_usd": 2})"), "");
+  EXPECT_NE(refusal(R"({"gpu": "x", "cloud_us": 2})").find("row 1: unknown key cloud_us; did you mean cloud_usd"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"gpu": "x", "purchase_usd": 2})").find("needs purchase_gpus"), std::string::npos);
+  EXPECT_NE(refusal(R"({"gpu": "x", "cloud_usd": -2})").find("not above 0"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace orrery

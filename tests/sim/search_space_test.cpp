@@ -1,0 +1,189 @@
+#include "sim/search_space.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/error.h"
+#include "models/make_plan.h"
+#include "models/plan_hash.h"
+#include "sim/predict.h"
+#include "sim/search.h"
+#include "tests/sim/small_space.h"
+
+namespace orrery {
+namespace {
+
+using test::points_of;
+using test::small_space;
+using test::SmallSpace;
+using test::space_of;
+
+Space gpt_space(const std::string& strategy, std::int64_t gpus = 8) {
+  return {parse_open_spec("model: llama-3.2-1b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 2}\n"
+                          "strategy: {global_batch: 16, " +
+                              strategy + "}\n",
+                          "t.yaml"),
+          gpus};
+}
+
+TEST(SearchSpace, PointIsTheSpecThatItsOverridesMake) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const SmallSpace small = small_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty()) continue;
+    const Point& point = points[points.size() / 2];
+    const Spec direct = space.spec_of(point);
+    const Spec read = parse_spec(small.text, "small.yaml", space.overrides_of(point));
+    const Profile profile = profile_for(space.base(), "");
+    const auto report = evaluate(space, profile, point);
+    if (!report) continue;
+    EXPECT_EQ(report->plan_hash, plan_hash(make_plan(read))) << space.text_of(point);
+    EXPECT_EQ(direct.strategy.bucket_MiB, read.strategy.bucket_MiB);
+  }
+}
+
+TEST(SearchSpace, GivenKeysAreFixedAndListedOnesRestricted) {
+  const std::string text =
+      "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\n"
+      "strategy: {tensor: 8, global_batch: 64, sharding: zero1}\nsearch: {pipeline: [2, 4]}\n";
+  const Space space(parse_open_spec(text, "t.yaml"), 64);
+  const std::vector<Degrees> layouts = space.layouts();
+  ASSERT_FALSE(layouts.empty());
+  for (const Degrees& l : layouts) {
+    EXPECT_EQ(l.tensor, 8);
+    EXPECT_TRUE(l.pipeline == 2 || l.pipeline == 4);
+    for (const Recipe& cell : space.cells(l)) EXPECT_EQ(cell.sharding, Sharding::zero1);
+  }
+}
+
+TEST(SearchSpace, RefusesWhatIsNoAxis) {
+  const std::string text =
+      "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 8}\n"
+      "strategy: {global_batch: 64}\nsearch: {tensr: [2, 4]}\n";
+  try {
+    const Space space(parse_open_spec(text, "t.yaml"), 64);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean tensor"), std::string::npos) << e.what();
+  }
+}
+
+// What --set and --cluster changed is part of what repeats a point.
+TEST(SearchSpace, OverridesAreAllThatThePointNeeds) {
+  const std::string text =
+      "model: gpt2\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\nstrategy: {global_batch: 16}\n";
+  const std::vector<std::string> machine = {"sequence=512", "cluster={node: dgx-h100, nodes: 2}", "gpus=16"};
+  const Space space(parse_open_spec(text, "t.yaml", machine), 16);
+  const Point point = points_of(space).front();
+  const Spec read = parse_spec(text, "t.yaml", space.overrides_of(point));
+  EXPECT_EQ(read.sequence, 512);
+  EXPECT_EQ(read.cluster.node_id, "dgx-h100");
+  EXPECT_EQ(plan_hash(make_plan(read)), plan_hash(make_plan(space.spec_of(point))));
+}
+
+TEST(SearchSpace, CountsWhatItMakes) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Space space = space_of(small_space(seed));
+    std::uint64_t sum = 0;
+    for (const Degrees& layout : space.layouts()) sum += space.count(layout);
+    EXPECT_EQ(sum, points_of(space).size()) << seed;
+  }
+  std::uint64_t sum = 0;
+  const Space open = gpt_space("tensor: 2, context: 1, micro_batch: 1");
+  for (const Degrees& layout : open.layouts()) sum += open.count(layout);
+  EXPECT_EQ(sum, points_of(open).size());
+}
+
+TEST(SearchSpace, NoTwoPointsHaveOneName) {
+  std::size_t all = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Space space = space_of(small_space(seed));
+    const std::vector<Point> points = points_of(space);
+    std::set<std::string> names;
+    for (const Point& point : points) names.insert(space.text_of(point));
+    EXPECT_EQ(names.size(), points.size()) << seed;
+    all += points.size();
+  }
+  EXPECT_GT(all, 500U);
+  // A stack whose habit is another order and no overlap.
+  const Space other = gpt_space(
+      "tensor: 2, context: 1, micro_batch: 1}\nsoftware: {rank_order: tp-cp-pp-dp, "
+      "overlap_gradient_reduce: false}\nsearch: {overlap_gradient_reduce: [true, false]");
+  const std::vector<Point> points = points_of(other);
+  std::set<std::string> names;
+  for (const Point& point : points) names.insert(other.text_of(point));
+  EXPECT_EQ(names.size(), points.size());
+}
+
+// A key whose value is a map is given too.
+TEST(SearchSpace, MapsAreFixed) {
+  const Space space = gpt_space("context_kind: {ring: 2, ulysses: 2}");
+  const std::vector<Degrees> layouts = space.layouts();
+  ASSERT_FALSE(layouts.empty());
+  for (const Degrees& l : layouts) {
+    EXPECT_EQ(l.context, 4);
+    EXPECT_EQ(l.context_kind, "mixed");
+  }
+  const Spec spec = space.spec_of({layouts.front(), space.cells(layouts.front()).front(), {}});
+  EXPECT_EQ(spec.strategy.context_ring, 2);
+  EXPECT_EQ(spec.strategy.context_ulysses, 2);
+}
+
+TEST(SearchSpace, GivenNumberOfLayersCountsWhereAStageHasFewer) {
+  const Space space = gpt_space("recompute: full, recompute_layers: 12, pipeline: 4, tensor: 2, schedule: 1f1b");
+  for (const Degrees& l : space.layouts()) {
+    ASSERT_FALSE(space.cells(l).empty());
+    for (const Recipe& cell : space.cells(l)) EXPECT_EQ(cell.recompute_layers, 12);
+  }
+}
+
+// A stack that cannot reduce sharded gradients under backward is not asked to.
+TEST(SearchSpace, ShardedReductionOverlapsWhereTheStackCan) {
+  const Space space = gpt_space("tensor: 1, pipeline: 1}\nsoftware: {overlap_sharded: false");
+  const Degrees l = space.layouts().front();
+  for (const Recipe& cell : space.cells(l)) {
+    std::set<bool> seen;
+    for (const Features& f : space.features(l, cell)) seen.insert(f.gradient_reduce);
+    EXPECT_EQ(seen.count(true), cell.sharding == Sharding::none ? 1U : 0U);
+  }
+}
+
+TEST(SearchSpace, SchedulesThatItLeavesOutAreNamed) {
+  const std::vector<std::string_view> names = gpt_space("tensor: 1").left_out();
+  EXPECT_NE(std::find(names.begin(), names.end(), "zb-v"), names.end());
+  EXPECT_TRUE(gpt_space("schedule: 1f1b").left_out().empty());
+}
+
+// Values that mean nothing, and schedules that search does not know: the line, the key, what is wrong.
+TEST(SearchSpace, RefusesValues) {
+  const struct {
+    const char *given, *what;
+  } cases[] = {
+      {"}\nsearch: {tensor: [1.5]", "t.yaml:5: search.tensor: '1.5' is not a whole number"},
+      {"}\nsearch: {pipeline: [0]", "search.pipeline: '0' is not a whole number of at least 1"},
+      {"}\nsearch: {tensor: [null]", "search.tensor: 'null' is not"},
+      {"}\nsearch: {recompute: [ful]", "search.recompute: unknown part ful; did you mean full"},
+      {"}\nsearch: {context_kind: [rign]", "search.context_kind: unknown context_kind rign; did you mean ring"},
+      {"}\nsearch: {rank_order: [tp-dp]", "search.rank_order: rank_order: tp-dp lacks"},
+      {"}\nsearch: {sharding: [zero9]", "search.sharding: unknown"},
+      {"}\nsearch: {overlap_tensor: [maybe]", "neither true nor false"},
+      {"}\nsearch: {schedule: [1f1b, zb-v]", "search does not know zb-v yet"},
+      {"schedule: chimera", "t.yaml:4: strategy.schedule: search does not know chimera yet"},
+      {"schedule: dualpipe", "does not know dualpipe yet"},
+      {"schedule: dualpipev", "does not know dualpipev yet"},
+      {"schedule: {file: order.txt}", "t.yaml:4: strategy.schedule: search does not know order files"},
+  };
+  for (const auto& c : cases) {
+    try {
+      gpt_space(c.given);
+      ADD_FAILURE() << c.given;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(c.what), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

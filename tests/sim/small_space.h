@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sim/search_space.h"
+#include "tests/random_bits.h"
+
+namespace orrery::test {
+
+struct SmallSpace {
+  std::string text;
+  std::int64_t gpus = 8;
+};
+
+struct Draw {
+  std::uint64_t seed = 0, count = 0;
+  std::size_t below(std::size_t n) { return random_bits(seed * 1'000'003 + count++) % n; }
+};
+
+// A small model on one or two nodes, with some axes open and others drawn. more: ", key: value", ... of the strategy.
+inline SmallSpace small_space(std::uint64_t seed, const std::string& more = "") {
+  Draw random{seed};
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> list{fmt::format("{}", values)...};
+    return list[random.below(list.size())];
+  };
+  SmallSpace s;
+  const bool experts = random.below(5) == 0;
+  s.gpus = random.below(3) == 0 ? 16 : 8;
+  const std::string node = pick("dgx-a100", "dgx-h100", "dgx-h100");
+  const std::string software =
+      experts ? "megatron-core" : pick("megatron-core", "megatron-lm-2022", "pytorch-fsdp", "torchtitan");
+  s.text = fmt::format(
+      "model: {{name: small, layers: {}, hidden: {}, heads: 16, kv_heads: {}, feed_forward: {}, vocab: 32000, gated: "
+      "{}, "
+      "tied_embeddings: {}{}}}\nsequence: {}\ncluster: {{node: {}, nodes: 2}}\nsoftware: {}\n",
+      pick(4, 6, 8), pick(1024, 2048, 4096), pick(4, 16), pick(4096, 8192), pick(true, false),
+      experts ? "false" : pick(true, false), experts ? ", moe: {experts: 8, top_k: 2, feed_forward: 2048}" : "",
+      pick(1024, 2048, 4096), node, software);
+  s.text += fmt::format("strategy: {{global_batch: {}, clip: {}{}}}\n", pick(16, 32), pick(0.0, 1.0), more);
+  std::vector<std::string> ranges;
+  const auto range = [&](std::string_view key, std::vector<std::string> values) {
+    ranges.push_back(fmt::format("{}: [{}]", key, fmt::join(values, ", ")));
+  };
+  range("tensor", {"1", pick(2, 4), "8"});
+  range("context", {"1", pick(1, 2)});
+  range("pipeline", {"1", pick(2, 4)});
+  range("virtual_stages", {"1", "2"});
+  range("micro_batch", {pick(1, 2), pick(1, 4)});
+  range("schedule", {"1f1b", pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive")});
+  range("sharding", {pick("none", "zero1"), pick("zero1", "zero2", "zero3", "fsdp", "hsdp", "fsdp-grad-op")});
+  range("recompute", {"none", pick("selective", "full", "mlp")});
+  range("recompute_layers", {"null", "1"});
+  range("sequence_parallel", {"true", pick(true, false)});
+  range("rank_order", {pick("tp-cp-dp-pp", "tp-cp-pp-dp")});
+  range("overlap_tensor", {pick(false, false, true)});
+  range("overlap_gradient_reduce", {"true", pick(true, false)});
+  range("overlap_parameter_gather", {pick(true, false)});
+  range("overlap_pipeline", {pick(true, true, false)});
+  s.text += fmt::format("search: {{{}}}\n", fmt::join(ranges, ", "));
+  return s;
+}
+
+inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
+
+inline std::vector<Point> points_of(const Space& space) {
+  std::vector<Point> points;
+  for (const Degrees& layout : space.layouts()) {
+    for (const Recipe& cell : space.cells(layout)) {
+      for (const Features& features : space.features(layout, cell)) points.push_back({layout, cell, features});
+    }
+  }
+  return points;
+}
+
+}  // namespace orrery::test
