@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "sim/search_node.h"
 #include "sim/text.h"
 
 namespace orrery {
@@ -21,24 +22,8 @@ namespace {
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
 
-// rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
-// again, too.
-enum class Level : std::uint8_t { rough_layout, layout, group, cell, point };
-
-// A part of the space, with its place in the order of the space.
-struct Node {
-  std::int64_t value = 0;  // at least
-  std::uint32_t layout = 0;
-  std::int32_t group = -1, cell = -1, feature = -1;
-  Level level = Level::layout;
-  std::int64_t floor = 0;  // of a cell: its group's value
-  Bound bound;
-  Recipe what;
-  Features features;
-
-  auto order() const { return std::tie(value, layout, group, cell, feature); }
-  bool operator>(const Node& other) const { return order() > other.order(); }
-};
+using Level = SearchLevel;
+using Node = SearchNode;
 
 class Search {
  public:
@@ -217,27 +202,43 @@ class Search {
     return result;
   }
 
-  // The first cell from c on, of its kind, that has room.
+  // Of the cells [c, end) of a kind, the first that may have room: by halving where more layers that run again never
+  // need more.
+  std::size_t first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
+                              Tally tally) const {
+    const auto lacks_room = [&](const Recipe& cell) {
+      const Bytes memory = bounds.of(cell).memory;
+      ++tally.counts.bounded;
+      if (tally.least == 0 || memory < tally.least) tally.least = memory;
+      return memory > room_;
+    };
+    bounds.of(cells[c]);
+    const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
+               last = cells.begin() + static_cast<std::ptrdiff_t>(end);
+    const auto found = bounds.frees_memory() ? std::partition_point(first, last, lacks_room)
+                                             : std::find_if_not(first, last, lacks_room);
+    tally.counts.without_room += static_cast<std::uint64_t>(found - first);
+    return static_cast<std::size_t>(found - cells.begin());
+  }
+
+  // The first cell from c on, of its kind, that has room; it stands for the later ones.
   void add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
                 std::vector<Node>& result) const {
     const bool time = options_.objective == SearchObjective::time;
-    for (std::size_t i = c; i < cells.size() && cells[i].recompute == cells[c].recompute; ++i) {
-      if (!bounds.possible(cells[i])) return;
-      Node next = node;
-      next.level = Level::cell;
-      next.cell = static_cast<std::int32_t>(i);
-      next.what = cells[i];
-      next.bound = bounds.of(cells[i]);
-      ++tally.counts.bounded;
-      if (tally.least == 0 || next.bound.memory < tally.least) tally.least = next.bound.memory;
-      next.floor = node.level == Level::group ? node.value : node.floor;
-      const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
-      next.value = std::max(next.floor, fall ? value_of(next.bound) - *fall : 0);
-      const bool room = next.bound.memory <= room_;
-      if (!room) ++tally.counts.without_room;
-      if (room && next.value <= limit_) result.push_back(next);
-      if (room || next.value > limit_ || !time) return;
-    }
+    if (!bounds.possible(cells[c])) return;
+    std::size_t end = c + 1;
+    while (time && end < cells.size() && cells[end].recompute == cells[c].recompute) ++end;
+    const std::size_t i = first_with_room(bounds, cells, c, end, tally);
+    if (i == end) return;
+    Node next = node;
+    next.level = Level::cell;
+    next.cell = static_cast<std::int32_t>(i);
+    next.what = cells[i];
+    next.bound = bounds.of(cells[i]);
+    next.floor = node.level == Level::group ? node.value : node.floor;
+    const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
+    next.value = std::max(next.floor, fall ? value_of(next.bound) - *fall : 0);
+    if (next.value <= limit_) result.push_back(next);
   }
 
   std::vector<Node> points_of(Bounds& bounds, const Node& node, Tally tally) const {

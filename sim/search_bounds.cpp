@@ -40,7 +40,7 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
                .expert_tensor = l.expert_tensor,
                .micro_batch = l.micro_batch,
                .data = sharding == Sharding::none || l.data == 1 ? 1 : 2,
-               .sequence = ring_rows_ * l.context,
+               .sequence = own_tokens_,
                .context_kind = std::string(l.context_kind),
                .recompute = std::string(recompute),
                .sharding = sharding,
@@ -73,18 +73,12 @@ void Bounds::enter(const Degrees& layout) {
   stacks_.clear();
 }
 
-// What all blocks take in a micro-batch, with kernels of so many hops of a ring more than the stack has.
-static Picoseconds work_of(const StackCost& cost, const StackCost* hop, std::int64_t hops) {
+// What all blocks take in a micro-batch.
+static Picoseconds work_of(const StackCost& cost) {
   Picoseconds all = 0;
   for (const BlockCost* block : {&cost.embedding, &cost.head})
     all += block->forward.busy + block->backward.busy + block->weight.busy;
-  for (std::size_t i = 0; i < cost.layers.size(); ++i) {
-    for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
-      const PassCost& mine = cost.layers[i].*pass;
-      all += mine.busy;
-      if (hop != nullptr) all += hops * std::max<Picoseconds>(0, (hop->layers[i].*pass).compute - mine.compute);
-    }
-  }
+  for (const BlockCost& layer : cost.layers) all += layer.forward.busy + layer.backward.busy + layer.weight.busy;
   return all;
 }
 
@@ -92,10 +86,6 @@ static Picoseconds work_of(const StackCost& cost, const StackCost* hop, std::int
 // micro-batch's way to the last stage and back before it, or the mean is larger. 0: not possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
-  return {.time = least_work(layout, 0)};
-}
-
-Picoseconds Bounds::least_work(const Degrees& layout, std::int64_t hops) {
   std::optional<Picoseconds> least;
   for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
     for (const bool splits : {false, true}) {
@@ -103,20 +93,11 @@ Picoseconds Bounds::least_work(const Degrees& layout, std::int64_t hops) {
       if ((splits && (units || layout.pipeline == 1)) || like(sharding) != sharding) continue;
       const StackCost& cost = *stack("none", sharding, splits);
       if (!cost.possible) continue;
-      const StackCost* hop = nullptr;
-      if (hops > 0) {
-        layout_.context = 2;
-        stacks_.clear();
-        hop = stack("none", sharding, splits);
-        layout_.context = 1;
-        stacks_.clear();
-        if (!hop->possible) hop = nullptr;
-      }
-      const Picoseconds time = work_of(cost, hop, hops) / layout.pipeline * layout.micro_batches;
+      const Picoseconds time = work_of(cost) / layout.pipeline * layout.micro_batches;
       least = std::min(least.value_or(time), time);
     }
   }
-  return least.value_or(0);
+  return {.time = least.value_or(0)};
 }
 
 bool Bounds::has_rough(const Degrees& l) const {
@@ -125,15 +106,13 @@ bool Bounds::has_rough(const Degrees& l) const {
 }
 
 Bound Bounds::rough(const Degrees& layout) {
-  const bool alike = layout.context_kind == "ring" && space_.base().strategy.context_zigzag;  // every hop's kernels
   Degrees own = layout;
   own.context = 1;
   own.context_kind = "ring";
   own.data = layout.replicas();
-  ring_rows_ = space_.base().sequence / layout.context;
-  enter(own);
-  const Bound bound{.time = least_work(own, alike ? layout.context - 1 : 0)};
-  ring_rows_ = 0;
+  own_tokens_ = space_.base().sequence / layout.context;
+  const Bound bound = of(own);
+  own_tokens_ = 0;
   return bound;
 }
 
@@ -191,8 +170,9 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   if (last_stage) kept += plain_->head.kept;
   chunk_kept_.push_back(kept);
   const std::int64_t elements_before = stage.elements;
+  // Whether or not that layer runs again, so that running more again never raises the bound.
   stage.extra = last_stage ? plain_->head.backward_extra
-                : n > 0    ? (again == n ? again_ : plain_)->layers[end - 1].backward_extra
+                : n > 0    ? std::min(again_->layers[end - 1].backward_extra, plain_->layers[end - 1].backward_extra)
                            : 0;
   const LayerSums& sums = plain_->sums;
   stage.elements += sums.elements[end] - sums.elements[first];
@@ -283,6 +263,13 @@ Bound Bounds::of(const Recipe& cell) {
   }
   bound.memory = memory_ = memory();
   return bound;
+}
+
+bool Bounds::frees_memory() const {
+  for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
+    if (again_->layers[i].kept > plain_->layers[i].kept) return false;
+  }
+  return true;
 }
 
 // Every layer that runs again takes longer in every way, but the last of a chunk may reach further under its neighbour.

@@ -38,13 +38,15 @@ class Bounds {
   // Below every cell's of the layout; time is 0 where none is possible.
   Bound of(const Degrees& layout);
   // Below that, and cheaper where many context ranks make many ops: what they exchange is left out, and they attend to
-  // their own tokens alone, or, in a zigzag ring, to all in hops that take what the one of a ring of two does.
+  // their own tokens alone.
   Bound rough(const Degrees& layout);
   bool has_rough(const Degrees& layout) const;
   // What the layout's cells have in common; the layout of the next calls.
   void enter(const Degrees& layout);
   bool possible(const Recipe& cell);
   Bound of(const Recipe& cell);
+  // Whether the memory bound of one that runs more layers again is no higher than that cell's.
+  bool frees_memory() const;
   // How far below that cell's time the bound of one may lie that runs more layers again. nullopt: anywhere.
   std::optional<Picoseconds> may_fall() const;
   // Of the cell that was last asked for.
@@ -65,7 +67,6 @@ class Bounds {
     std::vector<std::int64_t> layers, first;  // by virtual stage; empty: the model cannot be cut so
   };
 
-  Picoseconds least_work(const Degrees& layout, std::int64_t hops);
   const StackCost* stack(std::string_view recompute, Sharding sharding, bool splits);
   Sharding like(Sharding sharding) const;
   const Cut& cut(std::int64_t pipeline, std::int64_t virtual_stages);
@@ -102,7 +103,7 @@ class Bounds {
   StackCosts& costs_;
   Degrees layout_;
   Recipe cell_;
-  std::int64_t ring_rows_ = 0;  // of a rank's tokens, where stacks of other rings stand in for a layout's
+  std::int64_t own_tokens_ = 0;  // of a rank, where they alone stand for the sequence
   bool splits_ = false, units_ = false;
   const StackCost* plain_ = nullptr;
   const StackCost* again_ = nullptr;

@@ -306,8 +306,8 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
 }
 
 TEST(Offload, AStageMayHaveNoWeights) {
-  const Plan plan = make_plan(test::spec_of(
-      test::kSmall, "pipeline: 3, stage_layers: [4, 0, 4], offload: {optimizer: cpu}, global_batch: 3"));
+  const Plan plan = make_plan(
+      test::spec_of(test::kSmall, "pipeline: 3, stage_layers: [4, 0, 4], offload: {optimizer: cpu}, global_batch: 3"));
   EXPECT_EQ(plan.slots.size(), 3U);
 }
 
