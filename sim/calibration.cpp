@@ -199,9 +199,15 @@ void Observations::add_waits(const Step& step, TaskId t) {
   if (s.cause == kNone || step.trace.spans[s.cause].ended < s.issued) return;
   const Seconds wait = seconds(std::max<Picoseconds>(0, s.entered - step.trace.spans[s.cause].ended));
   const bool here = moves(plan.op_of(t)), there = moves(plan.op_of(s.cause));
-  if (!here) (there ? wake_ : gap_).push_back(wait);
+  if (is_host_work(plan.op_of(t)))
+    host_start_.push_back(wait);
+  else if (is_host_work(plan.op_of(s.cause)))
+    host_wake_.push_back(wait);
+  else if (!here)
+    (there ? wake_ : gap_).push_back(wait);
   // Where its rank goes on computing, nobody waits for the transfer.
-  if (here && !there) (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
+  if (here && !there && !is_host_work(plan.op_of(s.cause)))
+    (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }
 
 bool Observations::computes_meanwhile(const Step& step, TaskId t) {
@@ -215,7 +221,13 @@ Waits Observations::waits(const Plan& unfolded, const Trace& trace) {
   const std::vector<Bytes> cleared = cleared_bytes(unfolded);
   const Step step(unfolded, trace, cleared);
   seen.add_step(step);
-  Waits waits{mean(seen.gap_), mean(seen.transfer_start_), mean(seen.wake_), mean(seen.busy_transfer_start_), {}};
+  Waits waits{mean(seen.gap_),
+              mean(seen.transfer_start_),
+              mean(seen.wake_),
+              mean(seen.busy_transfer_start_),
+              mean(seen.host_start_),
+              mean(seen.host_wake_),
+              {}};
   for (TaskId t = 0; t < unfolded.task_count(); ++t)
     waits.busy.push_back(moves(unfolded.op_of(t)) && computes_meanwhile(step, t));
   return waits;

@@ -19,6 +19,7 @@ namespace orrery {
 struct Waits {
   Seconds gap = 0, transfer_start = 0, wake = 0;  // as in MeasuredTimes
   Seconds busy_transfer_start = 0;                // of a transfer whose rank computes meanwhile
+  Seconds host_start = 0, host_wake = 0;          // before what the host copies or updates, and of what waits for that
   std::vector<bool> busy;                         // by task: such a transfer
 };
 
@@ -61,7 +62,7 @@ class Observations {
 
   std::map<std::string, Shapes> ops_;
   std::map<std::pair<std::string, std::int64_t>, Sizes> transfers_;
-  std::vector<Seconds> issue_, gap_, transfer_start_, busy_transfer_start_, wake_, step_;
+  std::vector<Seconds> issue_, gap_, transfer_start_, busy_transfer_start_, wake_, host_start_, host_wake_, step_;
 };
 
 // The specs that calibrate runs, as texts: models of one or two layers over a grid of shapes, with every kind of op

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/calibration.h"
+#include "sim/host_work.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -35,7 +36,10 @@ Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
 
 Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits, TaskId t) {
   const Span& s = trace.spans[t];
-  if (!moves(plan.op_of(t))) return s.ended - s.entered + late_end(plan, trace, t) + picoseconds(waits.gap);
+  if (!moves(plan.op_of(t))) {
+    const Seconds beside = is_host_work(plan.op_of(t)) ? waits.host_start + waits.host_wake : waits.gap;
+    return s.ended - s.entered + late_end(plan, trace, t) + picoseconds(beside);
+  }
   const Seconds start = waits.busy[t] ? waits.busy_transfer_start : waits.transfer_start;
   return first_end(plan, trace, t) - s.matched + picoseconds(start + waits.wake);
 }
