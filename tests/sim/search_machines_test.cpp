@@ -37,7 +37,8 @@ TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
 }
 
 TEST(SearchMachines, ReadsEveryKeyOfAPriceListAndRefusesOthers) {
-  const Price* h100 = load_prices("").find("h100-sxm");
+  const PriceList prices = load_prices("");
+  const Price* h100 = prices.find("h100-sxm");
   ASSERT_NE(h100, nullptr);
   EXPECT_TRUE(h100->cloud_low && h100->cloud_high && h100->uncertain && !h100->source.empty());
   const auto path = std::filesystem::temp_directory_path() / "orrery_search_machines_test.json";

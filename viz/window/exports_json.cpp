@@ -16,7 +16,10 @@ namespace {
 
 constexpr std::size_t kJsonPiece = 1 << 18;  // passed on at once
 
-std::string microseconds(Picoseconds t) { return fmt::format("{}.{:06}", t / 1'000'000, t % 1'000'000); }
+std::string microseconds(Picoseconds t) {
+  const Picoseconds size = t < 0 ? -t : t;
+  return fmt::format("{}{}.{:06}", t < 0 ? "-" : "", size / 1'000'000, size % 1'000'000);
+}
 
 // What an event must say to be read as of its kind (viz/event_kind.h).
 struct Words {

@@ -107,7 +107,9 @@ void MainWindow::follow(TimelineWidget* leader, TimelineWidget* follower) {
     if (comparing()) follower->set_scale(begin, end);
   });
   connect(leader, &TimelineWidget::scrolled, this, [=](int y) {
-    if (comparing()) follower->set_scroll(y);
+    if (!comparing()) return;
+    const QSignalBlocker shorter(follower);  // which may stop before y
+    follower->set_scroll(y);
   });
   connect(leader, &TimelineWidget::options_changed, this, [=](const LayoutOptions& options) {
     if (!comparing() || follower->scene() == nullptr) return;

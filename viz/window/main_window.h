@@ -85,6 +85,7 @@ class MainWindow : public QMainWindow {
   SpecOptions options_;
   std::vector<std::string> inputs_;  // as they were opened, with their options
   SpecOptions inputs_options_;
+  bool step_changed_ = false;  // in What if: no longer the step of the inputs
   std::vector<Note> notes_;
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;

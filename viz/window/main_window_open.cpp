@@ -45,6 +45,7 @@ void MainWindow::open(const std::vector<std::string>& paths) {
 void MainWindow::opened(const Opening& opening) {
   inputs_ = opening.inputs;
   inputs_options_ = opening.options;
+  step_changed_ = false;
   if (scenes_.empty()) return;
   what_if_->show_spec(scenes_[0]->document.simulated() ? inputs_[0] : std::string(), inputs_options_);
   const std::string& held = scenes_[0]->timeline().saved_view;
@@ -63,6 +64,7 @@ void MainWindow::opened(const Opening& opening) {
 // In place of the first scene: the user looks on at the same ranks and lanes.
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
   compare(false);
+  step_changed_ = true;
   const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), kThreads);
   if (scenes_.empty()) scenes_.emplace_back();
   scenes_[0] = now;

@@ -224,6 +224,9 @@ std::string MainWindow::prediction_text() const {
   const std::string step =
       fmt::format("step {:+.1f} %", 100 * relative_error(static_cast<double>(a.end), static_cast<double>(b.end)));
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
+  const auto& slots = first.step->prediction.plan.slots;
+  if (std::any_of(slots.begin(), slots.end(), [](const RankSlot& s) { return s.multiplicity > 1; }))
+    return step + "; open the spec with --unfold to see whose error it is";
   const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
   const PredictionError e = prediction_error(first.step->prediction, tasks.trace);

@@ -167,6 +167,10 @@ void MainWindow::apply(const SavedView& v) {
 
 void MainWindow::save_view(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open that could be seen again");
+  if (step_changed_)
+    throw Error(path.toStdString() +
+                ": not written: a view is of what the inputs give, and What if has changed the step; "
+                "open the spec with --set, or export Chrome JSON, which holds step and view");
   write_view(path.toStdString(), view_as_it_is());
   say("wrote " + path.toStdString());
 }

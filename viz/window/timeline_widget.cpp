@@ -41,6 +41,7 @@ void TimelineWidget::show_scene(std::shared_ptr<const Scene> scene, Picoseconds 
   other_ = nullptr;
   const bool arrows = view_.arrows, host = options_.host;
   view_ = {};
+  clicked_process_ = -1;
   view_.arrows = arrows;
   total_ = std::max<Picoseconds>({1, total, scene_ ? scene_->timeline().end : 0});
   if (scene_) options_ = default_options(scene_->timeline());
@@ -115,6 +116,7 @@ void TimelineWidget::set_notes(const std::vector<Note>& notes) {
     const auto& all = scene_->timeline().processes;
     const auto of =
         std::find_if(all.begin(), all.end(), [&](const Process& p) { return name_in_view(p) == n.process; });
+    if (of == all.end() && !n.process.empty()) continue;  // of a rank that this trace does not have
     if (of != all.end()) shown.process = static_cast<int>(of - all.begin());
     view_.notes.push_back(std::move(shown));
   }
@@ -150,6 +152,7 @@ void TimelineWidget::compare_with(std::shared_ptr<const Scene> other, const Matc
 
 void TimelineWidget::mark(Picoseconds time) {
   view_.marked = time;
+  clicked_process_ = -1;
   update();
 }
 
