@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostHere = 64;  // ranks of one machine that are measured at once
+constexpr double kAnyNoise = 1e9;       // a busy machine is predicted badly rather than not: the run's own spread tells
 
 // The ranks' own files, as they were read.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
@@ -94,7 +95,10 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";
   const std::int64_t ranks = load_spec(options.specs.front(), options.overrides).gpus;
-  calibrate_command({.out = options.profile, .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere), .quick = true},
+  calibrate_command({.out = options.profile,
+                     .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere),
+                     .quick = true,
+                     .noise = kAnyNoise},
                     common);
   Outcome outcome = validate_command(options, common);
   if (!common.json)
