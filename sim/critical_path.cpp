@@ -67,9 +67,9 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   if (count == 0) return path;
   const Network n = network_of(plan, trace);
   // Of what a node waited for, that which ended last held it up; if several did, a task says more than a launch.
-  const auto later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
+  const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
   Node node = 0;
-  for (Node t = 1; t < count; ++t) node = later(t, node) ? t : node;
+  for (Node t = 1; t < count; ++t) node = ends_later(t, node) ? t : node;
   node = task_node(plan, node);
   for (Node before = node; before != kNone; node = before) {
     if (node < count) {
@@ -79,7 +79,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
     before = kNone;
     const auto [from, to] = boost::adjacent_vertices(node, n.graph);
     for (auto b = from; b != to; ++b) {
-      if (before == kNone || later(*b, before)) before = *b;
+      if (before == kNone || ends_later(*b, before)) before = *b;
     }
   }
   std::reverse(path.begin(), path.end());
