@@ -1,6 +1,7 @@
 #include "viz/chrome_reader.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -60,13 +61,25 @@ void ChromeReader::read(const LoadProgress& progress) {
   add_remarks();
 }
 
-// Profilers call every rank's process "python".
+// Profilers call every rank's process "python", and a rank has several: its threads, and its device's streams.
 void ChromeReader::name_ranks() {
-  if (rank_ < 0) return;
+  std::map<std::int64_t, int> of_rank;
   for (const auto& [pid, process] : processes_) {
     Process& p = builder_.process(process);
-    if (p.rank < 0) p.rank = rank_;
-    if (p.rank == rank_ && p.name.find("rank") == std::string::npos) p.name += " (rank " + std::to_string(rank_) + ")";
+    if (rank_ >= 0 && p.rank < 0) p.rank = rank_;
+    if (rank_ >= 0 && p.rank == rank_ && p.name.find("rank") == std::string::npos)
+      p.name += " (rank " + std::to_string(rank_) + ")";
+    if (p.rank >= 0) ++of_rank[p.rank];
+  }
+  std::map<std::string, int> of_name;
+  for (const auto& [pid, process] : processes_) {
+    Process& p = builder_.process(process);
+    p.shares_rank = p.rank >= 0 && of_rank[p.rank] > 1;
+    ++of_name[p.name];
+  }
+  for (const auto& [pid, process] : processes_) {
+    Process& p = builder_.process(process);
+    if (p.shares_rank && of_name[p.name] > 1) p.name += ", process " + unescaped(pid);
   }
 }
 

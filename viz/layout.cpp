@@ -144,7 +144,7 @@ LayoutOptions default_options(const Timeline& timeline) {
 }
 
 std::string name_in_view(const Process& process) {
-  return process.rank < 0 ? process.name : fmt::format("rank {}", process.rank);
+  return process.rank < 0 || process.shares_rank ? process.name : fmt::format("rank {}", process.rank);
 }
 
 std::string lane_name(const Timeline& timeline, std::uint32_t track) {

@@ -27,6 +27,7 @@ void fields(A& a, Process& p) {
   a(p.name);
   a(p.rank);
   a(p.ranks);
+  a(p.shares_rank);
   a(p.coordinates);
   a(p.tracks);
   a(p.counters);
@@ -72,7 +73,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLayout = 3;  // to be raised when what is written below changes, or what the reader makes of a trace
+constexpr int kLayout = 4;  // to be raised when what is written below changes, or what the reader makes of a trace
 constexpr std::uintmax_t kWorthIt = 8'000'000;  // bytes of trace that take a while to read
 constexpr std::uintmax_t kMost = std::uintmax_t{4} << 30;
 

@@ -71,6 +71,7 @@ struct Counter {
 struct Process {
   std::string name;
   std::int64_t rank = -1, ranks = 1;
+  bool shares_rank = false;  // other processes of the trace are of this rank too: its name tells them apart
   std::array<std::int64_t, 5> coordinates = {-1, -1, -1, -1, -1};  // data, tensor, pipeline, context, expert
   std::vector<std::uint32_t> tracks;
   std::vector<Counter> counters;

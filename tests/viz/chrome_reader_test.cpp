@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "viz/layout.h"
+
 using namespace orrery;
 
 namespace {
@@ -41,6 +43,8 @@ TEST(ChromeReader, ReadsKineto) {
   ASSERT_EQ(t.processes.size(), 2u);
   EXPECT_EQ(t.processes[0].name, "python (rank 5)");
   EXPECT_EQ(t.processes[0].rank, 5);
+  EXPECT_EQ(name_in_view(t.processes[0]), "python (rank 5)");  // the other process is of rank 5 too
+  EXPECT_EQ(name_in_view(t.processes[1]), "process 991 (rank 5)");
   const auto gemm = [&] {
     for (EventId e = 0; e < t.events(); ++e) {
       if (t.name(e) == "ampere_gemm") return e;

@@ -170,7 +170,8 @@ void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   if (to <= from || first_->scene() == nullptr) return;
   const Scene& s = *first_->scene();
   auto rows = area_statistics(s.timeline(), s.prepared->areas, from, to);
-  if (rows.size() > kMostRanks) {
+  const std::size_t ranks = rows.size();
+  if (ranks > kMostRanks) {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const AreaRow& a, const AreaRow& b) { return a.sums.compute > b.sums.compute; });
     rows.resize(kMostRanks);
@@ -189,7 +190,10 @@ void MainWindow::show_area(Picoseconds from, Picoseconds to) {
   }
   area_->resizeColumnsToContents();
   panel_->setCurrentWidget(area_);
-  say(fmt::format("{} from {} to {}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to))));
+  const std::string left_out =
+      ranks > kMostRanks ? fmt::format("; the table has the {} of {} ranks that computed most", kMostRanks, ranks) : "";
+  say(fmt::format("{} from {} to {}{}", time_text(seconds(to - from)), time_text(seconds(from)), time_text(seconds(to)),
+                  left_out));
 }
 
 void MainWindow::show_differences() {
