@@ -47,7 +47,7 @@ struct OpCall {
   }
   std::int64_t step() const { return state.round * rank.plan.steps + static_cast<std::int64_t>(step_of_plan()); }
   // Updates of the run before this one.
-  std::int64_t update() const {
+  std::int64_t updates_before() const {
     const Plan& p = rank.plan;
     const std::int64_t before = frame.micro_batch < 0 ? 0 : frame.micro_batch / p.update_every;
     return state.round * (p.micro_batches / p.update_every) + before;

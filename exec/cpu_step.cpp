@@ -103,7 +103,7 @@ void run_update(const CpuCall& c, const Update& work) {
   if (work.delayed && c.state.round == 0) return first_delayed(c, work);
   const bool clips = c.reads.size() > 1;
   const double factor = clips ? kernels::clip_factor(*CpuCall::floats(c.reads[1]), c.state.training.clip) : 1;
-  const kernels::UpdateStep step = {c.update() + (work.delayed ? 0 : 1), factor};
+  const kernels::UpdateStep step = {c.updates_before() + (work.delayed ? 0 : 1), factor};
   const Argument& forward = c.writes[0];
   const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;

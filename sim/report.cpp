@@ -250,8 +250,10 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
   const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
-  if (plan.steps > 1 && before != period_of(plan, trace).length())
-    r.remarks.push_back(fmt::format("step time: not steady; the step before took {:.6g} s", seconds(before)));
+  const Picoseconds more = before - period_of(plan, trace).length();
+  if (plan.steps > 1 && more != 0)
+    r.remarks.push_back(fmt::format("step time: not steady: the step before took {:.3g} s {}", seconds(std::abs(more)),
+                                    more > 0 ? "longer" : "less"));
   return r;
 }
 
