@@ -76,15 +76,16 @@ std::int64_t first_token(const OpCall& c, std::int64_t columns) {
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
-  const double tokens = static_cast<double>(s.global_batch * c.rank.spec.sequence) /
-                        (averaged ? static_cast<double>(s.data * s.context) : 1);
+  const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
+  const double tokens =
+      static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.data * s.context) : 1);
   return static_cast<float>(1 / tokens);
 }
 
 // Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
 std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
   kernels::Dropout d = {c.rank.spec.model.dropout,
-                        {c.state.training.seed, static_cast<std::uint32_t>(c.state.step),
+                        {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
                          static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
                         {}};
   const auto columns = static_cast<std::uint64_t>(r.columns);

@@ -38,7 +38,19 @@ struct OpCall {
   std::int64_t sample(std::int64_t in_micro_batch) const {
     const Strategy& s = rank.spec.strategy;
     const std::int64_t first = (frame.micro_batch * s.data + rank.replica) * s.micro_batch;
-    return state.step * s.global_batch + first + in_micro_batch;
+    return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
+  }
+  // Steps of the run before this task's, and of the plan; 0 of the plan for what is not of one micro-batch.
+  std::size_t step_of_plan() const {
+    const Plan& p = rank.plan;
+    return frame.micro_batch < 0 ? 0 : static_cast<std::size_t>(frame.micro_batch / p.step_micro_batches());
+  }
+  std::int64_t step() const { return state.round * rank.plan.steps + static_cast<std::int64_t>(step_of_plan()); }
+  // Updates of the run before this one.
+  std::int64_t updates_before() const {
+    const Plan& p = rank.plan;
+    const std::int64_t before = frame.micro_batch < 0 ? 0 : frame.micro_batch / p.update_every;
+    return state.round * (p.micro_batches / p.update_every) + before;
   }
   // Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the micro-batch's.
   std::int64_t first_row(std::int64_t rows) const {
@@ -87,7 +99,7 @@ Argument word_table(const OpCall& c, const Argument& whole);
 // The first token of this rank's part of a vocabulary that is cut into parts of so many columns.
 std::int64_t first_token(const OpCall& c, std::int64_t columns);
 
-// What the gradient of a token's loss is multiplied by: the loss is the mean over the step's tokens; a stack that
+// What the gradient of a token's loss is multiplied by: the loss is the mean over an update's tokens; a stack that
 // averages gradients takes its own ranks' mean.
 float loss_scale(const OpCall& c);
 

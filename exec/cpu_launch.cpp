@@ -258,10 +258,11 @@ struct CpuKernels {
         const float* sums = CpuCall::floats(c.reads[0]);
         float* losses = CpuCall::floats(c.writes[0]);
         kernels::row_losses(e.rows, sums, sums + e.rows, losses);
+        StepLoss& of_step = c.state.losses[c.step_of_plan()];
         for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
           for (std::int64_t r = p.first; r < p.first + p.count; ++r)
-            c.state.loss += loss_weight(p, e.predictions) * losses[r];
-          c.state.tokens += p.depth == 0 ? p.count : 0;
+            of_step.sum += loss_weight(p, e.predictions) * losses[r];
+          of_step.tokens += p.depth == 0 ? p.count : 0;
         }
         return;
       }

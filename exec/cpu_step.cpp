@@ -100,10 +100,10 @@ static void first_delayed(const CpuCall& c, const Update& work) {
 
 void run_update(const CpuCall& c, const Update& work) {
   const Argument& gradients = c.reads[0];
-  if (work.delayed && c.state.step == 0) return first_delayed(c, work);
+  if (work.delayed && c.state.round == 0) return first_delayed(c, work);
   const bool clips = c.reads.size() > 1;
   const double factor = clips ? kernels::clip_factor(*CpuCall::floats(c.reads[1]), c.state.training.clip) : 1;
-  const kernels::UpdateStep step = {c.state.step + (work.delayed ? 0 : 1), factor};
+  const kernels::UpdateStep step = {c.updates_before() + (work.delayed ? 0 : 1), factor};
   const Argument& forward = c.writes[0];
   const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;

@@ -50,9 +50,8 @@ class HostThread {
 
   void run_step(std::int64_t step) {
     if (options_.on_step) options_.on_step(step);
-    state_.step = step;
-    state_.loss = 0;
-    state_.tokens = 0;
+    state_.round = step;
+    state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
     lanes_->begin_step();
     const Picoseconds begin = host_now();
     bool updating = false;
@@ -74,7 +73,9 @@ class HostThread {
     sizes_.emplace_back();
     for (const auto& [frame, sizes] : buffers_.sizes())
       sizes_.back().insert(sizes_.back().end(), sizes.begin(), sizes.end());
-    if (state_.tokens > 0) result_.losses.push_back(state_.loss / static_cast<double>(state_.tokens));
+    for (const StepLoss& l : state_.losses) {
+      if (l.tokens > 0) result_.losses.push_back(l.sum / static_cast<double>(l.tokens));
+    }
     if (step == 0) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
 
@@ -179,6 +180,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
   check_predictions(spec, ranks);
+  if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
+    throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
   if (m.moe && m.moe->hierarchical_dispatch && ranks != "CPU")
     throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));

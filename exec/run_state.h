@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "exec/rank.h"
 #include "exec/text.h"
@@ -24,14 +25,19 @@ struct RoutedToken {
   std::span<const std::int32_t> experts;
 };
 
-// What kernels read and write beside their operands. loss and tokens are touched by the compute lane alone.
+// Of one step: the sum over this rank's tokens, and how many.
+struct StepLoss {
+  double sum = 0;
+  std::int64_t tokens = 0;
+};
+
+// What kernels read and write beside their operands. Losses are touched by the compute lane alone.
 struct RunState {
   const Rank& rank;
   const Text& text;
   Training training;
-  std::int64_t step = 0;  // from 0
-  double loss = 0;        // sum over this rank's tokens of the step
-  std::int64_t tokens = 0;
+  std::int64_t round = 0;        // of the plan, from 0
+  std::vector<StepLoss> losses;  // by step of the plan
   kernels::RotaryTable rotary;
   std::function<void(const RoutedToken&)> on_routing = {};  // may be empty; called by the compute lane
 };

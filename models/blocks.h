@@ -15,7 +15,7 @@ namespace orrery {
 // moments hold, in that order, rank i's i-th part of every piece that one collective reduces or gathers (`first`,
 // bytes): buckets, or units where those are reduced one by one; a part is rounded up, the last ones may be short.
 enum StateSlot : std::uint16_t {
-  kParameters,
+  kParameters = kWeights,
   kParameterShard,
   kGradients,
   kGradientShard,

@@ -132,6 +132,7 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
   const Strategy& s = spec_.strategy;
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  const std::uint32_t frame = begin_update(chunk, !master);
   Op update = {
       .name = "update",
       .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
@@ -147,7 +148,7 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
     update.operands.push_back(number(kFoundInfinity, Access::read));
     update.operands.push_back(number(kLossScale, Access::read_write));
   }
-  emit(op_id(update), chunk.state, after);
+  emit(op_id(update), frame, after);
   zero_gradients(chunk, {});
 }
 

@@ -123,7 +123,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   bool moved = false;
   const std::uint32_t frame = chunk.frames[action.micro_batch * chunk.entries.size() + e];
   const bool adds_late = spec_.software.accumulates_after_backward && !forward && !unit_gradients_ &&
-                         action.micro_batch != chunk.last_micro_batch;
+                         action.micro_batch != chunk.last_micro_batch && !ends_update(action);
   if (pass.op < end && adds_late && std::holds_alternative<Accumulate>(plan_.ops[ops[pass.op]].work)) {
     pass.late.push_back({ops[pass.op++], frame, e});
   } else if (pass.op < end) {
@@ -223,15 +223,18 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   leaving_ = kNone;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
   begin_step();
+  updates_ = 0;
   const std::span<const Action> order = schedule_.order[stage];
   for (std::size_t i = 0, woven = 0; i < order.size(); i += woven) {
     emit_turn(turns_[stage][i]);
+    if (i > 0 && ends_update(order[i - 1])) finish_update();
     woven = 1;
     while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
     emit_actions(order.subspan(i, woven));
   }
   emit_turn(turns_[stage].back());
-  end_step();
+  finish_update();
+  settle();
   plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
   plan_.tasks.back().flags |= kStepEnd;
   size_arena();

@@ -263,6 +263,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
   chunk.state = add_frame(blocks_[key]);
   const auto c = schedule_.chunk_of[chunk.place];
   plan_.frames[chunk.state].chunk = c;
+  add_versions(chunk);
   add_tiles(chunk);
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
@@ -271,6 +272,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
       Frame& frame = plan_.frames[id];
       frame.unit = entry.unit;
       frame.state = entry.owns ? chunk.state : chunks_.front().state;
+      frame.weights = weights_of(chunk, i);
       frame.layer = entry.layer;
       frame.micro_batch = i;
       frame.chunk = c;
@@ -303,7 +305,7 @@ void PlanBuilder::find_micro_batches(Chunk& chunk) const {
   const auto first = std::find_if(order.begin(), order.end(), enters);
   if (first == order.end()) return;
   chunk.first_micro_batch = first->micro_batch;
-  chunk.micro_batches = std::count_if(first, order.end(), enters);
+  chunk.micro_batches = std::count_if(first, order.end(), enters) * plan_.update_every / plan_.micro_batches;
   const auto last = std::find_if(order.rbegin(), order.rend(), [&](const Action& a) { return a.chunk == c; });
   chunk.last_micro_batch = last->micro_batch;
 }
@@ -337,6 +339,8 @@ void PlanBuilder::lay_out(std::int64_t stage) {
   slot.stage = stage;
   find_ranks(slot);
   slot.frame = add_rank_frame();
+  slot.versions = versions_.kept;
+  slot.staleness = versions_.staleness;
   add_arena();
   plan_.slots.push_back(slot);
 }

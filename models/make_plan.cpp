@@ -112,7 +112,7 @@ PlanBuilder::PlanBuilder(const Spec& spec)
     first += n;
   }
   plan_.ranks = spec.strategy.gpus();
-  plan_.micro_batches = spec.strategy.micro_batches();
+  plan_.micro_batches = plan_.update_every = spec.strategy.micro_batches();
   plan_.element_bytes = context_.width;
   plan_.dimensions =
       make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies, spec.model.moe.has_value());
@@ -121,8 +121,10 @@ PlanBuilder::PlanBuilder(const Spec& spec)
 
 void PlanBuilder::choose_schedule() {
   const Strategy& s = spec_.strategy;
-  ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
-  if (s.schedule == "file") {
+  const bool own = s.schedule == "file";
+  if (!own) take_steps(find_schedule(s.schedule).updates);
+  ScheduleShape shape = {s.pipeline, plan_.micro_batches, s.virtual_stages, {}};
+  if (own) {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
     context_.ends_meet = ends_meet(schedule_);
@@ -140,15 +142,20 @@ void PlanBuilder::choose_schedule() {
                     "weights later; choose zero1 or none",
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
   if (schedule_.copies > 1) refuse_both_ways();
+  if (asynchronous()) refuse_asynchronous();
   turns_ = order_transfers(schedule_);
+}
+
+// Of a key: what the schedule does that the value of the key does not fit, and what to do.
+void PlanBuilder::refuse_with(std::string_view key, std::string_view what, std::string_view why) const {
+  throw Error(fmt::format("{}{}: {} {}; {}", place_of(spec_, key), key, spec_.strategy.schedule, what, why));
 }
 
 // What two copies of a model cannot do, or not yet.
 void PlanBuilder::refuse_both_ways() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](std::string_view key, std::string_view why) {
-    throw Error(fmt::format("{}{}: {} runs two copies of the model in opposite directions; {}", place_of(spec_, key),
-                            key, s.schedule, why));
+    refuse_with(key, "runs two copies of the model in opposite directions", why);
   };
   if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");

@@ -87,6 +87,9 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope) {
 }
 
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand) {
+  const std::uint32_t version = plan.frames[frame].weights;
+  const bool weights = operand.scope == Scope::state && operand.slot == kWeights;
+  if (weights && version != kNone) return version;
   std::uint32_t f = frame_of(plan, frame, operand.scope);
   for (std::uint16_t i = 0; i < operand.tile; ++i) f = plan.frames[f].next;
   return f;

@@ -155,7 +155,8 @@ struct RuntimeSize {
 
 // What a block stands for.
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
-// step, cut into cells of one size for the slots that lie contiguous.
+// step, cut into cells of one size for the slots that lie contiguous. version: other weights than the newest, which
+// micro-batches on their way still need (asynchronous schedules). update: where several come in a plan, one of them.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -167,12 +168,15 @@ enum class BlockRole : std::uint8_t {
   unit,
   rank,
   tile,
-  arena
+  arena,
+  version,
+  update
 };
 
 // Whether its buffers live from before the first step on.
 inline bool outlives_steps(BlockRole role) {
-  return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile || role == BlockRole::arena;
+  return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile || role == BlockRole::arena ||
+         role == BlockRole::version;
 }
 
 // What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
@@ -197,12 +201,16 @@ struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
   std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // frames
-  std::uint32_t slot = 0;                                                     // rank slot
+  std::uint32_t weights = kNone;  // the frame of the version of the weights that it meets; kNone: those of `state`
+  std::uint32_t slot = 0;         // rank slot
   std::int32_t layer = -1;        // of the model; -1 embedding, layers() head
-  std::int32_t micro_batch = -1;  // -1: not of one micro-batch
+  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; of an update: the last one before it
   std::int32_t chunk = 0;
   std::int64_t base = 0;  // elements from the chunk's flat buffers to this block's weights
 };
+
+// Slot of the weights in a chunk's state frame, and in a frame of BlockRole::version.
+inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task.
 inline constexpr std::uint8_t kJoinsPrevious = 1;  // same batch (NCCL group) as the task issued before it
@@ -226,6 +234,9 @@ struct RankSlot {
   std::int64_t multiplicity = 1;
   TaskId begin = 0, end = 0;    // its tasks, in issue order
   std::uint32_t frame = kNone;  // of Scope::rank
+  // Of its weights: how many are kept at a time, and how many updates at most come between a gradient's weights and
+  // those that it changes.
+  std::int64_t versions = 1, staleness = 0;
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.
@@ -239,14 +250,13 @@ struct GroupTable {
   std::vector<std::int32_t> member_of;
 };
 
-// A dependency across a step boundary: `after` of step k waits for `before` of step k - 1.
-struct CarriedEdge {
-  TaskId before = 0, after = 0;
-};
-
 struct Plan {
   std::int64_t ranks = 0;  // of the whole job
-  std::int64_t micro_batches = 0;
+  // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
+  // filling of the pipeline to its emptying, and a report is of one between them.
+  std::int64_t steps = 1, reported = 0;
+  std::int64_t micro_batches = 0;            // of all steps
+  std::int64_t update_every = 1;             // micro-batches
   Bytes element_bytes = 2;                   // of an activation
   std::vector<GroupTable> dimensions;        // by Dimension
   std::vector<std::uint16_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
@@ -260,10 +270,10 @@ struct Plan {
   std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
-  std::vector<CarriedEdge> carried;
 
   int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
+  std::int64_t step_micro_batches() const { return micro_batches / steps; }
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }
   std::span<const TaskId> dependencies_of(TaskId t) const {
     return {dependencies.data() + tasks[t].first_dependency, dependencies.data() + tasks[t + 1].first_dependency};

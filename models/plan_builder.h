@@ -16,6 +16,7 @@
 #include "models/sharding.h"
 #include "models/spec.h"
 #include "models/turns.h"
+#include "models/weight_versions.h"
 
 namespace orrery {
 
@@ -57,13 +58,14 @@ struct Chunk {
   std::int32_t place = 0;              // of a copy of the model: its virtual stage, after those of the copies before
   std::int32_t first_micro_batch = 0;  // to run through it
   std::int32_t last_micro_batch = 0;   // to run back
-  std::int64_t micro_batches = 0;      // that pass through it
+  std::int64_t micro_batches = 0;      // that pass through it before an update
   std::vector<Entry> entries;          // in forward order
   std::int64_t elements = 0;           // weights it owns
   std::int64_t own = 0;                // of those, what one rank keeps states of
   std::int64_t partial_elements = 0;   // of those, weights whose gradient is summed over the tensor group
   std::int64_t kv_elements = 0;        // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
+  std::vector<std::uint32_t> versions;               // frames of its weights, one for each that is kept
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
   std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
   std::vector<Bucket> buckets;                       // in the order in which backward finishes them
@@ -80,7 +82,22 @@ class PlanBuilder {
  private:
   void choose_schedule();
   void refuse_both_ways() const;
+  void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
   void tell_classes_apart();
+
+  // asynchronous.cpp: updates between a micro-batch's forward and its backward.
+  bool asynchronous() const { return plan_.steps > 1; }
+  void take_steps(Updates updates);
+  void refuse_asynchronous() const;
+  void add_versions(Chunk& chunk);
+  std::uint32_t version(const Chunk& chunk, std::int64_t updates) const;
+  std::uint32_t weights_of(const Chunk& chunk, std::int32_t micro_batch) const;
+  bool ends_update(const Action& action) const;
+  std::uint32_t update_frame(const Chunk& chunk, std::uint32_t from, std::uint32_t to);
+  void copy_weights(const Chunk& chunk, std::uint32_t frame);
+  std::uint32_t begin_update(const Chunk& chunk, bool in_place);
+  void finish_update();
+  void settle();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
@@ -237,6 +254,8 @@ class PlanBuilder {
   std::uint32_t slot_ = 0;
   int class_ = 0;
   std::int64_t stage_ = 0;
+  WeightVersions versions_;   // of an asynchronous schedule
+  std::int64_t updates_ = 0;  // that were emitted
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                                 // by buffer id
   std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it

@@ -138,16 +138,15 @@ void add_block(Hash& h, const Block& block) {
 
 void add_tasks(Hash& h, const Plan& plan) {
   for (const RankSlot& s : plan.slots)
-    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame);
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness);
   for (const Frame& f : plan.frames) {
-    h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.slot, f.layer, f.micro_batch, f.chunk,
-          f.base);
+    h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
+          f.chunk, f.base);
   }
   for (const Task& t : plan.tasks) h.all(t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
   for (const TaskId d : plan.dependencies) h.add(d);
   for (const Match& m : plan.matches) h.all(m.first, m.count);
   for (const TaskId m : plan.match_members) h.add(m);
-  for (const CarriedEdge& e : plan.carried) h.all(e.before, e.after);
 }
 
 void add_groups(Hash& h, const GroupTable& table) {
@@ -164,7 +163,7 @@ std::string plan_hash(const Plan& plan) {
   Hash h;
   h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
         plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
-        plan.carried.size());
+        plan.steps, plan.reported, plan.update_every);
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);

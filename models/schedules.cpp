@@ -149,6 +149,11 @@ const std::vector<ScheduleRow>& schedule_rows() {
        ChunkPlacement::both_ways, chimera_orders},
       {"dualpipe", "the same, forwards and backwards woven; at least 2p micro-batches (DeepSeek)", 1, true,
        ChunkPlacement::both_ways, stage_by_stage<dualpipe>},
+      {"pipedream",
+       "1F1B without flushes: an update after every micro-batch, stage i keeps p - i versions of its weights", 1, false,
+       ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::every_micro_batch},
+      {"pipedream-2bw", "the same with an update a step, of at least p micro-batches, and two versions everywhere", 1,
+       false, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::every_step},
   };
   return rows;
 }

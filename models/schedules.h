@@ -47,6 +47,11 @@ struct Schedule {
 // the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn.
 enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 
+// When weights are updated: when the pipeline has been emptied, once a step; or while micro-batches are on their way,
+// which keep the weights that they met in forward (PipeDream's weight stashing), after every micro-batch or after a
+// step's.
+enum class Updates : std::uint8_t { flush, every_micro_batch, every_step };
+
 // A pipeline schedule: a row of the table in schedules.cpp.
 struct ScheduleRow {
   std::string_view name;
@@ -55,6 +60,7 @@ struct ScheduleRow {
   bool splits;          // runs weight gradients apart from the rest of backward
   ChunkPlacement placement;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
+  Updates updates = Updates::flush;
 };
 
 const std::vector<ScheduleRow>& schedule_rows();

@@ -269,6 +269,9 @@ Broken pipeline_rules(const Spec& spec) {
     return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. interleaved; 1f1b has one",
                   s.virtual_stages);
   }
+  if (s.vertical_sync && s.schedule != "pipedream") {
+    return broken("vertical_sync", "vertical_sync: an option of schedule: pipedream, not of {}", s.schedule);
+  }
   if (s.schedule == "interleaved" && s.pipeline > 1 && s.virtual_stages < 2) {
     return broken("schedule", "schedule: interleaved needs virtual_stages of at least 2");
   }

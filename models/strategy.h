@@ -94,6 +94,7 @@ struct Strategy {
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
   std::string schedule = "1f1b";           // a row of schedules.cpp, or "file"
+  bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
   std::string schedule_file;               // schedule: {file: order.txt}, as written there
   std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule
   std::int64_t context = 1;

@@ -139,7 +139,7 @@ RankRun read_rank_run(const std::string& path) {
   RankRun run;
   const Counts counts = read_header(path, line, run);
   if (counts.steps >= kMostCount || counts.tasks >= kMostCount || counts.sizes >= kMostCount ||
-      counts.losses > counts.steps)
+      counts.losses >= kMostCount)
     broken(path, "its counts are absurd");
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error) - (line.size() + 1);

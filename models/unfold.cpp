@@ -12,7 +12,10 @@ class Unfolder {
  public:
   explicit Unfolder(const Plan& folded) : from_(folded), slot_of_(slots_of_ranks(folded)) {
     plan_.ranks = from_.ranks;
+    plan_.steps = from_.steps;
+    plan_.reported = from_.reported;
     plan_.micro_batches = from_.micro_batches;
+    plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;
     plan_.dimensions = from_.dimensions;
     plan_.class_of_rank = from_.class_of_rank;
@@ -51,7 +54,7 @@ class Unfolder {
     }
     plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin,
                            static_cast<TaskId>(plan_.tasks.size()),
-                           slot.frame == kNone ? kNone : new_frame_[slot.frame]});
+                           slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {
@@ -66,6 +69,7 @@ class Unfolder {
       f.previous = renamed(f.previous);
       f.unit = renamed(f.unit);
       f.state = renamed(f.state);
+      f.weights = renamed(f.weights);
       f.slot = index;
       f.first_buffer = plan_.buffers;
       plan_.buffers += static_cast<std::uint32_t>(plan_.blocks[f.block].slots.size());

@@ -42,7 +42,7 @@ TimeKind busy_kind(const Op& op) {
 
 class Walker {
  public:
-  Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace) {
+  Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace), period_(period_of(plan, trace)) {
     result_.by_slot.resize(plan.slots.size());
     result_.exposed_by_op.resize(plan.ops.size(), 0);
     for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -68,8 +68,11 @@ class Walker {
   }
 
  private:
-  void charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
-    result_.by_slot[slot_][static_cast<std::size_t>(kind)] += end - begin;
+  // As far as it lies in the step that is reported.
+  Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
+    const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
+    result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
+    return time;
   }
 
   // On a real device a task begins a little after everything that it waits for was there at `ready`: the launch's.
@@ -131,8 +134,8 @@ class Walker {
       return {busy, std::min(until, span.entered)};
     }
     const Picoseconds since = std::min(until, std::max(from_, span.matched));
-    charge(exposed_kind(op.lane), since, until);
-    result_.exposed_by_op[plan_.tasks[busy].op] += (until - since) * plan_.slots[slot_].multiplicity;
+    const Picoseconds exposed = charge(exposed_kind(op.lane), since, until);
+    result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.slots[slot_].multiplicity;
     return {last_member(busy), since};
   }
 
@@ -157,6 +160,7 @@ class Walker {
 
   const Plan& plan_;
   const Trace& trace_;
+  const Period period_;
   Attribution result_;
   TaskId last_ = kNone;
   std::uint32_t slot_ = 0;

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// Where every slot's compute lane spends the step, whole picoseconds.
+// Where every slot's compute lane spends the step that is reported (period_of), whole picoseconds.
 struct Attribution {
   std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;  // each sums to the step time
   std::vector<Picoseconds> exposed_by_op;  // compute waited for this op's transfers; times multiplicity

@@ -45,7 +45,7 @@ double recomputed_flops(const Plan& plan) {
     }
     total += flops * static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
   }
-  return total;
+  return total / static_cast<double>(plan.steps);
 }
 
 }  // namespace orrery

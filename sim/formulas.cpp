@@ -228,7 +228,8 @@ std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies) {
 Bytes states_in_plan(const Plan& plan, std::size_t slot) {
   Bytes sum = 0;
   for (const Frame& f : plan.frames) {
-    if (f.slot != slot || plan.blocks[f.block].role != BlockRole::state) continue;
+    const BlockRole role = plan.blocks[f.block].role;
+    if (f.slot != slot || (role != BlockRole::state && role != BlockRole::version)) continue;
     for (const Slot& buffer : plan.blocks[f.block].slots)
       sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
   }
@@ -269,6 +270,9 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy) {
       {"dapple", "(p-1)/(m+p-1)", [](double p, double m, double) { return (p - 1) / (m + p - 1); }},
       // Qi et al. 2024, where F, I and W take the same time.
       {"zb-h1", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }},
+      // No flushes: Narayanan et al. 2019, 2021, once the pipeline is filled.
+      {"pipedream", "0", [](double, double, double) { return 0.0; }},
+      {"pipedream-2bw", "0", [](double, double, double) { return 0.0; }},
       {"interleaved", "(p-1)/(vm+p-1)", [](double p, double m, double v) { return (p - 1) / (v * m + p - 1); }}};
   for (const Row& row : rows) {
     if (row.schedule != strategy.schedule) continue;

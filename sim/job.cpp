@@ -94,8 +94,8 @@ Job make_job(const RunOptions& given) {
   if (given.composed && given.device != "cuda") throw Error("--composed: ranks take turns on a GPU; add --device cuda");
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
-  job.steps = given.steps > 0 ? given.steps : job.spec.steps;
   const Plan folded = make_plan(job.spec);
+  job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);  // the plan holds so many
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
   return job;

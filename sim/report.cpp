@@ -123,6 +123,7 @@ Bytes bytes_out(const Plan& plan, const Op& op) {
 // Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
 void add_communication(Report& r, const Plan& plan, std::span<const TransferNote> notes, const Trace& trace,
                        const Attribution& a) {
+  const Period period = period_of(plan, trace);
   std::map<CommunicationKey, Traffic> rows;
   std::vector<Traffic*> row_of_op(plan.ops.size(), nullptr);
   std::vector<Bytes> bytes_of_op(plan.ops.size(), 0);
@@ -136,13 +137,15 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const std::uint32_t op = plan.tasks[t].op;
     Traffic* row = row_of_op[op];
-    if (row == nullptr) continue;
+    const Picoseconds ended = trace.spans[t].ended;
+    const bool reported = plan.steps == 1 || (ended > period.begin && ended <= period.end);
+    if (row == nullptr || !reported) continue;
     const std::int64_t ranks = plan.slots[plan.slot_of(t)].multiplicity;
     row->bytes.add(bytes_of_op[op], ranks);
     const auto* transfer = std::get_if<Transfer>(&plan.ops[op].work);
     if (transfer != nullptr && !transfer->send) continue;
     row->count.add(1, ranks);
-    row->time.add(trace.spans[t].ended - trace.spans[t].matched, ranks);
+    row->time.add(ended - trace.spans[t].matched, ranks);
   }
   for (const auto& [key, row] : rows) {
     if (row.count.sum == 0) continue;
@@ -151,6 +154,13 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
                                static_cast<std::int64_t>(std::ceil(row.count.over(plan.ranks))),
                                row.bytes.over(plan.ranks), row.time.over(plan.ranks) / kPicosecondsPerSecond,
                                row.exposed.over(plan.ranks) / kPicosecondsPerSecond});
+  }
+}
+
+// Of an asynchronous schedule, stage by stage.
+void add_weights(Report& r, const Plan& plan) {
+  for (const RankSlot& s : plan.slots) {
+    if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
   }
 }
 
@@ -221,13 +231,14 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.source = trace.source;
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
-  r.step_time_s = seconds(trace.step_time);
+  r.step_time_s = seconds(period_of(plan, trace).length());
   r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
   add_time(r, plan, a);
   r.memory = std::move(memory);
   add_communication(r, plan, notes, trace, a);
+  add_weights(r, plan);
   r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
   r.limit = limits(r);
   return r;
@@ -238,6 +249,11 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
   Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace, profile));
   r.profile_hash = profile.hash;
   r.remarks = remarks(spec, plan, profile);
+  const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
+  const Picoseconds more = before - period_of(plan, trace).length();
+  if (plan.steps > 1 && more != 0)
+    r.remarks.push_back(fmt::format("step time: not steady: the step before took {:.3g} s {}", seconds(std::abs(more)),
+                                    more > 0 ? "longer" : "less"));
   return r;
 }
 

@@ -66,6 +66,13 @@ struct CommunicationRow {
   double exposed_s = 0;      // compute waits for it
 };
 
+// Weights of a class of ranks under an asynchronous schedule: versions kept, and by how many updates at most those of a
+// gradient are older than those that it changes.
+struct WeightRow {
+  std::string name;
+  std::int64_t versions = 1, staleness = 0;
+};
+
 // What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/1 (shared contract).
 struct Report {
   std::string source = "simulated";
@@ -78,6 +85,7 @@ struct Report {
   TimeSplit time_s{};
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
+  std::vector<WeightRow> weights;  // empty: all gradients are those of the newest
   double gpu_hours = 0;
   struct {
     std::uint64_t tasks = 0;

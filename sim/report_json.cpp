@@ -57,6 +57,13 @@ json communication_json(const std::vector<CommunicationRow>& rows) {
   return list;
 }
 
+json weights_json(const std::vector<WeightRow>& rows) {
+  json list = json::array();
+  for (const WeightRow& w : rows)
+    list.push_back({{"name", w.name}, {"versions", w.versions}, {"staleness", w.staleness}});
+  return list;
+}
+
 json simulation_json(const Report& r) {
   return {{"tasks", r.simulation.tasks},
           {"ranks_simulated", r.simulation.ranks_simulated},
@@ -89,6 +96,7 @@ std::string to_json(const Report& r) {
                {"remarks", r.remarks},
                {"cost", {{"gpu_hours", r.gpu_hours}, {"usd", nullptr}}},
                {"simulation", simulation_json(r)}};
+  if (!r.weights.empty()) root["weights"] = weights_json(r.weights);
   if (!r.losses.empty()) root["losses"] = r.losses;
   return root.dump(2) + "\n";
 }

@@ -168,6 +168,14 @@ std::string communication_table(const Report& r) {
   return print(t, kIndent);
 }
 
+std::string weights_table(const Report& r) {
+  Table t;
+  t.columns = {{"weights", "", Align::left}, {"versions"}, {"staleness", "updates"}};
+  for (const WeightRow& w : r.weights)
+    t.rows.push_back({w.name, fmt::format("{}", w.versions), fmt::format("{}", w.staleness)});
+  return print(t, kIndent);
+}
+
 std::string loss_text(const Report& r) {
   Table t;
   t.columns = {{"step"}, {"loss"}};
@@ -204,6 +212,7 @@ std::string report_text(const Spec& spec, const Report& report, const Style& sty
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n' + time_table(report, style) + '\n';
   text += memory_table(report) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_table(report) + '\n';
+  if (!report.weights.empty()) text += weights_table(report) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);

@@ -76,11 +76,15 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Bounds know stages in turn alone.
+// Bounds know stages in turn alone, and steps that end before the next one begins.
+bool is_searched(const ScheduleRow& row) {
+  return row.placement == ChunkPlacement::in_turn && row.updates == Updates::flush;
+}
+
 void Space::check_schedule(const std::string& from, const std::string& name) const {
   const std::string where = from + ": strategy.schedule: ";
   if (name == "file") throw Error(where + "search does not know order files; leave the key out or name a schedule");
-  if (find_schedule(name).placement != ChunkPlacement::in_turn)
+  if (!is_searched(find_schedule(name)))
     throw Error(where + fmt::format("search does not know {} yet; leave the key out or name another", name));
 }
 

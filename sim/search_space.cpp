@@ -57,7 +57,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
 std::vector<std::string_view> Space::left_out() const {
   std::vector<std::string_view> names;
   for (const ScheduleRow& row : schedule_rows()) {
-    if (schedule_.open && row.placement != ChunkPlacement::in_turn) names.push_back(row.name);
+    if (schedule_.open && !is_searched(row)) names.push_back(row.name);
   }
   return names;
 }
@@ -172,7 +172,7 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
   }
   for (const ScheduleRow& row : schedule_rows()) {
     if (!schedule_.admits(std::string(row.name)) || (schedule_.open && row.name == "dapple")) continue;
-    if (row.placement != ChunkPlacement::in_turn) continue;
+    if (!is_searched(row)) continue;
     if (row.chunks == 1) {
       add(row.name, 1);
       continue;

@@ -13,6 +13,9 @@
 
 namespace orrery {
 
+struct ScheduleRow;
+bool is_searched(const ScheduleRow& row);
+
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.

@@ -64,7 +64,6 @@ class Engine {
         next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
         ended_(count_),
         entered_(plan.matches.size()) {
-    assert(plan.carried.empty());
     trace_.spans.reserve(count_);
     prefer_huge_pages(trace_.spans.data(), count_ * sizeof(Span));
     prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));

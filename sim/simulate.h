@@ -10,7 +10,7 @@ namespace orrery {
 // ended, its lane is free and its host has issued it; a transfer starts when all its ends have entered. While transfers
 // run, compute of the same rank is slowed by their pressure. Whole picoseconds, ties by task id: the same plan and
 // timing give the same trace everywhere.
-// One step, from idle devices to the last task: edges carried from step to step are not played yet (asserted).
+// The steps of the plan, from idle devices to the last task.
 Trace simulate(const Plan& plan, const Timing& timing);
 
 }  // namespace orrery

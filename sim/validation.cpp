@@ -87,7 +87,7 @@ Validation validate(const Spec& spec, const Prediction& p, std::span<const RankR
   v.measured = measured_report(spec, p.plan, runs, trace, on_gpus);
   v.kinds = kind_errors(p, trace);
   v.cost_error = cost_error(v.kinds);
-  v.replayed = seconds(replay(p.plan, trace).step_time);
+  v.replayed = seconds(period_of(p.plan, replay(p.plan, trace)).length());
   v.spread = spread_of(times);
   v.step_error = relative_error(v.predicted.step_time_s, v.measured.step_time_s);
   v.engine_error = relative_error(v.replayed, v.measured.step_time_s);

@@ -177,7 +177,7 @@ struct CudaKernels {
         float* losses = CudaCall::floats(c.writes[0]);
         gpu::row_losses(e.rows, sums, sums + e.rows, losses, c.stream);
         gpu::add_sum(e.rows, losses, c.gpu_state.loss(), c.stream);
-        c.state.tokens += e.rows;
+        c.state.losses[0].tokens += e.rows;
         return;
       }
       case CrossEntropy::Part::gradient:

@@ -73,7 +73,9 @@ void CudaState::begin_step(cudaStream_t stream) {
   ORRERY_CHECK_CUDA(cudaMemsetAsync(loss(), 0, sizeof(double), stream));
 }
 
-void CudaState::end_step() { ORRERY_CHECK_CUDA(cudaMemcpy(&run.loss, loss(), sizeof(double), cudaMemcpyDeviceToHost)); }
+void CudaState::end_step() {
+  ORRERY_CHECK_CUDA(cudaMemcpy(&run.losses[0].sum, loss(), sizeof(double), cudaMemcpyDeviceToHost));
+}
 
 kernels::cuda::Workspace CudaState::workspace(std::int64_t bytes) const {
   assert(bytes <= static_cast<std::int64_t>(workspace_.size()));

@@ -47,7 +47,7 @@ void run_update(const CudaCall& c, const Update& work) {
   const Argument& forward = c.writes[0];
   gpu::Factor clip;
   if (c.reads.size() > 1) clip = {.squared_norm = CudaCall::floats(c.reads[1]), .limit = c.state.training.clip};
-  const kernels::UpdateStep step = {c.state.step + 1, 1};
+  const kernels::UpdateStep step = {c.step() + 1, 1};
   const bool master = c.updates[0].data != nullptr;
   for (const Piece& piece : pieces_of(c)) {
     if (piece.owned == 0) continue;

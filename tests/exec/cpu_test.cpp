@@ -31,12 +31,11 @@ class OneRank {
   // Runs the step up to the first task for which until() holds; that one is not run.
   template <class Until>
   void run(const Until& until) {
-    state_.loss = 0;
-    state_.tokens = 0;
+    state_.losses.assign(1, {});
     for (TaskId t = 0; t < rank_.plan.task_count() && !until(rank_.plan.op_of(t)); ++t)
       launch_on_cpu(state_, buffers_.issue(t, [](TaskId) { return true; }));
   }
-  double loss() const { return state_.loss / static_cast<double>(state_.tokens); }
+  double loss() const { return state_.losses[0].sum / static_cast<double>(state_.losses[0].tokens); }
 
   float* floats(std::uint16_t slot) const { return reinterpret_cast<float*>(buffers_.state(rank_.states[0], slot)); }
   const Rank& rank() const { return rank_; }

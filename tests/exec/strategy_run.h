@@ -61,7 +61,7 @@ inline Tensors collect(MPI_Comm world, const Tensors& mine) {
 struct Changes {
   std::function<void(Plan&)> plan;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> transport;
-  std::int64_t steps = kSteps;
+  std::int64_t steps = kSteps;  // how often the plan runs
 };
 
 inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {
@@ -98,7 +98,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const std::int64_t ways = runs_both_ways(spec.strategy.schedule) ? 2 : 1;
   const std::int64_t copies = spec.strategy.data * spec.strategy.context * ways;
   const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(copies) : 0.0;
-  for (std::int64_t step = 0; step < changes.steps; ++step) {
+  for (std::int64_t step = 0; step < changes.steps * plan.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
     MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);
     result.losses.push_back(sum);

@@ -17,12 +17,12 @@ Spec spec_with(const std::string& moe, const std::string& strategy) {
                        strategy);
 }
 
-struct Row {
+struct SizesRow {
   const char* moe;
   std::int64_t expert, tokens, capacity, sent, received;
 };
 // Uniform: what goes out comes in, k rows a token, or experts * capacity.
-constexpr Row kRows[] = {
+constexpr SizesRow kRows[] = {
     {"experts: 8, top_k: 2, feed_forward: 64", 1, 96, 0, 192, 192},
     {"experts: 8, top_k: 2, feed_forward: 64", 4, 96, 0, 192, 192},
     {"experts: 8, top_k: 2, feed_forward: 64, capacity_factor: 1", 4, 96, 24, 192, 192},
@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
 };
 
 TEST(ExpertSizes, FollowCapacityAndLoad) {
-  for (const Row& row : kRows) {
+  for (const SizesRow& row : kRows) {
     const Spec spec = spec_with(row.moe, fmt::format("data: 8, expert: {}, global_batch: 8", row.expert));
     const ExpertSizes s = expert_sizes(spec, 0, row.tokens);
     SCOPED_TRACE(row.moe);

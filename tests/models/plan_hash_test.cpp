@@ -85,9 +85,12 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"group order", [](Plan& p) { std::swap(p.dimensions[0].groups[0][0], p.dimensions[0].groups[0][1]); }},
       {"group of a rank", [](Plan& p) { ++p.dimensions[0].member_of[0]; }},
       {"run-time size", [](Plan& p) { p.blocks[0].runtime_sizes.push_back({"tokens", 1, 2}); }},
-      {"carried edge", [](Plan& p) {
-         p.carried.push_back({1, 0});
-       }}};
+      {"steps", [](Plan& p) { ++p.steps; }},
+      {"reported step", [](Plan& p) { ++p.reported; }},
+      {"micro-batches of an update", [](Plan& p) { ++p.update_every; }},
+      {"frame weights", frame([](Frame& f) { ++f.weights; })},
+      {"rank slot versions", [](Plan& p) { ++p.slots[0].versions; }},
+      {"rank slot staleness", [](Plan& p) { ++p.slots[0].staleness; }}};
   std::map<std::string, const char*> seen = {{plan_hash(plan), "nothing"}};
   for (const auto& [what, change] : changes) {
     Plan changed = plan;

@@ -327,5 +327,25 @@ TEST(Simulate, ZeroBubbleTakesItsClosedFormToThePicosecond) {
   }
 }
 
+// Without flushes no stage waits once the pipeline is filled: a step is its own work, and so was the one before.
+TEST(Simulate, AsynchronousStepsHaveNoBubble) {
+  std::mt19937_64 random(3);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t p = draw(1, 6), layers = draw(1, 2);
+    const std::string schedule = i % 2 == 0 ? "pipedream" : "pipedream-2bw";
+    const std::int64_t m = i % 2 == 0 ? draw(1, 9) : p + draw(0, 5);
+    const Plan plan = make_plan(pipeline_spec(schedule, p, m, 1, layers));
+    for (int j = 0; j < 4; ++j) {
+      const Picoseconds f = draw(1, 1'000'000), b = draw(1, 3'000'000);
+      const Trace trace = simulate(plan, layers_alone(plan, f, b));
+      EXPECT_EQ(period_of(plan, trace).length(), layers * m * (f + b)) << schedule << " p " << p << " m " << m;
+      EXPECT_EQ(period_of(plan, trace, plan.reported - 1).length(), layers * m * (f + b)) << schedule << " p " << p;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery
