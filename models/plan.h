@@ -226,6 +226,7 @@ struct RankSlot {
   std::int64_t multiplicity = 1;
   TaskId begin = 0, end = 0;    // its tasks, in issue order
   std::uint32_t frame = kNone;  // of Scope::rank
+  bool server = false;          // parameter servers: processes on hosts, no GPU
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.
@@ -245,7 +246,10 @@ struct CarriedEdge {
 };
 
 struct Plan {
-  std::int64_t ranks = 0;  // of the whole job
+  std::int64_t ranks = 0;    // of the whole job
+  std::int64_t servers = 0;  // of them, the last ones: parameter servers
+  // Where servers stand: each at the place that a worker of this number has, or would have, on the machines.
+  std::vector<std::int64_t> server_seats;
   std::int64_t micro_batches = 0;
   Bytes element_bytes = 2;                   // of an activation
   std::vector<GroupTable> dimensions;        // by Dimension
@@ -262,6 +266,8 @@ struct Plan {
   std::vector<TaskId> match_members;
   std::vector<CarriedEdge> carried;
 
+  std::int64_t workers() const { return ranks - servers; }
+  std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
   int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
   TaskId task_count() const { return static_cast<TaskId>(tasks.size()) - 1; }

@@ -12,6 +12,8 @@ class Unfolder {
  public:
   explicit Unfolder(const Plan& folded) : from_(folded), slot_of_(slots_of_ranks(folded)) {
     plan_.ranks = from_.ranks;
+    plan_.servers = from_.servers;
+    plan_.server_seats = from_.server_seats;
     plan_.micro_batches = from_.micro_batches;
     plan_.element_bytes = from_.element_bytes;
     plan_.dimensions = from_.dimensions;
@@ -49,9 +51,10 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
-    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin,
-                           static_cast<TaskId>(plan_.tasks.size()),
-                           slot.frame == kNone ? kNone : new_frame_[slot.frame]});
+    const std::int64_t server = rank - from_.workers();
+    plan_.slots.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
+                           rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
+                           slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.server});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {
