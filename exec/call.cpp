@@ -33,7 +33,19 @@ std::int64_t in_step(const OpCall& c, std::int64_t sample) {
 
 }  // namespace
 
+// Rows of all data ranks, as rank 0 of a DataParallel loads them.
+static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
+  const std::int64_t rows = load.rows / load.replicas;
+  for (std::int64_t r = 0; r < load.replicas; ++r) {
+    c.for_samples(rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      c.state.text.copy(c.sample(sample, r), c.rank.spec.sequence, {position, count}, load.labels ? 1 : 0,
+                        to + r * rows + row);
+    });
+  }
+}
+
 void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
+  if (load.replicas > 0) return copy_replicas(c, load, to);
   const bool one = load.predictions == 1;  // rows may be this rank's alone
   for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
     const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {

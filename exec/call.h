@@ -35,9 +35,10 @@ struct OpCall {
     return a.bytes / (rows * rank.plan.element_bytes);
   }
   // The number over the whole run of a sample of this micro-batch.
-  std::int64_t sample(std::int64_t in_micro_batch) const {
+  std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
+  std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {  // of another data rank
     const Strategy& s = rank.spec.strategy;
-    const std::int64_t first = (frame.micro_batch * s.data + rank.replica) * s.micro_batch;
+    const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
   // Steps of the run before this task's, and of the plan; 0 of the plan for what is not of one micro-batch.

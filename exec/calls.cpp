@@ -90,6 +90,41 @@ void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a,
   call.out = gathers ? whole : own;
 }
 
+// Weights or gradients between a worker's flat buffer and a server's shard.
+void prepare_service(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Argument& a = launch.arguments.front();
+  std::int64_t first = work.first;
+  if (shard(a)) {
+    const auto& pieces = rank.pieces.at(frame_of(rank, launch));
+    const auto own = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.first == work.first; });
+    assert(own != pieces.end());
+    first = own->shard_first;
+  }
+  call.counts = cut(work.bytes / work.width, work.servers);
+  std::byte* at = a.data + first * a.width;
+  if (a.operand.access == Access::read)
+    call.in = at;
+  else
+    call.out = at;
+}
+
+// The whole bucket, in place.
+void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Argument& a = *Sorted(launch).update;
+  call.counts = {work.bytes / work.width};
+  call.in = call.out = a.data + work.first * a.width;
+}
+
+// Pieces of the micro-batch to or from the first member, which alone has all.
+void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  call.element = work.width == 8 ? Element::bytes : call.element;  // ids of tokens
+  const Bytes width = work.width == 8 ? 1 : work.width;
+  call.counts = cut(work.bytes / width, rank.seat(work.group).size);
+  call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
+  call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
+}
+
 // A region of a unit, from or to this rank's pieces of it, which follow each other.
 void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   const Sorted sorted(launch);
@@ -191,6 +226,22 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   if (work.kind == CollectiveKind::all_reduce) {
     prepare_all_reduce(rank, work, launch, p);
     return p;
+  }
+  switch (work.kind) {
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
+      prepare_service(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      prepare_pieces(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      prepare_root(work, launch, p.call);
+      return p;
+    default:
+      break;
   }
   if (work.group == Dimension::expert || work.group == Dimension::expert_tensor) {
     prepare_tokens(rank, work, launch, p.call);

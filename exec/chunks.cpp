@@ -56,6 +56,29 @@ std::vector<ChunkMemory> passed_chunks(const CollectiveCall& call, int member, i
   return result;
 }
 
+// Chunk m is member m's; member 0 has room for all.
+std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, std::int64_t width) {
+  const bool gathers = call.kind == CollectiveKind::gather;
+  if (member == 0) return counted_chunks(gathers ? call.out : const_cast<void*>(call.in), call.counts, width);
+  std::vector<ChunkMemory> result(call.counts.size());
+  result[static_cast<std::size_t>(member)] = {bytes_at(gathers ? call.in : call.out),
+                                              call.counts[static_cast<std::size_t>(member)] * width};
+  return result;
+}
+
+// Chunk s is server s's; workers have room for all.
+std::vector<ChunkMemory> served_chunks(const CollectiveCall& call, int member, int members, std::int64_t width) {
+  const auto servers = static_cast<int>(call.counts.size());
+  const int server = member - (members - servers);
+  const bool pushes = call.kind == CollectiveKind::push;
+  const bool reads = pushes == (server < 0);
+  void* at = reads ? const_cast<void*>(call.in) : call.out;
+  if (server < 0) return counted_chunks(at, call.counts, width);
+  std::vector<ChunkMemory> result(call.counts.size());
+  result[static_cast<std::size_t>(server)] = {bytes_at(at), call.counts[static_cast<std::size_t>(server)] * width};
+  return result;
+}
+
 }  // namespace
 
 std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums) {
@@ -73,6 +96,12 @@ std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int m
       return exchanged_chunks(call, member, members, call.counts[0] * width);
     case CollectiveKind::shift:
       return passed_chunks(call, member, members, call.counts[0] * width);
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      return rooted_chunks(call, member, width);
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
+      return served_chunks(call, member, members, width);
   }
   return {};
 }
@@ -86,10 +115,12 @@ bool in_place(CollectiveKind kind) {
 }
 
 bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce;
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::reduce || kind == CollectiveKind::push;
 }
 
 Moves moves_of(const CollectiveCall& call, int members) {
+  if (is_star(call.kind)) return star_moves(call.kind, members, static_cast<int>(call.counts.size()));
   if (call.algorithm == "library") return {};
   const CollectiveAlgorithm& algorithm = find_collective(call.algorithm);
   if (algorithm.kind != call.kind) {
@@ -100,13 +131,18 @@ Moves moves_of(const CollectiveCall& call, int members) {
 }
 
 void check_call(const CollectiveCall& call, int members) {
-  const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
+  const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter ||
+                      call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter;
   const bool uneven = call.kind == CollectiveKind::all_to_all && !call.received.empty();
   const bool two_stages = call.algorithm == "hierarchical" && call.nodes.size() == static_cast<std::size_t>(members);
   if (uneven &&
       ((call.algorithm != "library" && !two_stages) || call.received.size() != static_cast<std::size_t>(members)))
     throw Error("transport: an uneven all_to_all needs algorithm library and what comes from every rank");
-  if (call.counts.size() != (pieces || uneven ? static_cast<std::size_t>(members) : 1)) {
+  const bool serves = call.kind == CollectiveKind::push || call.kind == CollectiveKind::pull;
+  if (serves && (call.counts.empty() || call.counts.size() >= static_cast<std::size_t>(members)))
+    throw Error(fmt::format("transport: {} among {} ranks has {} counts; give one per server", name_of(call.kind),
+                            members, call.counts.size()));
+  if (!serves && call.counts.size() != (pieces || uneven ? static_cast<std::size_t>(members) : 1)) {
     throw Error(fmt::format("transport: {} among {} ranks has {} counts; give {}", name_of(call.kind), members,
                             call.counts.size(), pieces ? "one per rank" : "one"));
   }

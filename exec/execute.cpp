@@ -177,6 +177,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
        "strategy.offload: {} ranks execute none"},
       {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
+      {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
+      {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
   check_predictions(spec, ranks);

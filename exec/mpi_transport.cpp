@@ -134,7 +134,11 @@ class LandingPending final : public Pending {
 std::int64_t elements_in_out(const Channel& channel, const CollectiveCall& call) {
   switch (call.kind) {
     case CollectiveKind::all_gather:
-      return mpi::before_piece(call.counts, channel.size);
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
+      return mpi::before_piece(call.counts, static_cast<int>(call.counts.size()));
     case CollectiveKind::reduce_scatter:
       return call.counts[static_cast<std::size_t>(channel.rank)];
     case CollectiveKind::all_to_all:
@@ -188,6 +192,7 @@ class MpiTransport final : public Transport {
     check_call(call, channel.size);
     const auto start_it = [&](const CollectiveCall& c) -> std::unique_ptr<Pending> {
       if (c.algorithm == "hierarchical" && channel.size > 1) return mpi::start_two_stages(channel, c);
+      if (is_star(c.kind)) return mpi::start_moves(channel, c, moves_of(c, channel.size));
       if (by_library(channel, c)) return mpi::start_library(channel, operations_, c);
       return mpi::start_moves(channel, c, moves_of(c, channel.size));
     };

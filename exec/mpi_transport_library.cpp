@@ -81,6 +81,11 @@ class LibraryPending final : public Pending {
         count(call.counts[0] * channel.size);
         ORRERY_CHECK_MPI(MPI_Ialltoall(call.in, n, type, call.out, n, type, channel.comm, request));
         break;
+      case CollectiveKind::gather:
+      case CollectiveKind::scatter:
+      case CollectiveKind::push:
+      case CollectiveKind::pull:
+        break;  // moves of our own
       case CollectiveKind::shift:
         requests_.clear();
         pass_on(channel, call);

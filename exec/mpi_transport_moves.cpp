@@ -48,6 +48,10 @@ class MovesPending final : public Pending {
     }
     pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
     if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
+    // The first member's own piece of what it gathers or scatters.
+    if (call_.kind == CollectiveKind::gather && channel_.rank == 0) copy(call_.in, own());
+    if (call_.kind == CollectiveKind::scatter && channel_.rank == 0)
+      copy(own().at, {writable_bytes(call_.out), own().bytes});
     if (call_.kind == CollectiveKind::shift && channel_.size == 1)
       copy(call_.in, {writable_bytes(call_.out), own().bytes});
     if (call_.kind == CollectiveKind::all_to_all)

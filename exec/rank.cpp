@@ -10,7 +10,7 @@
 namespace orrery {
 
 Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(n), plan(instantiate(folded, n)) {
-  const Coordinates at = coordinates(s.strategy)[static_cast<std::size_t>(n)];
+  const Coordinates at = n < plan.workers() ? coordinates(s.strategy)[static_cast<std::size_t>(n)] : Coordinates{};
   replica = at.data;
   context = at.context;
   parts = rank_parts(s.strategy, s.sequence, context);

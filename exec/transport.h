@@ -43,6 +43,8 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   all_to_all      in, out: a piece for, from every member, all of counts[0] elements; or, where counts has one for
 //                   every member, of counts[i] elements for member i and received[i] from it
 //   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
+//   gather, scatter  member 0's out, in: all pieces; of every member in, out: its own; counts as all_gather's
+//   push, pull  a worker's in, out: the whole; a server's out, in: its piece; counts: elements of every server's piece
 //   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {

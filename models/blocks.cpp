@@ -46,7 +46,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   b.tape.output_gradient(c.local_rows * m.hidden * c.width);
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
-  b.tape.emit("tokens", Load{c.rows, false}, {.writes = {tokens}});
+  b.take_tokens(tokens);
   b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
@@ -184,7 +184,10 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const auto logits = b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
   b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
-  b.cross_entropy(logits, columns);
+  if (c.duty == Duty::master || c.duty == Duty::replica)
+    b.gathered_cross_entropy(logits, columns);
+  else
+    b.cross_entropy(logits, columns);
   return b.tape.finish(ops);
 }
 

@@ -64,6 +64,10 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row);
 // own tokens; else it is the mean over all of them, and gradients are summed. A copy into buckets has no units.
 bool averages_gradients(const Spec& spec, const ShardingRow& row);
 
+// What ranks do beside computing. master and replica: of DataParallel, whose rank 0 has everybody's inputs, outputs and
+// losses. server: holds weights, and runs no block.
+enum class Duty : std::uint8_t { worker, master, replica, server };
+
 // What the blocks of a plan have in common: sizes of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
@@ -84,6 +88,7 @@ struct BlockContext {
   bool splits_backward = false;           // the schedule runs weight gradients apart
   bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
   std::int64_t hop = 1;                   // stages over the boundary that is being built
+  Duty duty = Duty::worker;               // of these ranks
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's

@@ -79,6 +79,8 @@ struct Cluster {
   std::optional<Nvme> nvme;
   double power_kW = 0;  // of a node
   std::vector<Straggler> stragglers;
+  // Beside them every rank is slow with this probability, drawn by the spec's seed.
+  double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
 };
 

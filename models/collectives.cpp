@@ -1,7 +1,6 @@
 #include "models/collectives.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
 #include <fmt/format.h>
@@ -195,95 +194,9 @@ Moves ring_shift(int n) {
   return all;
 }
 
-struct Cell {
-  bool present = false;
-  std::int64_t value = 0;
-};
-
-using Cells = std::vector<std::vector<Cell>>;  // (rank, chunk)
-
-// Different for every (rank, chunk), and so spread that no two sums of different terms agree by chance.
-std::int64_t initial(int rank, int chunk) {
-  const auto x = static_cast<std::uint64_t>(rank * 65537 + chunk + 1) * 0x9E3779B97F4A7C15ULL;
-  return static_cast<std::int64_t>(x >> 24);
-}
-
-bool holds_at_start(CollectiveKind kind, int ranks, int rank, int chunk) {
-  switch (kind) {
-    case CollectiveKind::all_gather:
-    case CollectiveKind::shift:
-      return chunk == rank;
-    case CollectiveKind::broadcast:
-      return rank == 0;
-    case CollectiveKind::all_to_all:
-      return chunk / ranks == rank;
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::reduce:
-      return true;
-  }
-  return false;
-}
-
-bool holds_at_end(CollectiveKind kind, int ranks, int rank, int chunk) {
-  switch (kind) {
-    case CollectiveKind::reduce_scatter:
-      return chunk == rank;
-    case CollectiveKind::reduce:
-      return rank == 0;
-    case CollectiveKind::all_to_all:
-      return chunk % ranks == rank;
-    case CollectiveKind::shift:
-      return chunk == wrap(rank - 1, ranks);
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::all_gather:
-    case CollectiveKind::broadcast:
-      return true;
-  }
-  return false;
-}
-
-// What a chunk must be in the end: the sum, or copy, of all that held it at the start.
-std::int64_t wanted(CollectiveKind kind, int ranks, int chunk) {
-  std::int64_t sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (holds_at_start(kind, ranks, rank, chunk)) sum += initial(rank, chunk);
-  }
-  return sum;
-}
-
-Cells start(CollectiveKind kind, const Moves& all) {
-  Cells cells(static_cast<std::size_t>(all.ranks));
-  for (int rank = 0; rank < all.ranks; ++rank) {
-    for (int chunk = 0; chunk < all.chunks; ++chunk) {
-      cells[static_cast<std::size_t>(rank)].push_back(
-          {holds_at_start(kind, all.ranks, rank, chunk), initial(rank, chunk)});
-    }
-  }
-  return cells;
-}
-
-// Carries out one round; what it sends is what was there before it.
-std::string run_round(std::span<const Move> round, Cells& cells) {
-  const auto cell = [&](int rank, int chunk) -> Cell& {
-    return cells.at(static_cast<std::size_t>(rank)).at(static_cast<std::size_t>(chunk));
-  };
-  std::vector<Cell> sent;
-  for (const Move& m : round) sent.push_back(cell(m.src, m.chunk));
-  for (std::size_t i = 0; i < round.size(); ++i) {
-    const Move& m = round[i];
-    Cell& to = cell(m.dst, m.chunk);
-    if (!sent[i].present)
-      return fmt::format("round {}: rank {} sends chunk {} before it has it", m.round, m.src, m.chunk);
-    if (m.add && !to.present)
-      return fmt::format("round {}: rank {} adds to chunk {} before it has it", m.round, m.dst, m.chunk);
-    to = {true, sent[i].value + (m.add ? to.value : 0)};
-  }
-  return "";
-}
-
-constexpr std::array<std::string_view, kCollectiveKinds> kKindNames = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "shift"};
+constexpr std::string_view kKindNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                           "all_to_all", "shift",      "gather",         "scatter",   "push",
+                                           "pull"};
 
 constexpr CollectiveAlgorithm kAlgorithms[] = {
     {"ring_all_reduce", CollectiveKind::all_reduce, ring_all_reduce},
@@ -317,23 +230,23 @@ const CollectiveAlgorithm& find_collective(std::string_view name) {
   throw Error(fmt::format("collective {}: unknown; use one of {}", name, fmt::join(names, ", ")));
 }
 
-std::string run_on_integers(CollectiveKind kind, const Moves& all) {
-  Cells cells = start(kind, all);
-  for (std::size_t first = 0, last = 0; first < all.moves.size(); first = last) {
-    while (last < all.moves.size() && all.moves[last].round == all.moves[first].round) ++last;
-    const std::string fault = run_round(std::span(all.moves).subspan(first, last - first), cells);
-    if (!fault.empty()) return fault;
+Moves star_moves(CollectiveKind kind, int ranks, int servers) {
+  const bool serves = kind == CollectiveKind::push || kind == CollectiveKind::pull;
+  const int chunks = serves ? servers : ranks;
+  Moves all{ranks, chunks, chunks, {}};
+  const bool sums = kind == CollectiveKind::push;
+  const bool inwards = sums || kind == CollectiveKind::gather;
+  const auto add = [&](int outer, int centre, int chunk) {
+    all.moves.push_back({0, inwards ? outer : centre, inwards ? centre : outer, chunk, sums && outer > 0});
+  };
+  if (!serves) {
+    for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
+    return all;
   }
-  for (int chunk = 0; chunk < all.chunks; ++chunk) {
-    const std::int64_t right = wanted(kind, all.ranks, chunk);
-    for (int rank = 0; rank < all.ranks; ++rank) {
-      const Cell& c = cells[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk)];
-      if (holds_at_end(kind, all.ranks, rank, chunk) && (!c.present || c.value != right)) {
-        return fmt::format("rank {} ends with a wrong chunk {}", rank, chunk);
-      }
-    }
+  for (int worker = 0; worker < ranks - servers; ++worker) {
+    for (int s = 0; s < servers; ++s) add(worker, ranks - servers + s, s);
   }
-  return "";
+  return all;
 }
 
 int rounds(const Moves& all) { return all.moves.empty() ? 0 : all.moves.back().round + 1; }
@@ -370,12 +283,17 @@ Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes) {
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:
     case CollectiveKind::shift:
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
       return bytes;
+    case CollectiveKind::gather:
+      return ceil_div(bytes, ranks);
     case CollectiveKind::all_reduce:
       return ceil_div(2 * bytes * (ranks - 1), ranks);
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::all_to_all:
+    case CollectiveKind::scatter:
       return ceil_div(bytes * (ranks - 1), ranks);
   }
   return 0;

@@ -10,7 +10,9 @@
 
 namespace orrery {
 
-// shift: every rank passes its buffer to the next one, and the last to the first.
+// shift: every rank passes its buffer to the next one, and the last to the first. gather, scatter: the pieces of all
+// ranks come to rank 0, or from it. push, pull: the last ranks are servers, which own a piece each; theirs become the
+// sums of what the others (workers) have, or all workers get all pieces.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   all_gather,
@@ -18,10 +20,17 @@ enum class CollectiveKind : std::uint8_t {
   broadcast,
   reduce,
   all_to_all,
-  shift
+  shift,
+  gather,
+  scatter,
+  push,
+  pull
 };
 
-inline constexpr int kCollectiveKinds = 7;
+inline constexpr int kCollectiveKinds = 7;  // those that libraries of collectives know, the first ones
+
+// Those that pass through few ranks, which everybody else talks to: one round of messages, by library or not.
+inline bool is_star(CollectiveKind kind) { return kind >= CollectiveKind::gather; }
 
 std::string_view name_of(CollectiveKind kind);
 
@@ -38,9 +47,11 @@ struct Move {
 // A collective as the chunk moves that carry it out, ordered by round. It says what goes where, never when or how fast.
 // Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds buffer_chunks of them.
 // At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather, shift), all if it is
-// rank 0 (broadcast), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n).
+// rank 0 (broadcast, scatter), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n);
+// with `chunks` servers: all if it is a worker (push), chunk s if it is server s (pull).
 // At the end: sums of all chunks (all_reduce; reduce: on rank 0), the sum of chunk r (reduce_scatter), all chunks
-// (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift).
+// (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift); chunk r (scatter), all on rank 0
+// (gather), the sum of chunk s on server s (push), all on workers (pull).
 struct Moves {
   int ranks = 1;
   int chunks = 1;
@@ -57,6 +68,9 @@ struct CollectiveAlgorithm {
 
 std::span<const CollectiveAlgorithm> collective_algorithms();
 const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
+
+// One round: every rank but the first with that, every worker with every server. servers: of push and pull.
+Moves star_moves(CollectiveKind kind, int ranks, int servers);
 
 // Carries the moves out on integers and returns "" if every rank ends with what the kind promises, else the first
 // fault: a chunk sent or added to that is not there yet, or a wrong result.
@@ -76,7 +90,8 @@ std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
 Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
 
 // What the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n for
-// all_gather, reduce_scatter and all_to_all, S for broadcast, reduce and shift; nothing for one rank.
+// all_gather, reduce_scatter and all_to_all, S for broadcast, reduce, shift and push, S/n for gather; nothing for one
+// rank. scatter: S(n-1)/n; pull, where it depends on the number of servers: S.
 Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
 
 }  // namespace orrery

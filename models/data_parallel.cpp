@@ -178,6 +178,7 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
+  if (row_.servers || (row_.master && group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
   if (group_size(bucket.group) == 1) {
     if (host_update()) lower_bucket(chunk, bucket, after);
     return;

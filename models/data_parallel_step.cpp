@@ -27,6 +27,8 @@ void PlanBuilder::gather_buckets() {
 // With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.
 void PlanBuilder::begin_step() {
   norm_begun_ = false;
+  if (row_.master) hand_out_weights();
+  if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
   if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
   if (delayed()) update_on_host({});
 }
@@ -171,6 +173,10 @@ void PlanBuilder::clip_and_update() {
     delayed() ? finish_delayed() : update_on_host(after);
     return;
   }
+  if (!updates()) {
+    for (const Chunk& chunk : chunks_) zero_gradients(chunk, after);
+    return;
+  }
   const bool clips = s.clip > 0;
   if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
   if (clips) after = gradient_norm(after);
@@ -200,6 +206,7 @@ void PlanBuilder::end_step() {
   reduce_what_is_shared();
   clip_and_update();
   if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
+  if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
 }
 
 }  // namespace orrery

@@ -222,6 +222,13 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   fetched_.clear();
   leaving_ = kNone;
   plan_.slots.back().begin = static_cast<TaskId>(plan_.tasks.size());
+  context_.duty == Duty::server ? emit_server() : emit_worker(stage);
+  plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
+  plan_.tasks.back().flags |= kStepEnd;
+  size_arena();
+}
+
+void PlanBuilder::emit_worker(std::int64_t stage) {
   begin_step();
   updates_ = 0;
   const std::span<const Action> order = schedule_.order[stage];
@@ -235,9 +242,6 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   emit_turn(turns_[stage].back());
   finish_update();
   settle();
-  plan_.slots.back().end = static_cast<TaskId>(plan_.tasks.size());
-  plan_.tasks.back().flags |= kStepEnd;
-  size_arena();
 }
 
 // Dimensions whose groups have members in several slots.

@@ -25,7 +25,8 @@ bool averages_gradients(const Spec& spec, const ShardingRow& row) {
   const Strategy& s = spec.strategy;
   const std::string& pass = spec.software.gradient_average;
   const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context;
-  return group > 1 && (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)));
+  return group > 1 && !row.master && !row.servers &&
+         (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)));
 }
 
 LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)
@@ -288,34 +289,77 @@ LayerBuilder::Id LayerBuilder::mlp(Id x, bool reduce) {
   return y;
 }
 
-void LayerBuilder::cross_entropy(Id logits, std::int64_t columns) {
+// DataParallel's rank 0 loads everybody's.
+void LayerBuilder::take_tokens(Id tokens) {
+  if (c_.duty != Duty::master && c_.duty != Duty::replica) {
+    tape.emit("tokens", Load{c_.rows, false}, {.writes = {tokens}});
+    return;
+  }
+  const std::int64_t replicas = c_.spec.strategy.data;
+  BlockBuilder::Uses scatter = {.writes = {tokens}};
+  if (c_.duty == Duty::master) {
+    const Id all = tape.slot("tokens of all ranks", replicas * c_.rows * 8);
+    tape.emit("tokens", Load{.rows = replicas * c_.rows, .replicas = replicas}, {.writes = {all}});
+    scatter.reads = {all};
+  }
+  tape.emit("scatter inputs",
+            Collective{
+                .kind = CollectiveKind::scatter, .group = Dimension::data, .bytes = replicas * c_.rows * 8, .width = 8},
+            scatter, LaneKind::data_gather);
+}
+
+// DataParallel's outputs come together on rank 0, which alone knows the loss and hands its gradient back.
+void LayerBuilder::gathered_cross_entropy(Id logits, std::int64_t columns) {
+  const std::int64_t replicas = c_.spec.strategy.data;
+  const bool master = c_.duty == Duty::master;
+  const Bytes bytes = replicas * c_.rows * columns * c_.width;
+  const auto move = [=, this](const char* name, CollectiveKind kind, const BlockBuilder::Uses& uses) {
+    tape.emit(name, Collective{.kind = kind, .group = Dimension::data, .bytes = bytes, .width = c_.width}, uses,
+              LaneKind::data_gather);
+  };
+  BlockBuilder::Uses gather = {.reads = {logits}};
+  const Id all = master ? activation("gathered logits", replicas * c_.rows, columns) : logits;
+  if (master) gather.writes = {all};
+  move("gather outputs", CollectiveKind::gather, gather);
+  tape.on_backward([=, this] {
+    const Id own = activation("scattered logits gradient", c_.rows, columns);
+    BlockBuilder::Uses scatter = {.writes = {own}};
+    if (master) scatter.reads = {tape.gradient(all)};
+    move("scatter output gradients", CollectiveKind::scatter, scatter);
+    tape.contribute(logits, own);
+  });
+  if (master) cross_entropy(all, columns, replicas);
+}
+
+void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t replicas) {
   const bool fused = c_.spec.software.fused_cross_entropy;
   const std::int64_t predictions = 1 + m_.mtp_layers, parts = c_.sequence_parallel ? c_.tensor : 1;
+  const std::int64_t rows = c_.rows * std::max<std::int64_t>(1, replicas);
   const auto work = [&](CrossEntropy::Part part) {
-    return CrossEntropy{c_.rows, columns, part, fused, predictions, parts};
+    return CrossEntropy{rows, columns, part, fused, predictions, parts};
   };
-  const Id labels = tape.slot("labels", c_.rows * 8);
-  const Id wide = tape.slot("fp32 logits", c_.rows * columns * 4);  // becomes the softmax in place
-  const Id maxima = tape.slot("row maxima", c_.rows * 4);
-  const Id sums = tape.slot("row sums", c_.rows * 8);  // exponentials and the label's logit
-  tape.emit("labels", Load{c_.rows, true, 0, predictions, parts}, {.writes = {labels}});
-  tape.emit("logits to fp32", Cast{c_.rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
+  const Id labels = tape.slot("labels", rows * 8);
+  const Id wide = tape.slot("fp32 logits", rows * columns * 4);  // becomes the softmax in place
+  const Id maxima = tape.slot("row maxima", rows * 4);
+  const Id sums = tape.slot("row sums", rows * 8);  // exponentials and the label's logit
+  tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas}, {.writes = {labels}});
+  tape.emit("logits to fp32", Cast{rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
-  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, c_.rows * 4, 4, true);
+  if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, rows * 4, 4, true);
   BlockBuilder::Uses exponent = {.reads = {maxima, labels}, .writes = {sums}, .updates = {wide}};
-  if (!fused) exponent.writes.push_back(tape.slot("shifted logits", c_.rows * columns * 4));
+  if (!fused) exponent.writes.push_back(tape.slot("shifted logits", rows * columns * 4));
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent), exponent);
-  if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, c_.rows * 8, 4);
-  const Id loss = tape.slot("loss", c_.rows * 4);
+  if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, rows * 8, 4);
+  const Id loss = tape.slot("loss", rows * 4);
   tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});
   tape.on_backward([=, this] {
     BlockBuilder::Uses uses = {.reads = {labels, sums}, .updates = {wide}};
     if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     for (std::int64_t i = 0; i < (fused ? 0 : c_.spec.software.loss_gradient_copies); ++i)
-      uses.writes.push_back(tape.slot("log-probabilities' gradient", c_.rows * columns * 4));
-    tape.emit("loss gradient", CrossEntropy{c_.rows, columns, CrossEntropy::Part::gradient, fused}, uses);
-    const Id gradient = activation("logits gradient", c_.rows, columns);
-    tape.emit("logits gradient", Cast{c_.rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
+      uses.writes.push_back(tape.slot("log-probabilities' gradient", rows * columns * 4));
+    tape.emit("loss gradient", CrossEntropy{rows, columns, CrossEntropy::Part::gradient, fused}, uses);
+    const Id gradient = activation("logits gradient", rows, columns);
+    tape.emit("logits gradient", Cast{rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
     tape.contribute(logits, gradient);
   });
 }

@@ -62,7 +62,10 @@ class LayerBuilder {
   void table_gradient(const std::string& name, Embedding work, const std::vector<Id>& reads, std::int32_t table,
                       bool first);
   Id add_positions(Id x);  // learned ones, else x itself
-  void cross_entropy(Id logits, std::int64_t columns);
+  // replicas > 0: of the logits of so many data ranks, one after the other.
+  void cross_entropy(Id logits, std::int64_t columns, std::int64_t replicas = 0);
+  void gathered_cross_entropy(Id logits, std::int64_t columns);
+  void take_tokens(Id tokens);
 
   BlockBuilder tape;
   Recompute recompute;  // of this block

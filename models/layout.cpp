@@ -46,7 +46,7 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
       add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
   };
   if (virtual_stage == 0)
-    add(shared_block("embedding", embedding_block), -1, false);
+    add(shared_block(fmt::format("embedding {}", static_cast<int>(context_.duty)), embedding_block), -1, false);
   else
     cross(place - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
@@ -61,7 +61,7 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
     add(shared_block("final norm", final_norm_block), layers, false);
     if (spec_.model.mtp_layers > 0)
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
-    add(shared_block("output", output_block), layers, false);
+    add(shared_block(fmt::format("output {}", static_cast<int>(context_.duty)), output_block), layers, false);
   } else {
     cross(place, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
@@ -215,7 +215,9 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const std::int64_t whole = chunk.elements;
   const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
-  const bool master = (width < o.master_bytes && !row_.fp32_shards) || host_update();
+  const bool serves = context_.duty == Duty::server;
+  const bool master = ((width < o.master_bytes && !row_.fp32_shards) || host_update()) && updates();
+  const bool shards = row_.shards_parameters || serves, shards_gradients = unit_gradients_ || serves;
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
@@ -224,22 +226,24 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   // Stacks that gather eight-bit matrices keep those alone.
   const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
-  block.slots[kParameters] = {"parameters", row_.shards_parameters ? 0 : wide * width, Category::parameters};
-  block.slots[kParameterShard] = {"parameter shard",
-                                  row_.shards_parameters ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
+  block.slots[kParameters] = {"parameters", shards ? 0 : wide * width, Category::parameters};
+  block.slots[kParameterShard] = {"parameter shard", shards ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
                                   Category::parameters};
-  block.slots[kGradients] = {"gradients", unit_gradients_ ? 0 : whole * gradient_width_, Category::gradients};
-  block.slots[kGradientShard] = {"gradient shard", unit_gradients_ ? own * gradient_width_ : 0, Category::gradients};
+  block.slots[kGradients] = {"gradients", shards_gradients ? 0 : whole * gradient_width_, Category::gradients};
+  block.slots[kGradientShard] = {"gradient shard", shards_gradients ? own * gradient_width_ : 0, Category::gradients};
   block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
-  const Bytes moment = o.kind == OptimizerKind::sgd ? 0 : own * o.moment_bytes;
+  const Bytes moment = o.kind == OptimizerKind::sgd || !updates() ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
   const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
-                      group_size(Dimension::data) > 1;
+                      group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
-                      group_size(Dimension::data) > 1;
+                      group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
   place_on_host(block, own);
+  if (serves) {
+    for (Slot& slot : block.slots) slot.home = Home::host;
+  }
   block.slots[kBuckets] = {"gradient buckets",
                            copies   ? whole * gradient_width_
                            : beside ? whole * width
@@ -291,8 +295,10 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
   slot.name = fmt::format("stage {}{}", slot.stage, classes_[class_].name);
   slot.representative = -1;
   slot.multiplicity = 0;
+  slot.server = classes_[class_].duty == Duty::server;
   for (std::int64_t r = 0; r < plan_.ranks; ++r) {
-    if (at[r].pipeline != slot.stage || plan_.class_of(r) != class_) continue;
+    const std::int64_t stage = r < plan_.workers() ? at[r].pipeline : 0;
+    if (stage != slot.stage || plan_.class_of(r) != class_) continue;
     if (slot.representative < 0) slot.representative = r;
     ++slot.multiplicity;
   }

@@ -9,6 +9,7 @@
 #include "models/schedule_file.h"
 #include "models/sequence.h"
 #include "models/stages.h"
+#include "models/stragglers.h"
 
 namespace orrery {
 namespace {
@@ -34,7 +35,7 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
 struct NotBuilt {
   bool asked;
   std::string_view key;
-  std::string_view what = "";  // beyond the key itself
+  std::string what = {};  // beyond the key itself
 };
 
 // What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
@@ -42,6 +43,10 @@ void refuse_what_is_not_built(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Cluster& c = spec.cluster;
   const auto& moe = spec.model.moe;
+  const bool slow = !c.stragglers.empty() || c.straggler_share > 0;
+  const ShardingRow& row = row_of(s.sharding);
+  const bool apart = row.master || row.servers;  // not all ranks do the same
+  const std::string with = fmt::format(" with sharding: {}", row.name);
   const std::vector<NotBuilt> features = {
       {moe && spec.model.bias && s.expert_tensor > 1, "model.bias", " with experts cut over expert_tensor"},
       {moe && spec.model.bias && moe->shared_gate, "model.bias", " with gated shared experts"},
@@ -71,7 +76,21 @@ void refuse_what_is_not_built(const Spec& spec) {
        "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
-      {!c.stragglers.empty(), "cluster.stragglers"},
+      {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
+      {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
+      {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
+      {row.servers && s.parameter_server->mode != "sync", "strategy.parameter_server.mode", " other than sync"},
+      {row.servers && s.parameter_server->replicas > 1, "strategy.parameter_server.replicas", " above 1"},
+      {row.servers && s.parameter_server->snapshot_every > 0, "strategy.parameter_server.snapshot_every", " above 0"},
+      {apart && s.tensor > 1, "strategy.tensor", " above 1" + with},
+      {apart && s.pipeline > 1, "strategy.pipeline", " above 1" + with},
+      {apart && s.context > 1, "strategy.context", " above 1" + with},
+      {apart && spec.model.moe.has_value(), "model.moe", with},
+      {apart && spec.model.mtp_layers > 0, "model.mtp_layers", with},
+      {apart && s.offload.any(), "strategy.offload", with},
+      {apart && s.fused_buffers, "strategy.fused_buffers", with},
+      {apart && (s.precision == Precision::fp16 || is_eight_bit(s.precision)), "strategy.precision",
+       " other than fp32, tf32 and bf16" + with},
       {c.failures.has_value(), "cluster.failures"},
   };
   for (const NotBuilt& f : features) {
@@ -94,7 +113,6 @@ void refuse_what_is_not_built(const Spec& spec) {
   if (chunks > 1 && s.virtual_stages != chunks)
     throw Error(fmt::format("{}strategy.virtual_stages: {} has {} a stage, in a pipeline of several stages; not {}",
                             place_of(spec, "strategy.virtual_stages"), s.schedule, chunks, s.virtual_stages));
-  said_at(spec, "strategy.sharding", [&] { return row_of(s.sharding).kind; });
 }
 
 }  // namespace
@@ -116,6 +134,7 @@ PlanBuilder::PlanBuilder(const Spec& spec)
   plan_.element_bytes = context_.width;
   plan_.dimensions =
       make_groups(spec.strategy, row_.shards_optimizer, row_.hybrid, context_.kv_copies, spec.model.moe.has_value());
+  add_servers();
   choose_schedule();
 }
 
@@ -182,10 +201,14 @@ bool PlanBuilder::ring_is_alike() const {
 // different work.
 void PlanBuilder::tell_classes_apart() {
   classes_ = {{}};
+  const std::vector<double> slow = slowdowns(spec_);
   const bool uneven = unevenly_loaded(spec_), ring = !ring_is_alike();
+  const bool lags = std::any_of(slow.begin(), slow.end(), [](double s) { return s > 1; });
   if (uneven && ring)
     throw Error(
         "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
+  if (ring && lags)
+    throw Error("cluster.stragglers: not built yet with context parallelism whose ranks differ; choose zigzag");
   if (uneven) {
     const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
     plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), 1);
@@ -196,11 +219,47 @@ void PlanBuilder::tell_classes_apart() {
   if (ring) {
     for (const Coordinates& c : coordinates(spec_.strategy))
       plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec_.strategy.context_ulysses));
-    for (std::size_t d = 0; d < kDimensions; ++d) plan_.meeting.push_back(static_cast<Dimension>(d));
+    meet_everywhere();
     classes_.clear();
     for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
       classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
+  const bool master = row_.master && spec_.strategy.data > 1;
+  if (lags || master || row_.servers) tell_ranks_apart(slow, lags, master);
+}
+
+void PlanBuilder::meet_everywhere() {
+  for (std::size_t d = 0; d < kDimensions; ++d) plan_.meeting.push_back(static_cast<Dimension>(d));
+}
+
+// Ranks of a replica that has a straggler are classes of their own; of the other replicas those at the same place are
+// one. So every group of a class's first rank holds the first ranks of other classes, and nobody else's.
+void PlanBuilder::tell_ranks_apart(const std::vector<double>& slow, bool lags, bool master) {
+  const Strategy& s = spec_.strategy;
+  const std::vector<Coordinates> at = coordinates(s);
+  std::set<std::int64_t> late;  // replicas
+  for (std::size_t r = 0; r < slow.size(); ++r) {
+    if (slow[r] > 1) late.insert(at[r].data);
+  }
+  std::map<std::string, std::uint16_t> known;
+  classes_.clear();
+  for (std::int64_t r = 0; r < plan_.ranks; ++r) {
+    RankClass c;
+    if (r >= plan_.workers()) {
+      c = {", servers", ExpertLoad::busiest, 0, Duty::server};
+    } else {
+      if (master) c.duty = at[r].data == 0 ? Duty::master : Duty::replica;
+      if (master) c.name = c.duty == Duty::master ? ", master" : ", replicas";
+      if (row_.servers) c.name = ", workers";
+      if (lags) c.name += late.contains(at[r].data) ? fmt::format(", replica {}", at[r].data) : ", other replicas";
+      if (lags && s.tensor > 1) c.name += fmt::format(", tensor {}", at[r].tensor);
+      if (lags && s.context > 1) c.name += fmt::format(", context {}", at[r].context);
+    }
+    const auto [it, fresh] = known.try_emplace(c.name, static_cast<std::uint16_t>(classes_.size()));
+    if (fresh) classes_.push_back(c);
+    plan_.class_of_rank.push_back(it->second);
+  }
+  meet_everywhere();
 }
 
 Plan PlanBuilder::build() {
@@ -210,6 +269,7 @@ Plan PlanBuilder::build() {
       slot_ = static_cast<std::uint32_t>(plan_.slots.size());
       context_.load = classes_[class_].load;
       context_.ring_block = classes_[class_].ring_block;
+      context_.duty = classes_[class_].duty;
       lay_out(stage);
       emit_stage(stage);
     }

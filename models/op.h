@@ -261,6 +261,7 @@ struct Load {
   std::int64_t rows = 0;
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
+  std::int64_t replicas = 0;  // > 0: the rows of so many data ranks, one after the other, instead of this rank's
 };
 
 struct Fill {
@@ -345,7 +346,8 @@ struct Collective {
   Bytes width = 2;         // of an element
   std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
-  bool maximum = false;  // an all-reduce that takes the largest value instead of the sum
+  bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
+  std::int64_t servers = 0;  // of push and pull: the last members of the group
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.

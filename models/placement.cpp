@@ -43,7 +43,7 @@ std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t fram
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
-    if (c->group == Dimension::data || c->group == Dimension::expert_data)
+    if (c->group == Dimension::data || c->group == Dimension::expert_data || kind == CollectiveKind::push)
       runs[c->first] = {c->bytes / c->width, c->group};
   }
   return runs;
@@ -58,6 +58,10 @@ class Cutter {
     const auto& members = table.groups[table.member_of[rank_]];
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
+  }
+  // A server's part of what workers push.
+  void add_served(std::int64_t first, std::int64_t elements) {
+    add(first, elements, kNone, rank_ - plan_.workers(), plan_.servers);
   }
   // What no collective moves is this rank's alone.
   void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
@@ -111,8 +115,22 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
   return result;
 }
 
+bool updates(const Plan& plan, const RankSlot& slot) {
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    if (std::holds_alternative<Update>(plan.op_of(t).work)) return true;
+  }
+  return false;
+}
+
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
   Cutter cutter(plan, rank);
+  const RankSlot& slot = plan.slots[plan.frames[state].slot];
+  if (!updates(plan, slot)) return {};
+  if (slot.server) {
+    for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::push))
+      cutter.add_served(first, run.elements);
+    return cutter.pieces;
+  }
   if (bytes_of(plan, state, kGradientShard) > 0) {
     for (const auto& [base, unit] : units_of(plan, state)) {
       const auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);

@@ -30,8 +30,11 @@ struct Piece {
   std::uint32_t unit = kNone;  // the unit frame it belongs to, where units are cut; else kNone, a bucket
 };
 
+// Whether ranks of a slot update weights: not those of a DataParallel's replicas, nor a parameter server's workers.
+bool updates(const Plan& plan, const RankSlot& slot);
+
 // What a rank updates: pieces of units or of buckets, in the order of the flat buffers; all of it
-// in one piece where nothing is sharded, and whatever the rank alone holds.
+// in one piece where nothing is sharded, and whatever the rank alone holds; nothing where another rank updates all.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // State frames of a slot, in the order of its chunks.

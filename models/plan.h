@@ -237,6 +237,7 @@ struct RankSlot {
   // Of its weights: how many are kept at a time, and how many updates at most come between a gradient's weights and
   // those that it changes.
   std::int64_t versions = 1, staleness = 0;
+  bool server = false;  // parameter servers: processes on hosts, no GPU
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.
@@ -251,7 +252,10 @@ struct GroupTable {
 };
 
 struct Plan {
-  std::int64_t ranks = 0;  // of the whole job
+  std::int64_t ranks = 0;    // of the whole job
+  std::int64_t servers = 0;  // of them, the last ones: parameter servers
+  // Where servers stand: each at the place that a worker of this number has, or would have, on the machines.
+  std::vector<std::int64_t> server_seats;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
   // filling of the pipeline to its emptying, and a report is of one between them.
   std::int64_t steps = 1, reported = 0;
@@ -271,6 +275,8 @@ struct Plan {
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
 
+  std::int64_t workers() const { return ranks - servers; }
+  std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
   int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }
   std::int64_t step_micro_batches() const { return micro_batches / steps; }

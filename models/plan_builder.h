@@ -84,6 +84,8 @@ class PlanBuilder {
   void refuse_both_ways() const;
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
   void tell_classes_apart();
+  void tell_ranks_apart(const std::vector<double>& slow, bool lags, bool master);
+  void meet_everywhere();
 
   // asynchronous.cpp: updates between a micro-batch's forward and its backward.
   bool asynchronous() const { return plan_.steps > 1; }
@@ -146,6 +148,7 @@ class PlanBuilder {
 
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
+  void emit_worker(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
   void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);
@@ -193,6 +196,16 @@ class PlanBuilder {
   Operand optimizer_gradients(Access access) const;
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
 
+  // servers.cpp: weights that ranks of their own hold, or one rank alone updates.
+  void add_servers();
+  bool updates() const;
+  void hand_out_weights();
+  void give_gradients(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  void emit_server();
+  void pull_buckets();
+  std::vector<TaskId> server_norm(const std::vector<TaskId>& after);
+  void update_server(const std::vector<TaskId>& after);
+
   // offload.cpp: what lies on the host or on disks, and its way there and back.
   bool host_parameters() const { return spec_.strategy.offload.parameters != Device::none; }
   bool host_gradients() const { return spec_.strategy.offload.gradients != Device::none; }
@@ -221,11 +234,14 @@ class PlanBuilder {
   void refuse_on_host(const char* sum) const;
 
   bool ring_is_alike() const;
-  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders.
-  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1; }
+  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders;
+  // a master takes them when all are there.
+  bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   std::int64_t group_size(Dimension d) const;
   // Over how many ranks states are cut.
-  std::int64_t shards(Dimension d) const { return row_.shards_optimizer ? group_size(d) : 1; }
+  std::int64_t shards(Dimension d) const {
+    return row_.servers ? plan_.servers : row_.shards_optimizer ? group_size(d) : 1;
+  }
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
 
   const Spec& spec_;
@@ -247,6 +263,7 @@ class PlanBuilder {
     std::string name = "";
     ExpertLoad load = ExpertLoad::busiest;
     std::int64_t ring_block = 0;
+    Duty duty = Duty::worker;
   };
   std::vector<RankClass> classes_;
 
@@ -270,6 +287,7 @@ class PlanBuilder {
   std::uint32_t arena_ = kNone;                    // its frame
   std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
   bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
+  std::vector<std::int64_t> pushed_;               // first elements of buckets, in the order in which workers push them
   std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
   // Ends of each transfer: boundary, micro-batch, whether forward, class.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;

@@ -82,7 +82,7 @@ struct HashedShapes {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
   }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
-  void operator()(const Load& l) const { all(l.rows, l.labels, l.ahead, l.predictions, l.parts); }
+  void operator()(const Load& l) const { all(l.rows, l.labels, l.ahead, l.predictions, l.parts, l.replicas); }
   void operator()(const Fill& f) const { all(f.bytes); }
   void operator()(const Multiply& s) const {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
@@ -95,7 +95,7 @@ struct HashedShapes {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
   }
   void operator()(const Collective& c) const {
-    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum);
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
@@ -169,6 +169,7 @@ std::string plan_hash(const Plan& plan) {
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
   for (const std::uint16_t c : plan.class_of_rank) h.add(c);
+  for (const std::int64_t seat : plan.server_seats) h.add(seat);
   return fmt::format("{:016x}", h.value());
 }
 

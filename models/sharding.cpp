@@ -21,6 +21,14 @@ const std::vector<ShardingRow>& sharding_rows() {
        true, false, true},
       {Sharding::hsdp, "hsdp", "HYBRID_SHARD: FULL_SHARD inside a group, replicated over the groups", true, true, true,
        true, true, true},
+      {.kind = Sharding::data_parallel,
+       .name = "data-parallel",
+       .about = "DataParallel: rank 0 hands out inputs and weights, takes outputs and gradients, and alone updates",
+       .master = true},
+      {.kind = Sharding::parameter_server,
+       .name = "parameter-server",
+       .about = "sharded servers hold weights and update them: gradients pushed, weights pulled",
+       .servers = true},
   };
   return rows;
 }

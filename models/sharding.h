@@ -19,6 +19,8 @@ struct ShardingRow {
   bool reshards_after_forward = false;
   bool fp32_shards = false;  // FSDP: the shard is the fp32 master, cast before it is gathered
   bool hybrid = false;       // shards inside Strategy::shard_group, replicas reduced over the rest
+  bool master = false;       // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
+  bool servers = false;      // ranks of their own hold weights and update: gradients pushed, weights pulled
 };
 
 const std::vector<ShardingRow>& sharding_rows();

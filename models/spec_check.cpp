@@ -105,6 +105,10 @@ Broken trouble_rules(const Spec& spec) {
     if (b.what.empty()) b = at_least({{"cluster.stragglers", s.slowdown, 1}});
     if (!b.what.empty()) return b;
   }
+  const Cluster& c = spec.cluster;
+  const Broken share = at_least({{"cluster.stragglers.share", c.straggler_share, 0, 1},
+                                 {"cluster.stragglers.slowdown", c.straggler_slowdown, 1}});
+  if (!share.what.empty()) return share;
   if (!spec.cluster.failures) return {};
   const Failures& f = *spec.cluster.failures;
   const Broken b = at_least(

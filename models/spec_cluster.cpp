@@ -15,6 +15,7 @@ constexpr std::string_view kHostKeys[] = {"cpu", "dram_GiB", "dram_GBps"};
 constexpr std::string_view kNvmeKeys[] = {"TB", "read_GBps", "write_GBps"};
 constexpr std::string_view kPcieKeys[] = {"gpus_per_switch"};
 constexpr std::string_view kStragglerKeys[] = {"rank", "slowdown"};
+constexpr std::string_view kStragglerShareKeys[] = {"share", "slowdown"};
 constexpr std::string_view kFailureKeys[] = {"node_mtbf_hours", "restart_s", "checkpoint_every"};
 
 // A size that users write in its unit and the program keeps in bytes.
@@ -60,18 +61,27 @@ void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) 
   over.take("ratio", c.oversubscription, from);
 }
 
-void read_troubles(const SpecSection& cluster, Cluster& c) {
-  if (const SpecNode* list = cluster.find("stragglers"); list != nullptr) {
-    if (list->kind != SpecNode::Kind::list) {
-      cluster.reader().fail(*list, "cluster.stragglers", "a list [{rank: 5, slowdown: 1.2}] is needed here");
-    }
-    for (const SpecNode& item : list->items) {
-      const SpecSection section(cluster.reader(), &item, "cluster.stragglers", kStragglerKeys);
-      Straggler& straggler = c.stragglers.emplace_back();
-      section.take("rank", straggler.rank);
-      section.take("slowdown", straggler.slowdown);
-    }
+void read_stragglers(const SpecSection& cluster, const SpecNode& node, Cluster& c) {
+  if (node.kind == SpecNode::Kind::map) {
+    const SpecSection share(cluster.reader(), &node, "cluster.stragglers", kStragglerShareKeys);
+    share.take("share", c.straggler_share);
+    share.take("slowdown", c.straggler_slowdown);
+    return;
   }
+  if (node.kind != SpecNode::Kind::list) {
+    cluster.reader().fail(node, "cluster.stragglers",
+                          "a list [{rank: 5, slowdown: 1.2}], or {share: 0.1, slowdown: 1.2}, is needed here");
+  }
+  for (const SpecNode& item : node.items) {
+    const SpecSection section(cluster.reader(), &item, "cluster.stragglers", kStragglerKeys);
+    Straggler& straggler = c.stragglers.emplace_back();
+    section.take("rank", straggler.rank);
+    section.take("slowdown", straggler.slowdown);
+  }
+}
+
+void read_troubles(const SpecSection& cluster, Cluster& c) {
+  if (const SpecNode* node = cluster.find("stragglers"); node != nullptr) read_stragglers(cluster, *node, c);
   if (const SpecNode* node = cluster.find("failures"); node != nullptr) {
     const SpecSection section(cluster.reader(), node, "cluster.failures", kFailureKeys);
     Failures& failures = c.failures.emplace();

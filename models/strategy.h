@@ -78,8 +78,8 @@ struct Optimizer {
 struct ParameterServer {
   std::int64_t servers = 1;
   bool colocated = true;            // servers run on the workers' nodes
-  std::string mode = "sync";        // sync | async | bounded
-  std::int64_t staleness = 0;       // steps a worker may run ahead (bounded)
+  std::string mode = "sync";        // sync | async | ssp (bounded staleness)
+  std::int64_t staleness = 0;       // steps a worker may run ahead (ssp)
   std::int64_t replicas = 1;        // copies of every shard
   std::int64_t snapshot_every = 0;  // steps; 0 = never
 };
@@ -127,6 +127,8 @@ struct Strategy {
   Offload offload;
 
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
+  std::int64_t servers() const { return parameter_server ? parameter_server->servers : 0; }
+  std::int64_t ranks() const { return gpus() + servers(); }  // processes
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 

@@ -14,6 +14,8 @@ class Unfolder {
     plan_.ranks = from_.ranks;
     plan_.steps = from_.steps;
     plan_.reported = from_.reported;
+    plan_.servers = from_.servers;
+    plan_.server_seats = from_.server_seats;
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;
     plan_.element_bytes = from_.element_bytes;
@@ -52,9 +54,11 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
-    plan_.slots.push_back({fmt::format("rank {}", rank), slot.stage, rank, 1, begin,
-                           static_cast<TaskId>(plan_.tasks.size()),
-                           slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness});
+    const std::int64_t server = rank - from_.workers();
+    plan_.slots.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
+                           rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
+                           slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness,
+                           slot.server});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {

@@ -135,7 +135,8 @@ class Walker {
     }
     const Picoseconds since = std::min(until, std::max(from_, span.matched));
     const Picoseconds exposed = charge(exposed_kind(op.lane), since, until);
-    result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.slots[slot_].multiplicity;
+    if (!plan_.slots[slot_].server)
+      result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.slots[slot_].multiplicity;
     return {last_member(busy), since};
   }
 

@@ -59,7 +59,8 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   constexpr Dimension kExperts = Dimension::expert_data;
-  const StateFormula f = state_formula(spec, p.plan), e = state_formula(spec, p.plan, kExperts);
+  const StateFormula all = state_formula(spec, p.plan), e = state_formula(spec, p.plan, kExperts);
+  const StateFormula f = of_slot(all, p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
   const Scale scale = memory_scale(largest);
   const std::string unit(scale.unit);
@@ -79,8 +80,9 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const SlotMemory& m = p.report.memory.ranks[s].memory;
     t.rows.push_back(
         {p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements + of_experts),
-         with_numbers(f, elements) + (of_experts > 0 ? " + " + with_numbers(e, of_experts) : ""),
-         number(f.bytes(elements) + e.bytes(of_experts), scale), number(as_double(states_in_plan(p.plan, s)), scale),
+         with_numbers(of_slot(all, p.plan, s), elements) + (of_experts > 0 ? " + " + with_numbers(e, of_experts) : ""),
+         number(of_slot(all, p.plan, s).bytes(elements) + e.bytes(of_experts), scale),
+         number(as_double(states_in_plan(p.plan, s)), scale),
          number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
          number(as_double(m.peak), scale)});
   }
@@ -120,7 +122,7 @@ std::string routes_text(const Spec& spec, const Prediction& p, const Style& styl
   for (std::size_t d = 0; d < kDimensions; ++d) {
     const GroupTable& table = p.plan.dimensions[d];
     const auto& group = table.groups[table.member_of[0]];
-    if (group.size() < 2) continue;
+    if (group.size() < 2 || group[1] >= p.plan.workers()) continue;
     const Route way = route(spec.cluster, group[0], group[1]);
     t.rows.push_back({std::string(name_of(static_cast<Dimension>(d))), fmt::format("{}", group.size()), route_text(way),
                       fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});

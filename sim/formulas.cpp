@@ -7,6 +7,7 @@
 
 #include "models/blocks.h"
 #include "models/expert_sizes.h"
+#include "models/placement.h"
 #include "models/schedule_file.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
@@ -75,6 +76,35 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   v.numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, n, m, g, w);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
+}
+
+// DataParallel: weights to every rank and gradients back, each passed on by all but one rank of a ring; ids of tokens,
+// logits and their gradients between rank 0 and the others.
+Volume master_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const std::int64_t multiple = spec.software.vocab_multiple;
+  const double rows = real(s.micro_batch * spec.sequence), m = real(s.micro_batches());
+  const double vocab = real(ceil_div(spec.model.vocab, multiple) * multiple);
+  return {.what = "data",
+          .formula = "Ψ·w + Ψ·g + m·R·(8 + 2V·w)(N-1)/N",
+          .numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, R = {} tokens, V = {}, g = {} B, w = {} B", elements, n,
+                                 m, rows, vocab, g, w),
+          .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
+}
+
+// A parameter server: every worker pushes its gradients and pulls the weights.
+Volume server_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const double elements = average_elements(plan, Dimension::data), workers = real(plan.workers());
+  return {.what = "servers",
+          .formula = "Ψ·g + Ψ·w per worker, W/S of it through a server",
+          .numbers = fmt::format("Ψ = {:.4g}, W = {} workers, S = {} servers, g = {} B, w = {} B; {:.3f} GB per server",
+                                 elements, workers, plan.servers, g, w,
+                                 (g + w) * elements * workers / real(plan.servers) / 1e9),
+          .bytes = (g + w) * elements};
 }
 
 // Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
@@ -202,6 +232,16 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   return f;
 }
 
+StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
+  if (plan.slots[slot].server) {
+    f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
+    f.shards = plan.servers;
+  } else if (!updates(plan, plan.slots[slot])) {
+    f.optimizer = 0;
+  }
+  return f;
+}
+
 std::string term(Bytes per_parameter, bool sharded) { return fmt::format("{}Ψ{}", per_parameter, sharded ? "/N" : ""); }
 
 std::string text_of(const StateFormula& f) {
@@ -244,7 +284,11 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
     list.push_back(std::move(v));
   };
   const Strategy& s = spec.strategy;
-  add(group_size(plan, Dimension::data) > 1 || group_size(plan, Dimension::replicate) > 1,
+  const ShardingRow& row = row_of(s.sharding);
+  add(row.servers, server_volume(spec, plan), {Dimension::world});
+  add(row.master && s.data > 1, master_volume(spec, plan), {Dimension::data});
+  const bool alike = !row.servers && !row.master;
+  add((alike && group_size(plan, Dimension::data) > 1) || group_size(plan, Dimension::replicate) > 1,
       data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
   if (spec.model.moe) {
     add(group_size(plan, Dimension::expert_data) > 1, data_volume(spec, plan, Dimension::expert_data),

@@ -25,6 +25,8 @@ struct StateFormula {
 };
 // Of experts' weights (copies: expert_data) or all others (data).
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
+// Of the ranks of a slot, where not all update: servers hold shards of everything, who updates nothing no optimizer.
+StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
 std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
 std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 

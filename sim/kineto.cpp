@@ -21,7 +21,7 @@ struct CollectiveNames {
 };
 
 const CollectiveNames& names_of(CollectiveKind kind) {
-  static constexpr std::array<CollectiveNames, kCollectiveKinds> names = {{
+  static constexpr CollectiveNames names[] = {
       {"allreduce", "AllReduce", true, false, false},
       {"_allgather_base", "AllGather", false, true, false},
       {"_reduce_scatter_base", "ReduceScatter", true, false, true},
@@ -29,7 +29,11 @@ const CollectiveNames& names_of(CollectiveKind kind) {
       {"reduce", "Reduce", true, false, false},
       {"all_to_allv", "SendRecv", false, false, false},
       {"coalesced", "SendRecv", false, false, false},
-  }};
+      {"gather", "SendRecv", false, true, false},
+      {"scatter", "SendRecv", false, false, true},
+      {"coalesced", "SendRecv", false, false, false},
+      {"coalesced", "SendRecv", false, false, false},
+  };
   return names[static_cast<std::size_t>(kind)];
 }
 

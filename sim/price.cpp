@@ -10,8 +10,11 @@
 #include <fmt/format.h>
 
 #include "models/nccl.h"
+#include "models/placement.h"
+#include "models/stragglers.h"
 #include "sim/host_work.h"
 #include "sim/kernel_time.h"
+#include "sim/price_servers.h"
 #include "sim/shared_links.h"
 #include "sim/uplinks.h"
 
@@ -25,7 +28,9 @@ constexpr Bytes kConnectionBytes = 9'646'899;
 // How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
 // and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
 using Spread = std::vector<int>;
-constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2;
+constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
+                      kSlowdown = kDimensions + 3;
+constexpr double kSlowdownUnit = 1e6;
 
 class Pricer {
  public:
@@ -49,6 +54,8 @@ class Pricer {
       lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
       lie.push_back({leaves_pod(s, 1) ? 1 : 0, leaves_pod(s, -1) ? 1 : 0});
       lie.push_back(crossings(plan_.slots[s].representative));
+      const double slow = slowdown_of(spec_, plan_.slots[s].representative);
+      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.slots[s].server ? 1 : 0});
       const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
       if (fresh) prices_.timing.rows.push_back(row(lie));
       prices_.timing.row_of_slot.push_back(it->second);
@@ -60,7 +67,7 @@ class Pricer {
   }
 
  private:
-  std::int64_t node_of(std::int64_t rank) const { return rank / node_gpus_; }
+  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
 
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
@@ -102,7 +109,8 @@ class Pricer {
     std::set<Dimension> used;
     for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
       const Op& op = plan_.op_of(t);
-      if (const auto* c = std::get_if<Collective>(&op.work)) used.insert(c->group);
+      const auto* c = std::get_if<Collective>(&op.work);
+      if (c != nullptr && c->servers == 0) used.insert(c->group);
       if (std::holds_alternative<Transfer>(op.work)) used.insert(Dimension::pipeline);
     }
     std::int64_t channels = 0;
@@ -139,13 +147,13 @@ class Pricer {
       const Op& op = plan_.ops[i];
       OpTiming& t = result[i];
       if (const auto* c = std::get_if<Collective>(&op.work))
-        transfer(i, t, choose(op, *c, lie));
+        transfer(i, t, choose(op, *c, lie), lie[kSlowdown][1] == 1);
       else if (const auto* p = std::get_if<Transfer>(&op.work))
-        transfer(i, t, send(op, *p, lie));
+        transfer(i, t, send(op, *p, lie), false);
       else if (is_host_work(op))
         beyond_device(i, t);
       else
-        compute(i, t);
+        compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = issue(op);
     }
     if (!spec_.software.cuda_graphs) add_host_overheads(result);
@@ -193,13 +201,14 @@ class Pricer {
       add(block.backward, (layer ? s.layer_us + far : 0) + again + (last ? s.micro_batch_us : 0));
     }
     // Once a step, in however many parts a rank updates.
-    const auto updates = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
+    const auto updating = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
     const auto parts = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + plan_.task_count(),
-                                     [&](const Task& task) { return updates(plan_.ops[task.op]); });
-    const double each =
-        static_cast<double>(plan_.slots.size()) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
+                                     [&](const Task& task) { return updating(plan_.ops[task.op]); });
+    const auto who = std::count_if(plan_.slots.begin(), plan_.slots.end(),
+                                   [&](const RankSlot& slot) { return updates(plan_, slot); });
+    const double each = static_cast<double>(who) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
     for (std::size_t i = 0; i < result.size(); ++i) {
-      if (updates(plan_.ops[i])) result[i].issue += picoseconds(each * (s.step_us + ranks * s.rank_us) * kMicrosecond);
+      if (updating(plan_.ops[i])) result[i].issue += picoseconds(each * (s.step_us + ranks * s.rank_us) * kMicrosecond);
     }
   }
 
@@ -216,12 +225,12 @@ class Pricer {
     for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
   }
 
-  void compute(std::size_t i, OpTiming& t) const {
+  void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
     // Samples are from one end to the next, so the gaps are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    const Seconds time = compute_[i] + gap;
+    const Seconds time = (compute_[i] + gap) * slowdown;
     t.duration = picoseconds(time);
     t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
   }
@@ -244,6 +253,7 @@ class Pricer {
   NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
     const Spread& spread = lie[static_cast<std::size_t>(c.group)];
     if (ranks_in(spread) == 1) return copied(c);
+    if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
     const NcclChoice choice = c.algorithm == "hierarchical"
                                   ? two_stage_all_to_all(members, c.bytes, copies(spread))
@@ -312,7 +322,7 @@ class Pricer {
     return c;
   }
 
-  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice) {
+  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {
     t.duration = picoseconds(choice.seconds);
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
@@ -322,7 +332,11 @@ class Pricer {
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
     t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
-    if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) t.group = c->group;
+    if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) {
+      t.group = c->group;
+      if (c->servers > 0) t.out = server == (c->kind == CollectiveKind::pull);
+      if (c->servers > 0) t.in = !t.out;
+    }
     if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
       t.out = p->send;
       t.in = !p->send;
@@ -356,7 +370,7 @@ class Pricer {
 
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  return complete ? price_measured(plan, profile) : Pricer(plan, spec, profile).run();
+  return complete ? price_measured(plan, spec, profile) : Pricer(plan, spec, profile).run();
 }
 
 }  // namespace orrery

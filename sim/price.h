@@ -33,7 +33,7 @@ Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
 // tasks is added to them: a compute task waits for its thread, a transfer for the thread that moves it and for the one
 // that it wakes. A rank's threads share one core, so that compute and a transfer of the same rank slow each other as
 // measured. Throws Error for a kind that was not measured, or not with so many ranks.
-Prices price_measured(const Plan& plan, const Profile& profile);
+Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile);
 
 // By task: bytes of sums of gradients that appear with it and hold zeros before it adds to them. CPU ranks clear them
 // as a part of the task.

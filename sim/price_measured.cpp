@@ -4,6 +4,7 @@
 
 #include "models/blocks.h"
 #include "models/error.h"
+#include "models/stragglers.h"
 #include "sim/host_work.h"
 #include "sim/kernel_time.h"
 #include "sim/price.h"
@@ -17,7 +18,8 @@ std::uint32_t fraction(double x) { return static_cast<std::uint32_t>(std::max(x,
 
 class MeasuredPricer {
  public:
-  MeasuredPricer(const Plan& plan, const Profile& profile) : plan_(plan), profile_(profile), times_(profile.measured) {}
+  MeasuredPricer(const Plan& plan, const Spec& spec, const Profile& profile)
+      : plan_(plan), spec_(spec), profile_(profile), times_(profile.measured) {}
 
   Prices run() {
     const std::vector<Bytes> cleared = cleared_bytes(plan_);
@@ -41,17 +43,18 @@ class MeasuredPricer {
     for (TaskId t = plan_.slots[slot].begin; t < plan_.slots[slot].end; ++t) used[plan_.tasks[t].op] = true;
     std::vector<OpTiming> result(plan_.ops.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
-      if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(i);
+      if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
     // Between steps the host puts the last one away before it issues the first task.
     result[plan_.tasks[plan_.slots[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
 
-  OpTiming compute(std::size_t i) const {
+  OpTiming compute(std::uint32_t slot, std::size_t i) const {
     const Op& op = plan_.ops[i];
     Seconds time = kernel_time(op, plan_.element_bytes, {}, profile_, "");
     if (cleared_[i] > 0) time += measured_time(times_, Fill{cleared_[i]}, plan_.element_bytes).value_or(0);
+    if (op.lane == LaneKind::compute) time *= slowdown_of(spec_, plan_.slots[slot].representative);
     OpTiming t{.duration = picoseconds(time + times_.gap), .issue = picoseconds(times_.issue)};
     if (!is_host_work(op)) return t;
     t.pressure = fraction(times_.beside_slowdown - 1);
@@ -85,6 +88,7 @@ class MeasuredPricer {
   }
 
   const Plan& plan_;
+  const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
   std::vector<Bytes> cleared_;  // by op
@@ -118,6 +122,8 @@ std::vector<Bytes> cleared_bytes(const Plan& plan) {
   return bytes;
 }
 
-Prices price_measured(const Plan& plan, const Profile& profile) { return MeasuredPricer(plan, profile).run(); }
+Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return MeasuredPricer(plan, spec, profile).run();
+}
 
 }  // namespace orrery

@@ -28,7 +28,7 @@ struct RankMean {
 };
 
 void add_rates(Report& r, const Spec& spec, const Plan& plan) {
-  const double gpus = static_cast<double>(plan.ranks);
+  const double gpus = static_cast<double>(plan.workers());
   r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
   r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
   const double model = model_flops(spec);
@@ -45,9 +45,10 @@ void add_rates(Report& r, const Spec& spec, const Plan& plan) {
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    if (plan.slots[s].server) continue;  // it computes on its host
     for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
   }
-  for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.ranks) / kPicosecondsPerSecond;
+  for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
 }
 
@@ -55,15 +56,15 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   const Cluster& c = spec.cluster;
-  const std::int64_t node = std::max(1, c.gpus_per_node);
-  for (std::int64_t first = 0; first < plan.ranks; first += node) {
-    Bytes host = 0, nvme = 0;
-    for (std::int64_t rank = first; rank < std::min(first + node, plan.ranks); ++rank) {
-      host += slots[slot_of[rank]].host_peak;
-      nvme += slots[slot_of[rank]].nvme_peak;
-    }
-    r.host_peak = std::max(r.host_peak, host);
-    r.nvme_peak = std::max(r.nvme_peak, nvme);
+  std::map<std::int64_t, std::pair<Bytes, Bytes>> nodes;
+  for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
+    auto& [host, nvme] = nodes[plan.seat_of(rank) / std::max(1, c.gpus_per_node)];
+    host += slots[slot_of[rank]].host_peak;
+    nvme += slots[slot_of[rank]].nvme_peak;
+  }
+  for (const auto& [node, peaks] : nodes) {
+    r.host_peak = std::max(r.host_peak, peaks.first);
+    r.nvme_peak = std::max(r.nvme_peak, peaks.second);
   }
   if (c.host) r.host_capacity = c.host->dram_bytes;
   if (c.nvme) r.nvme_capacity = c.nvme->bytes;
@@ -91,7 +92,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
                      .collectives_hold_inputs = software.collectives_hold_inputs});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     const SlotMemory& m = slots[s];
-    const Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
+    const Bytes device = plan.slots[s].server ? 0 : m.peak_reserved + context + prices.nccl_bytes[s];
     add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
   }
@@ -112,12 +113,25 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that leave one GPU.
-Bytes bytes_out(const Plan& plan, const Op& op) {
+// Bytes that leave one rank of a slot. Of transfers through few ranks it depends on who that is.
+Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
-  const auto& groups = plan.dimensions[static_cast<std::size_t>(c.group)].groups;
-  return bytes_per_rank(c.kind, static_cast<std::int64_t>(groups.front().size()), c.bytes);
+  const auto& group = plan.dimensions[static_cast<std::size_t>(c.group)].groups.front();
+  const auto n = static_cast<std::int64_t>(group.size());
+  const bool root = slot.representative == group.front();
+  switch (c.kind) {
+    case CollectiveKind::gather:
+      return root ? 0 : ceil_div(c.bytes, n);
+    case CollectiveKind::scatter:
+      return root ? ceil_div(c.bytes * (n - 1), n) : 0;
+    case CollectiveKind::push:
+      return slot.server ? 0 : c.bytes;
+    case CollectiveKind::pull:
+      return slot.server ? ceil_div(c.bytes * (n - c.servers), c.servers) : 0;
+    default:
+      return bytes_per_rank(c.kind, n, c.bytes);
+  }
 }
 
 // Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
@@ -126,13 +140,11 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   const Period period = period_of(plan, trace);
   std::map<CommunicationKey, Traffic> rows;
   std::vector<Traffic*> row_of_op(plan.ops.size(), nullptr);
-  std::vector<Bytes> bytes_of_op(plan.ops.size(), 0);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
     if (!std::holds_alternative<Collective>(op.work) && !std::holds_alternative<Transfer>(op.work)) continue;
     row_of_op[i] = &rows[key_of(op, notes[i])];
     row_of_op[i]->exposed.add(a.exposed_by_op[i], 1);
-    bytes_of_op[i] = bytes_out(plan, op);
   }
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const std::uint32_t op = plan.tasks[t].op;
@@ -140,8 +152,10 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
     const Picoseconds ended = trace.spans[t].ended;
     const bool reported = plan.steps == 1 || (ended > period.begin && ended <= period.end);
     if (row == nullptr || !reported) continue;
-    const std::int64_t ranks = plan.slots[plan.slot_of(t)].multiplicity;
-    row->bytes.add(bytes_of_op[op], ranks);
+    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const std::int64_t ranks = slot.multiplicity;
+    row->bytes.add(bytes_out(plan, plan.ops[op], slot), ranks);
+    if (slot.server) continue;
     const auto* transfer = std::get_if<Transfer>(&plan.ops[op].work);
     if (transfer != nullptr && !transfer->send) continue;
     row->count.add(1, ranks);
@@ -151,9 +165,9 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
     if (row.count.sum == 0) continue;
     const auto& [group, op, link, algorithm] = key;
     r.communication.push_back({std::string(name_of(group)), op, link, algorithm,
-                               static_cast<std::int64_t>(std::ceil(row.count.over(plan.ranks))),
-                               row.bytes.over(plan.ranks), row.time.over(plan.ranks) / kPicosecondsPerSecond,
-                               row.exposed.over(plan.ranks) / kPicosecondsPerSecond});
+                               static_cast<std::int64_t>(std::ceil(row.count.over(plan.workers()))),
+                               row.bytes.over(plan.workers()), row.time.over(plan.workers()) / kPicosecondsPerSecond,
+                               row.exposed.over(plan.workers()) / kPicosecondsPerSecond});
   }
 }
 

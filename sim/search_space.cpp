@@ -196,6 +196,7 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
   const bool splits = find_schedule(cell.schedule).splits;
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
+    if (sharding_.open && (row.master || row.servers)) continue;  // baselines, on fewer cases or more machines
     const bool units = unit_gradients(base_, row);
     if (units && splits) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.

@@ -49,28 +49,38 @@ class NicFinder {
     }
   }
 
-  std::int64_t nic_of(std::int64_t rank) const { return rank / gpus_ * nics_ + rank % gpus_ * nics_ / gpus_; }
+  std::int64_t nic_of(std::int64_t rank) const {
+    const std::int64_t seat = plan_.seat_of(rank);
+    return seat / gpus_ * nics_ + seat % gpus_ * nics_ / gpus_;
+  }
+
+  // Ranks of the same node as this one, in order: workers, then servers.
+  std::vector<std::int64_t> ranks_on_node(std::int64_t rank) const {
+    std::vector<std::int64_t> result;
+    const std::int64_t node = plan_.seat_of(rank) / gpus_;
+    for (std::int64_t r = node * gpus_; r < std::min((node + 1) * gpus_, plan_.workers()); ++r) result.push_back(r);
+    for (std::int64_t r = plan_.workers(); r < plan_.ranks; ++r) {
+      if (plan_.seat_of(r) / gpus_ == node) result.push_back(r);
+    }
+    return result;
+  }
 
   // Ranks that use the same NIC as this one, in order.
   std::vector<std::int64_t> ranks_beside(std::int64_t rank) const {
-    std::vector<std::int64_t> result;
-    const std::int64_t node = rank / gpus_ * gpus_;
-    for (std::int64_t r = node; r < std::min(node + gpus_, plan_.ranks); ++r) {
-      if (nic_of(r) == nic_of(rank)) result.push_back(r);
-    }
+    std::vector<std::int64_t> result = ranks_on_node(rank);
+    std::erase_if(result, [&](std::int64_t r) { return nic_of(r) != nic_of(rank); });
     return result;
   }
 
   // Ranks at a port: of the same PCIe switch, or of the node.
   std::int64_t port_of(std::int64_t rank, Port port) const {
     const bool link = port == Port::down || port == Port::up;
-    const std::int64_t node = rank / gpus_, at = rank % gpus_ / on_switch_;
+    const std::int64_t seat = plan_.seat_of(rank), node = seat / gpus_, at = seat % gpus_ / on_switch_;
     return link ? node * ceil_div(gpus_, on_switch_) + at : node;
   }
   Mix slots_at(std::int64_t rank, Port port) const {
     Mix result;
-    const std::int64_t node = rank / gpus_ * gpus_;
-    for (std::int64_t r = node; r < std::min(node + gpus_, plan_.ranks); ++r) {
+    for (const std::int64_t r : ranks_on_node(rank)) {
       if (port_of(r, port) == port_of(rank, port)) ++result[slot_of_[r]];
     }
     return result;

@@ -156,6 +156,11 @@ class NcclTransport final : public QueuedTransport {
         return exchange(channel, c, out, stream);
       case CollectiveKind::shift:
         return pass_on(channel, c, out, stream);
+      case CollectiveKind::gather:
+      case CollectiveKind::scatter:
+      case CollectiveKind::push:
+      case CollectiveKind::pull:
+        return;  // refused before (check_executable)
     }
   }
 

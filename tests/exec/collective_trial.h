@@ -239,6 +239,10 @@ class Trial {
         return {all.begin() + sum_of(counts_, me_), all.begin() + sum_of(counts_, me_ + 1)};
       case CollectiveKind::all_gather:
       case CollectiveKind::all_to_all:
+      case CollectiveKind::gather:
+      case CollectiveKind::scatter:
+      case CollectiveKind::push:
+      case CollectiveKind::pull:
         break;
     }
     for (std::size_t m = 0; m < members_.size(); ++m) {

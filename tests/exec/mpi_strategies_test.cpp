@@ -204,6 +204,40 @@ const Case kCases[] = {
     {kGpt, "tensor: 2, pipeline: 4, data: 1, stage_layers: [1, 2, 1, 0], global_batch: 4"},
 };
 
+// Ranks that do not all do the same: a master, servers, stragglers.
+const Case kApart[] = {
+    {kLlama, "data: 2, sharding: data-parallel, global_batch: 4"},
+    {kLlama, "data: 4, sharding: data-parallel, global_batch: 8, micro_batch: 2", "sgd"},
+    {kGpt, "data: 3, sharding: data-parallel, global_batch: 6"},
+    {kQwen, "data: 2, sharding: data-parallel, recompute: full, bucket_MiB: 0.05, global_batch: 4"},
+    {kGpt, "data: 2, sharding: data-parallel, global_batch: 4", "adamw", "pytorch-fsdp"},
+    {kLlama, "data: 2, sharding: parameter-server, global_batch: 4"},
+    {kLlama, "data: 2, sharding: parameter-server, parameter_server: {servers: 3}, global_batch: 4", "sgd"},
+    {kGpt,
+     "data: 4, sharding: parameter-server, parameter_server: {servers: 4, colocated: false}, bucket_MiB: 0.02, "
+     "global_batch: 8"},
+    {kQwen,
+     "data: 3, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 6, micro_batch: 2, "
+     "overlap: {gradient_reduce: false, parameter_gather: false}"},
+    {kGpt, "data: 2, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 4", "adamw",
+     "megatron-core"},
+    {kLlama, "data: 1, sharding: parameter-server, parameter_server: {servers: 1}, global_batch: 4"},
+};
+
+TEST(Stragglers, ChangeNoNumber) {
+  Spec spec = spec_of({kLlama, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 4"});
+  spec.cluster.stragglers = {{5, 3.0}};
+  check_spec(spec);
+}
+
+TEST(Faults, PlantedFaultsOfServersShow) {
+  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, Fault::missing_reduce);
+  check_case({kLlama, "data: 2, sharding: data-parallel, global_batch: 4"}, Fault::stale_weight);
+  const char* servers = "data: 2, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 4";
+  check_case({kLlama, servers}, Fault::missing_reduce);
+  check_case({kLlama, servers}, Fault::stale_weight);
+}
+
 // The sequence, of 36 tokens, cut over context groups.
 const Case kContext[] = {
     {kLlama, "context: 2, data: 1, global_batch: 2"},
@@ -343,6 +377,7 @@ TEST(Faults, PlantedFaultsOfExpertsShow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Experts, Strategies, testing::ValuesIn(kExperts));
+INSTANTIATE_TEST_SUITE_P(Apart, Strategies, testing::ValuesIn(kApart));
 INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::ValuesIn(kCases));
 INSTANTIATE_TEST_SUITE_P(Context, Strategies, testing::ValuesIn(kContext));
 INSTANTIATE_TEST_SUITE_P(Stacks, Strategies, testing::ValuesIn(of_other_stacks()));

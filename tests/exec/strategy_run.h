@@ -16,6 +16,7 @@
 #include "exec/mpi_transport.h"
 #include "models/plan_hash.h"
 #include "models/schedules.h"
+#include "models/sharding.h"
 #include "tests/exec/agreement.h"
 
 namespace orrery::test {
@@ -96,7 +97,8 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
       collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
   // Where two copies of the model run, each has half of the loss.
   const std::int64_t ways = runs_both_ways(spec.strategy.schedule) ? 2 : 1;
-  const std::int64_t copies = spec.strategy.data * spec.strategy.context * ways;
+  const bool master = row_of(spec.strategy.sharding).master;  // it alone knows the loss, of all
+  const std::int64_t copies = master ? 1 : spec.strategy.data * spec.strategy.context * ways;
   const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(copies) : 0.0;
   for (std::int64_t step = 0; step < changes.steps * plan.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
@@ -122,9 +124,9 @@ inline MPI_Comm ranks_for(const Spec& spec) {
   int rank = 0, size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  EXPECT_LE(spec.strategy.gpus(), size);
+  EXPECT_LE(spec.strategy.ranks(), size);
   MPI_Comm some = MPI_COMM_NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, rank < spec.strategy.gpus() ? 0 : MPI_UNDEFINED, rank, &some);
+  MPI_Comm_split(MPI_COMM_WORLD, rank < spec.strategy.ranks() ? 0 : MPI_UNDEFINED, rank, &some);
   return some;
 }
 

@@ -28,6 +28,38 @@ TEST(Collectives, EveryAlgorithmIsRightOnIntegers) {
   }
 }
 
+// Around one rank, or between workers and servers: right for every number of them, and seen to be wrong without any one
+// of their moves.
+TEST(Collectives, StarsAreRightOnIntegers) {
+  const auto expect_right = [](CollectiveKind kind, int n, int servers) {
+    const Moves good = star_moves(kind, n, servers);
+    EXPECT_EQ(run_on_integers(kind, good), "") << name_of(kind) << " on " << n << " with " << servers;
+    for (std::size_t i = 0; i < good.moves.size(); ++i) {
+      Moves bad = good;
+      bad.moves.erase(bad.moves.begin() + static_cast<std::ptrdiff_t>(i));
+      EXPECT_NE(run_on_integers(kind, bad), "") << name_of(kind) << " without move " << i;
+    }
+  };
+  for (int n = 2; n <= 9; ++n) {
+    for (const CollectiveKind kind : {CollectiveKind::gather, CollectiveKind::scatter}) expect_right(kind, n, 0);
+    for (int servers = 1; servers < n; ++servers) {
+      for (const CollectiveKind kind : {CollectiveKind::push, CollectiveKind::pull}) expect_right(kind, n, servers);
+    }
+  }
+}
+
+// Psi out of every worker and W/S of it into every server, and back.
+TEST(Collectives, ServersMoveWhatTheyAreSaidTo) {
+  const int workers = 6, servers = 3;
+  const std::vector<double> pushed = bytes_sent(star_moves(CollectiveKind::push, workers + servers, servers), 300);
+  const std::vector<double> pulled = bytes_sent(star_moves(CollectiveKind::pull, workers + servers, servers), 300);
+  for (int r = 0; r < workers + servers; ++r) {
+    EXPECT_DOUBLE_EQ(pushed[r], r < workers ? 300 : 0);
+    EXPECT_DOUBLE_EQ(pulled[r], r < workers ? 0 : 100 * workers);
+  }
+  EXPECT_DOUBLE_EQ(time_of(star_moves(CollectiveKind::push, workers + servers, servers), 300, 0, 1e-9), 600);
+}
+
 TEST(Collectives, MovesAreWellFormed) {
   for (const CollectiveAlgorithm& a : collective_algorithms()) {
     EXPECT_TRUE(a.moves(1).moves.empty()) << a.name;

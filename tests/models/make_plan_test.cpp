@@ -224,7 +224,12 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"pipeline: 2, data: 2, sharding: zero3, schedule: zb-h1, global_batch: 4", "choose zero1 or none"},
            {"context: 2, attention: unfused", "not built yet"},
-           {"sharding: data-parallel", "not built yet"}}) {
+           {"tensor: 2, data: 2, sharding: data-parallel, global_batch: 4",
+            "strategy.tensor above 1 with sharding: data-parallel: not built yet"},
+           {"pipeline: 2, data: 2, sharding: parameter-server, global_batch: 4",
+            "strategy.pipeline above 1 with sharding: parameter-server: not built yet"},
+           {"data: 2, sharding: parameter-server, parameter_server: {mode: async}, global_batch: 4",
+            "not built yet"}}) {
     try {
       make_plan(spec_of(test::kSmall, strategy));
       ADD_FAILURE() << strategy;

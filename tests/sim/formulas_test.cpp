@@ -18,13 +18,14 @@ Spec spec_of(const std::vector<std::string>& overrides) {
 // Techniques of section "Data parallelism" of Rajbhandari et al. and Zhao et al.: the formula is what the plan does.
 TEST(Formulas, StatesAreWhatThePlanHolds) {
   for (const ShardingRow& row : sharding_rows()) {
-    for (const char* layout : {"strategy.tensor=1", "strategy.tensor=2", "strategy.pipeline=2"}) {
+    for (const std::string layout : {"strategy.tensor=1", "strategy.tensor=2", "strategy.pipeline=2"}) {
+      if ((row.master || row.servers) && layout != "strategy.tensor=1") continue;  // not built
       const Spec spec = spec_of({fmt::format("strategy.sharding={}", row.name), layout,
                                  row.hybrid ? "strategy.shard_group=2" : "strategy.shard_group=null"});
       const Prediction p = predict(spec);
       const StateFormula f = state_formula(spec, p.plan);
       for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
-        const auto formula = f.bytes(static_cast<double>(elements_of(p.plan, s)));
+        const auto formula = of_slot(f, p.plan, s).bytes(static_cast<double>(elements_of(p.plan, s)));
         // Shards are rounded up to whole elements.
         EXPECT_NEAR(formula, static_cast<double>(states_in_plan(p.plan, s)), 100) << row.name << ' ' << layout;
       }

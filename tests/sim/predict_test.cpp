@@ -86,6 +86,11 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"context: 2, context_kind: allgather, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, data: 4, sharding: zero1, global_batch: 8, overlap: {gradient_reduce: false, parameter_gather: false}",
      "megatron-core"},
+    {"data: 8, sharding: data-parallel, global_batch: 8", "pytorch-fsdp"},
+    {"data: 8, sharding: parameter-server, parameter_server: {servers: 3}, global_batch: 8", "megatron-core"},
+    {"data: 16, sharding: parameter-server, parameter_server: {servers: 4}, global_batch: 16", "megatron-core"},
+    {"data: 16, sharding: parameter-server, parameter_server: {servers: 4, colocated: false}, global_batch: 32",
+     "orrery"},
 };
 
 // Without what must differ: how many ranks and tasks were simulated, and the names of the classes.
@@ -100,7 +105,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
     const Spec spec = gpt_spec(strategy, software);
     const Prediction folded = predict(spec), all = predict(spec, true);
     ASSERT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
-    ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.gpus)) << strategy;
+    ASSERT_EQ(all.plan.slots.size(), static_cast<std::size_t>(spec.strategy.ranks())) << strategy;
     const std::vector<std::uint32_t> class_of = slots_of_ranks(folded.plan);
     for (const RankSlot& rank : all.plan.slots) {
       const RankSlot& like = folded.plan.slots[class_of[rank.representative]];
@@ -112,6 +117,25 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
       }
     }
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+  }
+}
+
+// A slow rank holds up its whole job, by no more than it is slow, and the others wait.
+TEST(Predict, StragglersUnfoldTheirReplicas) {
+  for (const char* strategy :
+       {"data: 8, sharding: none, global_batch: 16", "data: 8, sharding: fsdp, global_batch: 8",
+        "tensor: 2, pipeline: 2, data: 4, sharding: zero1, global_batch: 16",
+        "context: 2, pipeline: 2, data: 2, global_batch: 8",
+        "data: 8, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 8"}) {
+    Spec spec = gpt_spec(strategy, "{profile: megatron-core, cuda_graphs: true}");
+    const Picoseconds even = predict(spec).trace.step_time;
+    spec.cluster.stragglers = {{3, 1.5}, {6, 1.25}};
+    const Prediction folded = predict(spec), all = predict(spec, true);
+    EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << strategy;
+    EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
+    EXPECT_GT(folded.trace.step_time, even) << strategy;
+    EXPECT_LE(folded.trace.step_time, even * 3 / 2) << strategy;
+    EXPECT_GT(folded.report.time_s[static_cast<std::size_t>(TimeKind::imbalance)], 0) << strategy;
   }
 }
 

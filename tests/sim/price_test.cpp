@@ -1,5 +1,6 @@
 #include "sim/price.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
@@ -102,6 +103,53 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
   const Priced plain("tensor: 4, sequence_parallel: true, pipeline: 4, data: 1, global_batch: 8",
                      "{profile: orrery, scattered_sends: none}");
   for (TaskId t = 0; t < plain.plan.task_count(); ++t) ASSERT_EQ(sharded.of(t).duration, plain.of(t).duration);
+}
+
+// A server's NIC carries what all workers push: Psi g W / (S B), B what a NIC reaches; until the workers' own NICs are
+// what is full.
+TEST(Price, ServersAreAsSlowAsTheirNics) {
+  constexpr double kReached = 0.98 * 50e9;  // 400 Gb/s; nccl_point_to_point.cpp
+  const auto push = [](int servers, const char* colocated) {
+    const Priced p(
+        fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
+                    "parameter_server: {{servers: {}, colocated: {}}}",
+                    servers, colocated));
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
+      if (c == nullptr || c->kind != CollectiveKind::push) continue;
+      EXPECT_GT(p.of(t).nic, 0U);
+      return std::pair(seconds(p.of(t).duration), static_cast<double>(c->bytes));
+    }
+    return std::pair(0.0, 0.0);
+  };
+  for (const int servers : {1, 2, 4, 8, 16}) {
+    const auto [time, bytes] = push(servers, "false");
+    EXPECT_NEAR(time, bytes * 16 / servers / kReached, 0.01 * time + 4e-5) << servers;
+    // On the workers' machines half of them is near.
+    EXPECT_NEAR(push(servers, "true").first, bytes * 8 / servers / kReached, 0.01 * time + 4e-5) << servers;
+  }
+  const auto [time, bytes] = push(64, "false");
+  EXPECT_NEAR(time, bytes / kReached, 0.01 * time + 4e-5);
+}
+
+// Computing takes a straggler as many times as long, nothing else does.
+TEST(Price, StragglersComputeSlowly) {
+  const std::string strategy = "data: 4, global_batch: 4";
+  Spec spec = parse_spec(
+      "model: {name: small, layers: 2, hidden: 256, heads: 4, feed_forward: 512, vocab: 1000}\nsequence: 256\n"
+      "cluster: {node: dgx-h100, nodes: 1, stragglers: [{rank: 2, slowdown: 3}]}\nstrategy: {data: 4, global_batch: "
+      "4}\n",
+      "case");
+  const Plan plan = make_plan(spec);
+  const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
+  ASSERT_EQ(plan.slots.size(), 2U);
+  for (std::uint32_t op = 0; op < plan.ops.size(); ++op) {
+    const OpTiming &slow = prices.timing.of(1, op), &other = prices.timing.of(0, op);
+    const double times = plan.ops[op].lane == LaneKind::compute ? 3 : 1;
+    EXPECT_NEAR(static_cast<double>(slow.duration), times * static_cast<double>(other.duration), 4)
+        << plan.ops[op].name;
+    EXPECT_EQ(slow.issue, other.issue);
+  }
 }
 
 // Gathered in eight bits where training is: half the bytes of bf16.

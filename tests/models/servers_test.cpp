@@ -1,0 +1,114 @@
+// Plans of a master's and of servers' ranks: who holds, sends and updates what.
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/placement.h"
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using test::elements_moved;
+using test::spec_of;
+
+Plan servers_plan(const std::string& servers, const std::string& strategy = "data: 4, global_batch: 8") {
+  return make_plan(
+      spec_of(test::kSmall, fmt::format("{}, sharding: parameter-server, parameter_server: {}", strategy, servers)));
+}
+
+std::int64_t weights_of(const Plan& plan) {
+  std::int64_t sum = 0;
+  for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0).front())) sum += p.local.out * p.local.in;
+  return sum;
+}
+
+Bytes state_bytes(const Plan& plan, std::uint32_t slot, Category category) {
+  Bytes sum = 0;
+  for (const Slot& s : plan.blocks[plan.frames[states_of(plan, slot).front()].block].slots)
+    sum += s.category == category ? s.bytes : 0;
+  return sum;
+}
+
+// 2 Psi per worker, into and out of the servers.
+TEST(Servers, WorkersPushAndPullEveryWeightOnce) {
+  for (const char* more : {"", ", bucket_MiB: 0.05", ", overlap: {gradient_reduce: false, parameter_gather: false}"}) {
+    const Plan plan = servers_plan("{servers: 3}", fmt::format("data: 4, global_batch: 8{}", more));
+    ASSERT_EQ(plan.slots.size(), 2U);
+    for (const std::uint32_t slot : {0U, 1U}) {
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::push), weights_of(plan));
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::world, CollectiveKind::pull), weights_of(plan));
+    }
+  }
+}
+
+// Every weight is updated by one server, by no worker; servers hold equal ranges of every bucket, on their hosts.
+TEST(Servers, HoldEveryWeightOnce) {
+  const Plan plan = unfold(servers_plan("{servers: 3}", "data: 4, global_batch: 8, bucket_MiB: 0.05"));
+  ASSERT_EQ(plan.ranks, 7);
+  std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
+  std::int64_t most = 0, least = weights_of(plan);
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    EXPECT_EQ(plan.slots[s].server, s >= 4);
+    EXPECT_EQ(updates(plan, plan.slots[s]), s >= 4);
+    std::int64_t own = 0;
+    for (const Piece& p : pieces_of(plan, states_of(plan, s).front(), s)) {
+      for (std::int64_t i = 0; i < p.owned; ++i) ++held[static_cast<std::size_t>(p.owned_first + i)];
+      own += p.owned;
+    }
+    if (s < 4) {
+      EXPECT_EQ(own, 0);
+      continue;
+    }
+    most = std::max(most, own);
+    least = std::min(least, own);
+  }
+  EXPECT_EQ(std::set<int>(held.begin(), held.end()), (std::set<int>{1}));
+  EXPECT_LE(most - least, 3 * static_cast<std::int64_t>(plan.slots.size()) * 8);
+  EXPECT_EQ(state_bytes(plan, 0, Category::optimizer), 0);
+  EXPECT_GT(state_bytes(plan, 4, Category::optimizer), 0);
+  for (const Slot& s : plan.blocks[plan.frames[states_of(plan, 4).front()].block].slots)
+    EXPECT_EQ(s.home, Home::host) << s.name;
+}
+
+// Beside workers, from machine to machine in turn; or one on each machine behind theirs.
+TEST(Servers, StandOnMachines) {
+  const Plan beside = servers_plan("{servers: 3}", "data: 16, global_batch: 16");
+  EXPECT_EQ(beside.server_seats, (std::vector<std::int64_t>{0, 8, 1}));
+  const Plan apart = servers_plan("{servers: 3, colocated: false}", "data: 16, global_batch: 16");
+  EXPECT_EQ(apart.server_seats, (std::vector<std::int64_t>{16, 24, 32}));
+  EXPECT_EQ(apart.seat_of(3), 3);
+}
+
+TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
+  const Plan plan = make_plan(spec_of(test::kSmall, "data: 4, sharding: data-parallel, global_batch: 4"));
+  ASSERT_EQ(plan.slots.size(), 2U);
+  EXPECT_EQ(plan.slots[0].multiplicity, 1);
+  EXPECT_EQ(plan.slots[1].multiplicity, 3);
+  EXPECT_GT(state_bytes(plan, 0, Category::optimizer), 0);
+  EXPECT_EQ(state_bytes(plan, 1, Category::optimizer), 0);
+  std::map<std::uint32_t, std::int64_t> losses;  // rows, by slot
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* c = std::get_if<CrossEntropy>(&plan.op_of(t).work);
+    if (c != nullptr && c->part == CrossEntropy::Part::loss) losses[plan.slot_of(t)] += c->rows;
+  }
+  EXPECT_EQ(losses, (std::map<std::uint32_t, std::int64_t>{{0, 4 * 32}}));
+  for (const std::uint32_t slot : {0U, 1U}) {
+    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::broadcast), weights_of(plan));
+    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::reduce), weights_of(plan));
+    EXPECT_EQ(elements_moved(plan, slot, Dimension::data, CollectiveKind::gather), 4 * 32 * 256);
+  }
+}
+
+TEST(Master, OfOneRankIsPlain) {
+  const Plan plan = make_plan(spec_of(test::kSmall, "data: 1, sharding: data-parallel, global_batch: 1"));
+  EXPECT_EQ(plan.slots.size(), 1U);
+  EXPECT_TRUE(updates(plan, plan.slots[0]));
+}
+
+}  // namespace
+}  // namespace orrery

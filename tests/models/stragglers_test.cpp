@@ -1,0 +1,56 @@
+#include "models/stragglers.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using test::spec_of;
+
+Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
+  Spec spec = spec_of(test::kSmall, strategy);
+  spec.cluster.stragglers = std::move(stragglers);
+  return spec;
+}
+
+TEST(Stragglers, AreTheNamedRanks) {
+  const Spec spec = slow_spec("data: 4, global_batch: 4", {{2, 1.5}});
+  EXPECT_EQ(slowdowns(spec), (std::vector<double>{1, 1, 1.5, 1}));
+  EXPECT_EQ(slowdown_of(spec, 4), 1);  // a server
+}
+
+TEST(Stragglers, AShareIsDrawnBySeed) {
+  Spec spec = spec_of(test::kSmall, "data: 2000, global_batch: 2000");
+  spec.cluster.straggler_share = 0.1;
+  spec.cluster.straggler_slowdown = 2;
+  const auto slow = [&](std::uint64_t seed) {
+    spec.seed = seed;
+    return slowdowns(spec);
+  };
+  const std::vector<double> all = slow(1);
+  EXPECT_EQ(all, slow(1));
+  EXPECT_NE(all, slow(2));
+  EXPECT_NEAR(static_cast<double>(std::count(all.begin(), all.end(), 2)), 200, 60);
+}
+
+// Of a replica with a straggler every rank is a class, of all others each place in a replica is one.
+TEST(Stragglers, UnfoldOnlyWhatTheyTouch) {
+  const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
+  EXPECT_EQ(make_plan(slow_spec(strategy, {})).slots.size(), 2U);
+  EXPECT_EQ(make_plan(slow_spec(strategy, {{5, 1.0}})).slots.size(), 2U);
+  const Plan plan = make_plan(slow_spec(strategy, {{5, 1.5}, {12, 2.0}}));
+  EXPECT_EQ(plan.slots.size(), 2U * 2 * (1 + 2));
+  const auto ranks = [](std::int64_t sum, const RankSlot& s) { return sum + s.multiplicity; };
+  EXPECT_EQ(std::accumulate(plan.slots.begin(), plan.slots.end(), std::int64_t{0}, ranks), plan.ranks);
+  EXPECT_EQ(unfold(plan).slots.size(), 32U);
+}
+
+}  // namespace
+}  // namespace orrery
