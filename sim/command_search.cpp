@@ -8,6 +8,7 @@
 
 #include "models/error.h"
 #include "models/names.h"
+#include "sim/peers.h"
 #include "sim/predict.h"
 #include "sim/search_largest.h"
 #include "sim/search_machines.h"
@@ -28,8 +29,6 @@ struct SearchCase {
   Machine machine;
 };
 
-bool stopped(const SearchCommandOptions& o) { return o.stop != nullptr && *o.stop; }
-
 SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   SearchOptions options;
   options.objective = o.objective == "memory" ? SearchObjective::memory : SearchObjective::time;
@@ -38,6 +37,7 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   options.within = o.within / 100;
   options.threads = common.threads;
   options.stop = o.stop;
+  options.peers = o.peers;
   options.progress = common.progress;
   return options;
 }
@@ -56,8 +56,10 @@ std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
 SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const Common& common,
                        const PriceList& prices) {
   SearchCase c{.target = std::move(target)};
-  c.space.emplace(c.target.open, c.target.gpus);
-  c.profile = profile_for(c.space->base(), o.profile);
+  together(o.peers, [&] {
+    c.space.emplace(c.target.open, c.target.gpus);
+    c.profile = profile_for(c.space->base(), o.profile);
+  });
   c.result = search(*c.space, c.profile, options_for(o, common));
   c.machine = make_machine(*c.space, c.result, prices, o.tokens);
   if (c.machine.excluded.empty()) c.machine.excluded = beyond_limits(c.machine, o);
@@ -115,10 +117,10 @@ std::vector<Found> pareto(const SearchCase& c, const SearchCommandOptions& o, co
   std::vector<Found> front{c.result.best.front()};
   SearchOptions options = options_for(o, common);
   options.top = 1;
-  while (front.size() < kMost && !stopped(o)) {
+  while (front.size() < kMost) {
     options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().report.memory.peak_device));
     SearchResult r = search(*c.space, c.profile, options);
-    if (r.best.empty()) break;
+    if (r.best.empty() || r.stopped) break;
     front.push_back(std::move(r.best.front()));
   }
   return front;
@@ -179,6 +181,14 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   return text;
 }
 
+std::string log_of(const Findings& f, const SearchCommandOptions& o, const Common& common) {
+  double s = 0;
+  for (const SearchCase& c : f.cases) s += c.result.wall_s;
+  const std::string processes = o.peers != nullptr ? fmt::format("{} processes of ", o.peers->size()) : "";
+  return fmt::format("searched for {} with {}{} thread{}\n", time_text(s), processes, common.threads,
+                     common.threads == 1 ? "" : "s");
+}
+
 void check_maximize(const SearchCommandOptions& o) {
   const std::pair<const char*, bool> others[] = {{"--objective", o.objective != "time"},
                                                  {"--against", !o.against.empty()},
@@ -222,27 +232,33 @@ void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandO
 Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   check_options(o, common);
   if (!o.maximize.empty()) return largest_command(o, common);
-  const PriceList prices = load_prices(o.prices);
-  std::vector<SearchTarget> targets = targets_of(o);
-  check_prices(targets, o, prices);
+  PriceList prices;
+  std::vector<SearchTarget> targets;
+  together(o.peers, [&] {
+    prices = load_prices(o.prices);
+    targets = targets_of(o);
+    check_prices(targets, o, prices);
+  });
   Findings f;
   for (SearchTarget& target : targets) {
-    if (!stopped(o)) f.cases.push_back(search_case(std::move(target), o, common, prices));
+    if (f.cases.empty() || !f.cases.back().result.stopped)
+      f.cases.push_back(search_case(std::move(target), o, common, prices));
   }
-  if (f.cases.empty()) throw Error("interrupted before the search began", 1);
   const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
   if (none) throw Error(f.cases.front().result.reason);
   f.best = choose(f.cases, o);
-  const bool proven = !stopped(o) && f.best != nullptr;
+  const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  if (proven && !o.csv) f.helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
-  f.rival = rival_of(shown, o);
+  const bool prints = o.peers == nullptr || o.peers->rank() == 0;
+  if (proven && prints && !o.csv) f.helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
+  if (prints) f.rival = rival_of(shown, o);
   if (o.pareto && proven) f.front = pareto(shown, o, common);
   const int status = proven ? 0 : 1;
-  if (common.json) return {json_of(f), status};
+  const std::string log = log_of(f, o, common);
+  if (common.json) return {json_of(f), status, log};
   const bool machines = f.cases.size() > 1 || o.tokens > 0;
-  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status};
-  return {text_of(f, o, prices, common.style), status};
+  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status, log};
+  return {text_of(f, o, prices, common.style), status, log};
 }
 
 }  // namespace orrery
