@@ -10,6 +10,7 @@
 #include "models/names.h"
 #include "sim/peers.h"
 #include "sim/predict.h"
+#include "sim/search_advice.h"
 #include "sim/search_largest.h"
 #include "sim/search_machines.h"
 #include "sim/search_report.h"
@@ -138,7 +139,7 @@ std::string pareto_text(const std::vector<Found>& front, const Space& space) {
 struct Findings {
   std::vector<SearchCase> cases;
   const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
-  std::vector<Sensitivity> helps;
+  std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<Found> front;
 
@@ -153,7 +154,8 @@ struct Findings {
 std::string json_of(const Findings& f) {
   using nlohmann::ordered_json;
   const SearchCase& shown = f.shown();
-  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result, f.helps));
+  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result));
+  j.update(ordered_json::parse(advice_json(f.advice.value_or(Advice{}))));
   if (f.rival)
     j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
   if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
@@ -171,7 +173,8 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   const SearchCase& shown = f.shown();
   std::string text;
   if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
-  text += search_text(*shown.space, shown.result, f.helps, style);
+  text += search_text(*shown.space, shown.result, style);
+  if (f.advice) text += advice_text(*f.advice, style);
   if (f.best == nullptr && !shown.result.best.empty())
     text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
   if (!shown.result.best.empty())
@@ -250,7 +253,7 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
   const bool prints = o.peers == nullptr || o.peers->rank() == 0;
-  if (proven && prints && !o.csv) f.helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
+  if (proven && prints && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   if (prints) f.rival = rival_of(shown, o);
   if (o.pareto && proven) f.front = pareto(shown, o, common);
   const int status = proven ? 0 : 1;

@@ -24,7 +24,6 @@ constexpr std::size_t kOpened = 32, kSimulated = 8;
 
 using Level = SearchLevel;
 using Node = SearchNode;
-
 class Search {
  public:
   Search(const Space& space, const Profile& profile, const SearchOptions& options)
@@ -306,17 +305,19 @@ class Search {
       ++result_.counts.simulated;
       if (!reports[i]) {
         ++result_.counts.refused;
-      } else if (!reports[i]->memory.fits || reports[i]->memory.peak_device > room_) {
-        ++result_.counts.did_not_fit;
-      } else {
-        best_ = std::min(best_, value_of(*reports[i]));
-        limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
-        result_.best.push_back({point_of(nodes[i]),
-                                nodes[i].bound,
-                                std::move(*reports[i]),
-                                {nodes[i].layout, nodes[i].group, nodes[i].cell, nodes[i].feature},
-                                here[i] != 0});
+        continue;
       }
+      const Node& n = nodes[i];
+      Found found{point_of(n), n.bound, std::move(*reports[i]), {n.layout, n.group, n.cell, n.feature}, here[i] != 0};
+      if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
+        ++result_.counts.did_not_fit;
+        if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
+          result_.roomier = std::move(found);
+        continue;
+      }
+      best_ = std::min(best_, value_of(found.report));
+      limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+      result_.best.push_back(std::move(found));
     }
     progress();
   }
@@ -360,6 +361,7 @@ class Search {
       found.point = point_at(space_, layouts_, found.place);
       if (!found.here) found.report = evaluate(space_, profile_, found.point).value();
     }
+    if (result_.roomier) result_.roomier->point = point_at(space_, layouts_, result_.roomier->place);
   }
 
   void progress() const {

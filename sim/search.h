@@ -49,7 +49,8 @@ struct SearchCounts {
 };
 
 struct SearchResult {
-  std::vector<Found> best;  // that fit: the optimum, then other layouts' best found, by objective
+  std::vector<Found> best;       // that fit: the optimum, then other layouts' best found, by objective
+  std::optional<Found> roomier;  // the fastest of those simulated that did not fit; its report may be but in part
   SearchCounts counts;
   bool stopped = false;    // by the user, in some process
   bool proven = false;     // nothing that was not simulated can be better than the best by more than gap

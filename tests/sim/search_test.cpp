@@ -67,7 +67,7 @@ TEST(Search, DoesNotDependOnProcesses) {
         SearchOptions options{};
         options.peers = &peers;
         const SearchResult r = search(own, profile, options);
-        EXPECT_EQ(search_json(own, r, {}), search_json(space, alone, {}));
+        EXPECT_EQ(search_json(own, r), search_json(space, alone));
       });
     }
   }
