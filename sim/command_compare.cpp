@@ -150,7 +150,6 @@ struct Scales {
 
 std::vector<std::string> figures(const Report& r, const Scales& scales) {
   const auto device = static_cast<double>(r.memory.peak_device);
-  const double over = device - static_cast<double>(r.memory.capacity);
   return {number(r.step_time_s, scales.time),
           fmt::format("{:.2f}", scales.best / r.tokens_per_s),
           grouped(r.tokens_per_s_per_gpu),
@@ -158,9 +157,7 @@ std::vector<std::string> figures(const Report& r, const Scales& scales) {
           fmt::format("{:.1f}", 100 * r.bubble_fraction),
           fmt::format("{:.1f}", 100 * exposed_share(r)),
           number(device, scales.memory),
-          r.memory.fits ? "yes"
-          : over > 0    ? fmt::format("NO: {} over", memory_text(over))
-                        : "NO"};
+          r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
 }
 
 std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names) {

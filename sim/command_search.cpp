@@ -8,7 +8,9 @@
 
 #include "models/error.h"
 #include "models/names.h"
+#include "sim/peers.h"
 #include "sim/predict.h"
+#include "sim/search_advice.h"
 #include "sim/search_largest.h"
 #include "sim/search_machines.h"
 #include "sim/search_report.h"
@@ -28,8 +30,6 @@ struct SearchCase {
   Machine machine;
 };
 
-bool stopped(const SearchCommandOptions& o) { return o.stop != nullptr && *o.stop; }
-
 SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   SearchOptions options;
   options.objective = o.objective == "memory" ? SearchObjective::memory : SearchObjective::time;
@@ -38,6 +38,7 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   options.within = o.within / 100;
   options.threads = common.threads;
   options.stop = o.stop;
+  options.peers = o.peers;
   options.progress = common.progress;
   return options;
 }
@@ -56,8 +57,10 @@ std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
 SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const Common& common,
                        const PriceList& prices) {
   SearchCase c{.target = std::move(target)};
-  c.space.emplace(c.target.open, c.target.gpus);
-  c.profile = profile_for(c.space->base(), o.profile);
+  together(o.peers, [&] {
+    c.space.emplace(c.target.open, c.target.gpus);
+    c.profile = profile_for(c.space->base(), o.profile);
+  });
   c.result = search(*c.space, c.profile, options_for(o, common));
   c.machine = make_machine(*c.space, c.result, prices, o.tokens);
   if (c.machine.excluded.empty()) c.machine.excluded = beyond_limits(c.machine, o);
@@ -115,10 +118,10 @@ std::vector<Found> pareto(const SearchCase& c, const SearchCommandOptions& o, co
   std::vector<Found> front{c.result.best.front()};
   SearchOptions options = options_for(o, common);
   options.top = 1;
-  while (front.size() < kMost && !stopped(o)) {
+  while (front.size() < kMost) {
     options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().report.memory.peak_device));
     SearchResult r = search(*c.space, c.profile, options);
-    if (r.best.empty()) break;
+    if (r.best.empty() || r.stopped) break;
     front.push_back(std::move(r.best.front()));
   }
   return front;
@@ -136,7 +139,7 @@ std::string pareto_text(const std::vector<Found>& front, const Space& space) {
 struct Findings {
   std::vector<SearchCase> cases;
   const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
-  std::vector<Sensitivity> helps;
+  std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<Found> front;
 
@@ -151,7 +154,8 @@ struct Findings {
 std::string json_of(const Findings& f) {
   using nlohmann::ordered_json;
   const SearchCase& shown = f.shown();
-  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result, f.helps));
+  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result));
+  j.update(ordered_json::parse(advice_json(f.advice.value_or(Advice{}))));
   if (f.rival)
     j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
   if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
@@ -169,7 +173,8 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   const SearchCase& shown = f.shown();
   std::string text;
   if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
-  text += search_text(*shown.space, shown.result, f.helps, style);
+  text += search_text(*shown.space, shown.result, style);
+  if (f.advice) text += advice_text(*f.advice, style);
   if (f.best == nullptr && !shown.result.best.empty())
     text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
   if (!shown.result.best.empty())
@@ -177,6 +182,14 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   if (f.rival) text += text_of(*f.rival, shown);
   if (!f.front.empty()) text += pareto_text(f.front, *shown.space);
   return text;
+}
+
+std::string log_of(const Findings& f, const SearchCommandOptions& o, const Common& common) {
+  double s = 0;
+  for (const SearchCase& c : f.cases) s += c.result.wall_s;
+  const std::string processes = o.peers != nullptr ? fmt::format("{} processes of ", o.peers->size()) : "";
+  return fmt::format("searched for {} with {}{} thread{}\n", time_text(s), processes, common.threads,
+                     common.threads == 1 ? "" : "s");
 }
 
 void check_maximize(const SearchCommandOptions& o) {
@@ -222,27 +235,33 @@ void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandO
 Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   check_options(o, common);
   if (!o.maximize.empty()) return largest_command(o, common);
-  const PriceList prices = load_prices(o.prices);
-  std::vector<SearchTarget> targets = targets_of(o);
-  check_prices(targets, o, prices);
+  PriceList prices;
+  std::vector<SearchTarget> targets;
+  together(o.peers, [&] {
+    prices = load_prices(o.prices);
+    targets = targets_of(o);
+    check_prices(targets, o, prices);
+  });
   Findings f;
   for (SearchTarget& target : targets) {
-    if (!stopped(o)) f.cases.push_back(search_case(std::move(target), o, common, prices));
+    if (f.cases.empty() || !f.cases.back().result.stopped)
+      f.cases.push_back(search_case(std::move(target), o, common, prices));
   }
-  if (f.cases.empty()) throw Error("interrupted before the search began", 1);
   const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
   if (none) throw Error(f.cases.front().result.reason);
   f.best = choose(f.cases, o);
-  const bool proven = !stopped(o) && f.best != nullptr;
+  const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  if (proven && !o.csv) f.helps = sensitivities(*shown.space, shown.profile, shown.result.best.front());
-  f.rival = rival_of(shown, o);
+  const bool prints = o.peers == nullptr || o.peers->rank() == 0;
+  if (proven && prints && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
+  if (prints) f.rival = rival_of(shown, o);
   if (o.pareto && proven) f.front = pareto(shown, o, common);
   const int status = proven ? 0 : 1;
-  if (common.json) return {json_of(f), status};
+  const std::string log = log_of(f, o, common);
+  if (common.json) return {json_of(f), status, log};
   const bool machines = f.cases.size() > 1 || o.tokens > 0;
-  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status};
-  return {text_of(f, o, prices, common.style), status};
+  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status, log};
+  return {text_of(f, o, prices, common.style), status, log};
 }
 
 }  // namespace orrery

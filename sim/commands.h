@@ -15,6 +15,7 @@ namespace orrery {
 struct Outcome {
   std::string text;
   int status = 0;
+  std::string log{};  // a line for stderr: what is not the same every time
 };
 using Progress = std::function<void(std::string_view)>;
 

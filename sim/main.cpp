@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -21,6 +22,8 @@
 #include "models/version.h"
 #include "sim/command_search.h"
 #include "sim/commands.h"
+#include "sim/launch.h"
+#include "sim/peers.h"
 #include "sim/processes.h"
 
 namespace {
@@ -262,9 +265,10 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
+// mpirun gives every process a terminal of its own, and passes on what it prints, to a file or not.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
-  return ::isatty(descriptor) != 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+  return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
 }
 
 orrery::Common common_of(const Options& o) {
@@ -281,17 +285,37 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-orrery::Outcome run(const CLI::App& app, const Options& o) {
+// Under mpirun or srun all processes search together, and the first one speaks, while the others are still there:
+// mpirun passes Ctrl-C on as SIGTERM, and gives no more than a second.
+orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
+  peers = orrery::peers_of_environment();
+  orrery::SearchCommandOptions options = o.search;
+  options.stop = &stop_search;
+  options.peers = peers.get();
+  std::signal(SIGINT, on_interrupt);
+  if (peers == nullptr) return orrery::search_command(options, common);
+  std::signal(SIGTERM, on_interrupt);
+  const bool speaks = peers->rank() == 0;
+  if (!speaks) common.progress = [](std::string_view) {};
+  try {
+    orrery::Outcome outcome = orrery::search_command(options, common);
+    return speaks ? outcome : orrery::Outcome{};
+  } catch (const Error&) {  // of all processes
+    if (speaks) throw;
+    return {};
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("orrery: rank {}: {}\n", peers->rank(), error.what()).c_str(), stderr);
+    peers->abort(kFailure);
+    throw;
+  }
+}
+
+orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrery::Peers>& peers) {
   const orrery::Common common = common_of(o);
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "simulate") return orrery::simulate_command(o.simulate, common);
   if (name == "compare") return orrery::compare_command(o.compare, common);
-  if (name == "search") {
-    orrery::SearchCommandOptions search = o.search;
-    search.stop = &stop_search;
-    std::signal(SIGINT, on_interrupt);
-    return orrery::search_command(search, common);
-  }
+  if (name == "search") return search(o, common, peers);
   if (name == "explain") return orrery::explain_command(o.explain, common);
   if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
   if (name == "validate") return orrery::validate_command(o.validate, common);
@@ -311,14 +335,16 @@ int fail(std::string_view what, int status) {
 
 int run_command_line(int argc, char** argv) {
   Options options;
+  std::unique_ptr<orrery::Peers> peers;
   CLI::App app("A clockwork model of a training cluster.", "orrery");
   set_up(app, options);
   try {
     app.parse(argc, argv);
     check_extras(app);
-    const orrery::Outcome outcome = run(app, options);
+    const orrery::Outcome outcome = run(app, options, peers);
     common_of(options).progress("");
     write_out(outcome.text);
+    if (!options.quiet && !outcome.log.empty()) std::fputs(outcome.log.c_str(), stderr);
     return outcome.status;
   } catch (const CLI::CallForHelp&) {
     write_out(app.help());

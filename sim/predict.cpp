@@ -31,7 +31,7 @@ Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_p
   return predict(spec, profile_for(spec, profile_path), unfolded);
 }
 
-Prediction predict(const Spec& spec, Profile profile, bool unfolded) {
+Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
   Prediction p;
   p.profile = std::move(profile);
@@ -39,7 +39,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded) {
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);
   p.prices = price(p.plan, spec, p.profile);
-  p.trace = simulate(p.plan, p.prices.timing);
+  p.trace = simulate(p.plan, p.prices.timing, stop);
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
   if (p.profile.measured.empty()) {
     const Interval interval = interval_of(spec);

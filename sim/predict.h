@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "models/plan.h"
 #include "models/profile.h"
 #include "models/spec.h"
@@ -27,6 +29,7 @@ Profile profile_for(const Spec& spec, const std::string& path);
 Prediction predict(const Spec& spec, bool unfold = false, const std::string& profile_path = "");
 
 // With a profile at hand. Where nothing of it is measured, residuals of published steps give the report's interval.
-Prediction predict(const Spec& spec, Profile profile, bool unfold = false);
+// Throws Stopped (simulate.h) soon after `stop` is set.
+Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

@@ -186,6 +186,19 @@ std::string loss_text(const Report& r) {
 
 }  // namespace
 
+std::string lack_text(const MemoryReport& m) {
+  const auto over = [](const char* what, Bytes peak, Bytes limit) {
+    return fmt::format("{}{} over", what, memory_text(as_double(peak - limit)));
+  };
+  if (m.host_capacity > 0 && m.host_peak > m.host_capacity) return over("host memory ", m.host_peak, m.host_capacity);
+  if (m.nvme_capacity > 0 && m.nvme_peak > m.nvme_capacity) return over("disks ", m.nvme_peak, m.nvme_capacity);
+  if (m.peak_device > m.capacity) return over("", m.peak_device, m.capacity);
+  for (const RankMemory& rank : m.ranks) {
+    if (rank.memory.out_of_memory && rank.memory.refused <= rank.memory.free_then) return "fragmented";
+  }
+  return "no room for a buffer";
+}
+
 double exposed_share(const Report& report) {
   double sum = 0;
   for (auto k = static_cast<int>(TimeKind::exposed_tensor); k <= static_cast<int>(TimeKind::exposed_data); ++k) {

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <queue>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "sim/search_crew.h"
 #include "sim/search_node.h"
+#include "sim/simulate.h"
 #include "sim/text.h"
 
 namespace orrery {
@@ -24,15 +24,19 @@ constexpr std::size_t kOpened = 32, kSimulated = 8;
 
 using Level = SearchLevel;
 using Node = SearchNode;
-
 class Search {
  public:
   Search(const Space& space, const Profile& profile, const SearchOptions& options)
-      : space_(space), profile_(profile), options_(options), costs_(space.base(), profile), layouts_(space.layouts()) {
+      : space_(space),
+        profile_(profile),
+        options_(options),
+        costs_(space.base(), profile),
+        layouts_(space.layouts()),
+        crew_(options.threads, options.peers, options.stop) {
     const Bytes has = space.base().cluster.gpu.memory_bytes;
     room_ = has > 0 ? has : profile.memory_bytes;
     if (options.most_memory > 0) room_ = std::min(room_, options.most_memory);
-    for (unsigned i = 0; i < std::max(1U, options.threads); ++i)
+    for (std::size_t i = 0; i < crew_.threads(); ++i)
       bounds_.push_back(std::make_unique<Bounds>(space, profile, costs_));
   }
 
@@ -48,14 +52,17 @@ class Search {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
     });
     keep_one_of_each_layout();
+    take_from_peers();
     if (result_.best.empty()) result_.least_memory = least_;
-    if (result_.proven) result_.reason = why_nothing();
+    result_.stopped = stopped();
+    if (result_.proven && result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0)
+      result_.reason = why_nothing(space_, profile_, layouts_);
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
 
  private:
-  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
+  bool stopped() const { return crew_.stopped(); }
   bool enough() const { return stopped() || (options_.any && !result_.best.empty()); }
   std::int64_t value_of(const Bound& b) const {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
@@ -70,41 +77,24 @@ class Search {
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
-  // f(worker, i) for every i, each by whichever worker is free.
-  template <class F>
-  void in_parallel(std::size_t count, F f) {
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::exception_ptr> errors(count);
-    const auto work = [&](std::size_t worker) {
-      for (std::size_t i = next++; i < count; i = next++) {
-        try {
-          f(worker, i);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      }
-    };
-    std::vector<std::jthread> workers;
-    for (std::size_t w = 1; w < std::min(bounds_.size(), count); ++w) workers.emplace_back(work, w);
-    work(0);
-    workers.clear();  // joins
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
-  }
-
   void look_at_layouts() {
     std::vector<Node> nodes(layouts_.size());
     std::vector<std::uint64_t> points(layouts_.size());
-    in_parallel(layouts_.size(), [&](std::size_t worker, std::size_t i) {
-      if (stopped()) return;
+    const auto look = [&](std::size_t worker, std::size_t i) {
+      if (crew_.hurries()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
       const bool rough = bounds_[worker]->has_rough(layouts_[i]);
       if (rough) nodes[i].level = Level::rough_layout;
       nodes[i].bound = rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
       nodes[i].value = value_of(nodes[i].bound);
       if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
-    });
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      share(wire, nodes[i]);
+      wire.share(points[i]);
+    };
+    crew_.each(
+        layouts_.size(), look, [&](std::size_t i) { return layouts_[i].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
       if (points[i] > 0) queue_.push(nodes[i]);
@@ -132,9 +122,19 @@ class Search {
     std::vector<std::vector<Node>> parts(nodes.size());
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
-    in_parallel(nodes.size(), [&](std::size_t worker, std::size_t i) {
-      if (!stopped()) parts[i] = parts_of(*bounds_[worker], nodes[i], {counts[i], least[i]});
-    });
+    const auto open_one = [&](std::size_t worker, std::size_t i) {
+      if (!crew_.hurries()) parts[i] = parts_of(*bounds_[worker], nodes[i], {counts[i], least[i]});
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      std::size_t size = parts[i].size();
+      wire.share(size);
+      parts[i].resize(size);
+      for (Node& part : parts[i]) share(wire, part);
+      for (std::uint64_t* n : {&counts[i].bounded, &counts[i].without_room}) wire.share(*n);
+      wire.share(least[i]);
+    };
+    crew_.each(
+        nodes.size(), open_one, [&](std::size_t i) { return layouts_[nodes[i].layout].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (Node& node : parts[i]) queue_.push(std::move(node));
       result_.counts.bounded += counts[i].bounded;
@@ -179,7 +179,7 @@ class Search {
     std::vector<Node> result;
     bounds.enter(layouts_[node.layout]);
     const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
-    for (std::size_t g = 0; g < groups.size() && !stopped(); ++g) {
+    for (std::size_t g = 0; g < groups.size() && !crew_.hurries(); ++g) {
       if (!bounds.possible(groups[g])) continue;
       Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
       next.level = Level::group;
@@ -285,27 +285,39 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<std::optional<Report>> reports(nodes.size());
-    std::vector<char> done(nodes.size());  // all, unless stopped
-    in_parallel(nodes.size(), [&](std::size_t, std::size_t i) {
-      if (stopped()) return;
-      reports[i] = evaluate(space_, profile_, point_of(nodes[i]));
-      done[i] = 1;
-    });
+    std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
+    const auto simulate_one = [&](std::size_t, std::size_t i) {
+      if (crew_.hurries()) return;
+      try {
+        reports[i] = evaluate(space_, profile_, point_of(nodes[i]), nullptr, options_.stop);
+        done[i] = here[i] = 1;
+      } catch (const Stopped&) {  // left undone
+      }
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      wire.share(done[i]);
+      share_result(wire, reports[i]);
+    };
+    crew_.each(
+        nodes.size(), simulate_one, [&](std::size_t i) { return layouts_[nodes[i].layout].micro_batches; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (done[i] == 0) continue;
       ++result_.counts.simulated;
       if (!reports[i]) {
         ++result_.counts.refused;
-      } else if (!reports[i]->memory.fits || reports[i]->memory.peak_device > room_) {
-        ++result_.counts.did_not_fit;
-      } else {
-        best_ = std::min(best_, value_of(*reports[i]));
-        limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
-        result_.best.push_back({point_of(nodes[i]),
-                                nodes[i].bound,
-                                std::move(*reports[i]),
-                                {nodes[i].layout, nodes[i].group, nodes[i].cell, nodes[i].feature}});
+        continue;
       }
+      const Node& n = nodes[i];
+      Found found{point_of(n), n.bound, std::move(*reports[i]), {n.layout, n.group, n.cell, n.feature}, here[i] != 0};
+      if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
+        ++result_.counts.did_not_fit;
+        if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
+          result_.roomier = std::move(found);
+        continue;
+      }
+      best_ = std::min(best_, value_of(found.report));
+      limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+      result_.best.push_back(std::move(found));
     }
     progress();
   }
@@ -342,21 +354,14 @@ class Search {
     result_.best = std::move(kept);
   }
 
-  // Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
-  std::string why_nothing() const {
-    if (!result_.best.empty() || result_.counts.without_room + result_.counts.did_not_fit > 0) return "";
-    for (const Degrees& layout : layouts_) {
-      const std::vector<Recipe> groups = space_.groups(layout);
-      if (groups.empty()) continue;
-      const Recipe cell = space_.cells_of(layout, groups.front()).front();
-      std::string why;
-      evaluate(space_, profile_, {layout, cell, space_.features(layout, cell).front()}, &why);
-      if (!why.empty()) return why;
+  // What other processes found, with names of this one's and all figures.
+  void take_from_peers() {
+    if (!crew_.has_peers()) return;
+    for (Found& found : result_.best) {
+      found.point = point_at(space_, layouts_, found.place);
+      if (!found.here) found.report = evaluate(space_, profile_, found.point).value();
     }
-    const std::string broken = rule_broken_by(space_.base(), space_.path());
-    if (!broken.empty()) return broken;
-    return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space_.path(),
-                       space_.gpus());
+    if (result_.roomier) result_.roomier->point = point_at(space_, layouts_, result_.roomier->place);
   }
 
   void progress() const {
@@ -377,6 +382,7 @@ class Search {
   const SearchOptions& options_;
   StackCosts costs_;
   std::vector<Degrees> layouts_;
+  SearchCrew crew_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation

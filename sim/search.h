@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/peers.h"
 #include "models/profile.h"
 #include "sim/report.h"
 #include "sim/search_bounds.h"
@@ -25,6 +26,7 @@ struct SearchOptions {
   double within = 0;      // of the best: strategies whose bound is not that much better are left out
   unsigned threads = 1;
   const std::atomic<bool>* stop = nullptr;           // set: end with the best so far
+  Peers* peers = nullptr;                            // processes that make the same search at the same time
   std::function<void(std::string_view)> progress{};  // a line now and then
 };
 
@@ -34,6 +36,7 @@ struct Found {
   Bound bound;
   Report report;
   std::array<std::int64_t, 4> place{};  // in the order of the space: layout, group, cell of the group, features
+  bool here = true;                     // simulated by this process
 };
 
 struct SearchCounts {
@@ -46,8 +49,10 @@ struct SearchCounts {
 };
 
 struct SearchResult {
-  std::vector<Found> best;  // that fit: the optimum, then other layouts' best found, by objective
+  std::vector<Found> best;       // that fit: the optimum, then other layouts' best found, by objective
+  std::optional<Found> roomier;  // the fastest of those simulated that did not fit; its report may be but in part
   SearchCounts counts;
+  bool stopped = false;    // by the user, in some process
   bool proven = false;     // nothing that was not simulated can be better than the best by more than gap
   double gap = 1;          // of the best; 0 without SearchOptions::within, and what bounds leave open when stopped
   Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
@@ -58,12 +63,18 @@ struct SearchResult {
 // Best first: layouts, then groups of their cells, cells, and points come up in the order of their bounds; of cells
 // that differ in how many layers run again the next only after the one before. Points are simulated, folded, event by
 // event, until the next bound is above the best that fits. Equal times: the first in the order of Space. The result,
-// and what is simulated, do not depend on the number of threads. Throws Error for what stops every strategy (a profile
-// that lacks what a layout needs).
+// and what is simulated, do not depend on the number of threads and processes. Throws Error for what stops every
+// strategy (a profile that lacks what a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so.
+// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so. Throws Stopped (simulate.h).
 std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,
-                               std::string* why = nullptr);
+                               std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
+
+// Of layouts() and a place as Found has it.
+Point point_at(const Space& space, const std::vector<Degrees>& layouts, const std::array<std::int64_t, 4>& place);
+
+// Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
+std::string why_nothing(const Space& space, const Profile& profile, const std::vector<Degrees>& layouts);
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include "models/error.h"
 #include "models/names.h"
+#include "sim/peers.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "sim/search_report.h"
@@ -23,6 +24,7 @@ struct Largest {
   std::int64_t value = 0;  // 0: not even the smallest
   std::string strategy, repeat;
   Report report;
+  bool stopped = false;
 };
 
 // Sizes in a row: where one fits, the smaller ones do for which there is any strategy.
@@ -30,14 +32,15 @@ using Row = std::vector<std::int64_t>;
 
 class Finder {
  public:
-  Finder(const SearchCommandOptions& o, const Common& common)
-      : o_(o), common_(common), spec_(load_open_spec(o.spec, o.overrides).spec) {}
+  Finder(const SearchCommandOptions& o, const Common& common) : o_(o), common_(common) {
+    together(o.peers, [&] { spec_ = load_open_spec(o.spec, o.overrides).spec; });
+  }
 
   Largest run() {
     if (std::find(kSizes.begin(), kSizes.end(), o_.maximize) == kSizes.end())
       throw Error(fmt::format("--maximize: {}", unknown_name("size", o_.maximize, kSizes)));
     std::vector<Row> rows = candidates();
-    for (auto row = rows.rbegin(); row != rows.rend() && largest_.value == 0 && !stopped(); ++row) {
+    for (auto row = rows.rbegin(); row != rows.rend() && largest_.value == 0 && !largest_.stopped; ++row) {
       const auto first =
           std::partition_point(row->begin(), row->end(), [&](std::int64_t size) { return !has_strategies(size); });
       climb(Row(first, row->end()));
@@ -46,8 +49,6 @@ class Finder {
   }
 
  private:
-  bool stopped() const { return o_.stop != nullptr && *o_.stop; }
-
   std::vector<Row> candidates() const {
     std::vector<Row> rows;
     if (o_.maximize == "micro_batch") {
@@ -84,12 +85,12 @@ class Finder {
 
   void climb(const Row& sizes) {
     std::size_t good = 0, step = 1;  // the first `good` sizes fit
-    while (good < sizes.size() && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
+    while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
       good = std::min(good + step, sizes.size());
       step *= 2;
     }
     std::size_t bad = std::min(good + step, sizes.size() + 1);
-    while (bad - good > 1) {
+    while (bad - good > 1 && !largest_.stopped) {
       const std::size_t middle = good + (bad - good) / 2;
       (fits(sizes[middle - 1]) ? good : bad) = middle;
     }
@@ -99,13 +100,16 @@ class Finder {
     const Space space = space_of(size);
     SearchOptions options{
         .most_memory = o_.max_memory(), .top = 1, .any = true, .threads = common_.threads, .stop = o_.stop};
+    options.peers = o_.peers;
     options.progress = [&](std::string_view line) {
       common_.progress(fmt::format("{} {}: {}", o_.maximize, size, line));
     };
     SearchResult result = search(space, profile_for(space.base(), o_.profile), options);
+    largest_.stopped = result.stopped;
     if (result.best.empty()) return false;
     const Found& best = result.best.front();
-    largest_ = {size, space.text_of(best.point), repeat_text(space, best.point, o_.profile), best.report};
+    largest_ = {size, space.text_of(best.point), repeat_text(space, best.point, o_.profile), best.report,
+                result.stopped};
     return true;
   }
 
@@ -119,17 +123,19 @@ class Finder {
 
 Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
   Largest found = Finder(o, common).run();
-  const bool whole = found.value > 0 && (o.stop == nullptr || !*o.stop);
+  const bool whole = found.value > 0 && !found.stopped;
   if (common.json) {
-    nlohmann::ordered_json j = {{"schema", "orrery.search/1"}, {"maximize", o.maximize}, {"value", found.value}};
+    nlohmann::ordered_json j = {
+        {"schema", "orrery.search/1"}, {"maximize", o.maximize}, {"value", found.value}, {"proven", whole}};
     if (found.value > 0) j["name"] = found.strategy;
     if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
     return {j.dump(2) + '\n', whole ? 0 : 1};
   }
-  if (found.value == 0 && o.stop != nullptr && *o.stop) return {"interrupted before anything was found that fits\n", 1};
+  if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits\n", 1};
   if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
-  return {fmt::format("largest {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n", o.maximize,
-                      found.value, found.strategy, memory_text(static_cast<double>(found.report.memory.peak_device)),
+  return {fmt::format("{} {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n",
+                      whole ? "largest" : "interrupted: the largest so far", o.maximize, found.value, found.strategy,
+                      memory_text(static_cast<double>(found.report.memory.peak_device)),
                       memory_text(static_cast<double>(found.report.memory.capacity)),
                       time_text(found.report.step_time_s), found.repeat),
           whole ? 0 : 1};

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <tuple>
 
+#include "sim/report.h"
 #include "sim/search_bounds.h"
+#include "sim/wire.h"
 
 namespace orrery {
 
@@ -24,5 +27,32 @@ struct SearchNode {
   auto order() const { return std::tie(value, layout, group, cell, feature); }
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
+
+// For a Wire. What the fields of these take together says whether one is missing here.
+static_assert(sizeof(Recipe) == 64 && sizeof(Features) == 24 && sizeof(Bound) == 16);
+inline void share(Wire& wire, SearchNode& n) {
+  Recipe& w = n.what;
+  Features& f = n.features;
+  for (std::int64_t* x :
+       {&n.value, &n.floor, &n.bound.time, &n.bound.memory, &w.virtual_stages, &w.recompute_layers, &w.shard_group})
+    wire.share(*x);
+  for (std::int32_t* x : {&n.group, &n.cell, &n.feature}) wire.share(*x);
+  for (std::string_view* x : {&w.schedule, &w.recompute, &f.rank_order}) wire.share(*x);
+  for (bool* x : {&f.gradient_reduce, &f.parameter_gather, &f.pipeline}) wire.share(*x);
+  wire.share(n.layout);
+  wire.share(n.level);
+  wire.share(w.sharding);
+}
+
+// Of a report what a search goes by.
+inline void share_result(Wire& wire, std::optional<Report>& report) {
+  bool has = report.has_value();
+  wire.share(has);
+  if (!has) return;
+  if (!report) report.emplace();
+  wire.share(report->step_time_s);
+  wire.share(report->memory.fits);
+  wire.share(report->memory.peak_device);
+}
 
 }  // namespace orrery

@@ -113,15 +113,38 @@ std::string Space::text_of(const Point& point) const {
   return text;
 }
 
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why) {
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why,
+                               const std::atomic<bool>* stop) {
   const Spec spec = space.spec_of(point);
   try {
     if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
-    return predict(spec, profile).report;
+    return predict(spec, profile, false, stop).report;
   } catch (const Error& error) {
     if (why != nullptr) *why = error.what();
     return std::nullopt;
   }
+}
+
+Point point_at(const Space& space, const std::vector<Degrees>& layouts, const std::array<std::int64_t, 4>& place) {
+  const auto [l, g, c, f] = place;
+  const Degrees& layout = layouts[static_cast<std::size_t>(l)];
+  const Recipe group = space.groups(layout)[static_cast<std::size_t>(g)];
+  const Recipe cell = space.cells_of(layout, group)[static_cast<std::size_t>(c)];
+  return {layout, cell, space.features(layout, cell)[static_cast<std::size_t>(f)]};
+}
+
+std::string why_nothing(const Space& space, const Profile& profile, const std::vector<Degrees>& layouts) {
+  for (const Degrees& layout : layouts) {
+    if (space.groups(layout).empty()) continue;
+    const std::int64_t place = &layout - layouts.data();
+    std::string why;
+    evaluate(space, profile, point_at(space, layouts, {place, 0, 0, 0}), &why);
+    if (!why.empty()) return why;
+  }
+  const std::string broken = rule_broken_by(space.base(), space.path());
+  if (!broken.empty()) return broken;
+  return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space.path(),
+                     space.gpus());
 }
 
 }  // namespace orrery

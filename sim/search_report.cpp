@@ -44,9 +44,9 @@ std::string counts_text(const SearchResult& r) {
   const SearchCounts& c = r.counts;
   return fmt::format(
       "  {} strategies: {} bounded one by one, the others in groups; {} of those have no room; {} simulated"
-      " ({} did not fit, {} refused); {}\n",
+      " ({} did not fit, {} refused)\n",
       grouped(static_cast<double>(c.points)), grouped(static_cast<double>(c.bounded)),
-      grouped(static_cast<double>(c.without_room)), c.simulated, c.did_not_fit, c.refused, time_text(r.wall_s));
+      grouped(static_cast<double>(c.without_room)), c.simulated, c.did_not_fit, c.refused);
 }
 
 Table strategies(const Space& space, const SearchResult& r) {
@@ -124,42 +124,7 @@ std::string text_of(const Loss& loss) {
   return loss.transfer.empty() ? what : fmt::format("{} ({})", what, loss.transfer);
 }
 
-std::vector<Sensitivity> sensitivities(const Space& space, const Profile& profile, const Found& best) {
-  const Spec spec = space.spec_of(best.point);
-  std::vector<std::pair<std::string, Spec>> changed;
-  const auto change = [&](const char* what, auto f) {
-    changed.emplace_back(what, spec);
-    f(changed.back().second);
-  };
-  if (spec.cluster.nics > 0 && spec.gpus > spec.cluster.gpus_per_node)
-    change("twice the NIC speed", [](Spec& s) { s.cluster.nic_Gbps *= 2; });
-  change("twice the memory bandwidth", [](Spec& s) { s.cluster.gpu.memory_GBps *= 2; });
-  change("twice the matrix rate", [](Spec& s) {
-    for (auto& [kind, rate] : s.cluster.gpu.tflops) rate *= 2;
-  });
-  change("half the host's time", [](Spec& s) {
-    Software& w = s.software;
-    for (double* us : {&w.launch_us, &w.collective_launch_us, &w.layer_us, &w.far_stage_layer_us, &w.micro_batch_us,
-                       &w.step_us, &w.rank_us})
-      *us /= 2;
-  });
-  change("twice the batch", [](Spec& s) { s.strategy.global_batch *= 2; });
-  std::vector<Sensitivity> result;
-  for (const auto& [what, other] : changed) {
-    try {
-      check(other);
-      const Report report = predict(other, profile).report;
-      result.push_back({what, 1 - best.report.tokens_per_s / report.tokens_per_s, report.memory.fits});
-    } catch (const Error&) {  // a change that the rules forbid says nothing
-    }
-  }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
-  return result;
-}
-
-std::string search_text(const Space& space, const SearchResult& r, const std::vector<Sensitivity>& helps,
-                        const Style& style) {
+std::string search_text(const Space& space, const SearchResult& r, const Style& style) {
   const Spec& spec = space.base();
   std::string text = heading(fmt::format("{} on {} x {}, {} sequences of {} tokens a step", spec.model.name,
                                          grouped(static_cast<double>(space.gpus())), spec.cluster.gpu.name,
@@ -177,9 +142,6 @@ std::string search_text(const Space& space, const SearchResult& r, const std::ve
   text += fmt::format("\n  limited by {}\n", r.best.front().report.limit);
   const std::string why = why_text(space, r);
   if (!why.empty()) text += fmt::format("\n{}\n{}", heading("  why the others are slower", style), why);
-  if (!helps.empty()) text += fmt::format("\n{}\n", heading("  what would make the best faster", style));
-  for (const Sensitivity& s : helps)
-    text += fmt::format("  {:>5.1f} %  {}{}\n", 100 * s.faster, s.what, s.fits ? "" : ", which does not fit");
   return text;
 }
 
@@ -190,7 +152,7 @@ std::string repeat_text(const Space& space, const Point& point, const std::strin
   return text;
 }
 
-std::string search_json(const Space& space, const SearchResult& r, const std::vector<Sensitivity>& helps) {
+std::string search_json(const Space& space, const SearchResult& r) {
   const SearchCounts& c = r.counts;
   ordered_json j = {{"schema", "orrery.search/1"},
                     {"model", space.base().model.name},
@@ -205,8 +167,7 @@ std::string search_json(const Space& space, const SearchResult& r, const std::ve
                     {"did_not_fit", c.did_not_fit},
                     {"refused", c.refused},
                     {"left_out", space.left_out()},
-                    {"strategies", ordered_json::array()},
-                    {"sensitivities", ordered_json::array()}};
+                    {"strategies", ordered_json::array()}};
   for (const Found& f : r.best) {
     ordered_json row = {{"name", space.text_of(f.point)},
                         {"overrides", space.overrides_of(f.point)},
@@ -220,8 +181,6 @@ std::string search_json(const Space& space, const SearchResult& r, const std::ve
     row["report"]["simulation"].erase("wall_s");  // the only figure that is not the same every time
     j["strategies"].push_back(std::move(row));
   }
-  for (const Sensitivity& s : helps)
-    j["sensitivities"].push_back({{"what", s.what}, {"faster", s.faster}, {"fits", s.fits}});
   return j.dump(2) + '\n';
 }
 

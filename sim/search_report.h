@@ -18,20 +18,10 @@ struct Loss {
 std::vector<Loss> losses(const Report& best, const Report& other);
 std::string text_of(const Loss& loss);
 
-// What one change of the machine or the batch does to the best strategy, simulated again. faster: of the time a token
-// takes, 0.03 = 3 % less. fits: in the memory of a GPU.
-struct Sensitivity {
-  std::string what;
-  double faster = 0;
-  bool fits = true;
-};
-std::vector<Sensitivity> sensitivities(const Space& space, const Profile& profile, const Found& best);
-
 // A search's result for people, a sample of which is in README.md, "Which strategy".
-std::string search_text(const Space& space, const SearchResult& result, const std::vector<Sensitivity>& helps,
-                        const Style& style);
+std::string search_text(const Space& space, const SearchResult& result, const Style& style);
 // Schema orrery.search/1.
-std::string search_json(const Space& space, const SearchResult& result, const std::vector<Sensitivity>& helps);
+std::string search_json(const Space& space, const SearchResult& result);
 // A row of every strategy shown.
 std::string search_csv(const Space& space, const SearchResult& result);
 // "orrery simulate SPEC --set ...": what predicts a point again. profile: a path, "" for the built-in one.

@@ -14,8 +14,9 @@ namespace {
 
 using Stretch = Contention::Stretch;
 constexpr Stretch kUnit = Contention::kAlone;
-constexpr std::uint32_t kIssued = 0;  // serial of the event that a task's host has issued it
-constexpr TaskId kFetchAhead = 8;     // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
+constexpr std::uint32_t kIssued = 0;              // serial of the event that a task's host has issued it
+constexpr std::uint32_t kTurnsToLook = 1U << 14;  // moments between looks at whether to go on: some milliseconds
+constexpr TaskId kFetchAhead = 8;                 // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
 constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
 
 __extension__ using Wide = unsigned __int128;
@@ -74,12 +75,13 @@ class Engine {
     line_up();
   }
 
-  Trace run() {
+  Trace run(const std::atomic<bool>* stop) {
     for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
       if (lanes_[lane].head != kNone) come_up(lane, kNone);
     }
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) resume(s, kNone);
-    for (;;) {
+    for (std::uint32_t turn = 1;; ++turn) {
+      if (turn % kTurnsToLook == 0 && stop != nullptr && *stop) throw Stopped();
       while (queue_.due()) handle(queue_.take());
       if (contention_.unsettled()) {
         for (const Contention::Change& c : contention_.settle()) restretch(c);
@@ -312,6 +314,8 @@ class Engine {
 
 }  // namespace
 
-Trace simulate(const Plan& plan, const Timing& timing) { return Engine(plan, timing).run(); }
+Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
+  return Engine(plan, timing).run(stop);
+}
 
 }  // namespace orrery

@@ -32,7 +32,7 @@ double spread_of(std::vector<Picoseconds> times) {
   return static_cast<double>(times[n * 3 / 4] - times[n / 4]) / static_cast<double>(times[n / 2]);
 }
 
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string off_by(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 double median_of(std::vector<double> values) {
   for (double& v : values) v = std::abs(v);
@@ -99,21 +99,21 @@ std::string validation_text(const Validation& v) {
   Table t;
   t.columns = {{v.name, "", Align::left}, {"predicted"}, {"measured"}, {"error"}, {"", "", Align::left}};
   const Report &p = v.predicted, &m = v.measured;
-  t.rows.push_back({"step", time_text(p.step_time_s), time_text(m.step_time_s), signed_percent(v.step_error),
+  t.rows.push_back({"step", time_text(p.step_time_s), time_text(m.step_time_s), off_by(v.step_error),
                     fmt::format("the run's own spread {:.1f} %", 100 * v.spread)});
-  t.rows.push_back({"engine", time_text(v.replayed), time_text(m.step_time_s), signed_percent(v.engine_error),
+  t.rows.push_back({"engine", time_text(v.replayed), time_text(m.step_time_s), off_by(v.engine_error),
                     "measured durations played again"});
   t.rows.push_back({"bubble", percent_text(p.bubble_fraction), percent_text(m.bubble_fraction), ""});
   t.rows.push_back({"exposed communication", percent_text(exposed_share(p)), percent_text(exposed_share(m)), ""});
   t.rows.push_back({"peak memory", memory_text(static_cast<double>(p.memory.peak)),
-                    memory_text(static_cast<double>(m.memory.peak)), signed_percent(v.memory_error)});
+                    memory_text(static_cast<double>(m.memory.peak)), off_by(v.memory_error)});
   std::string text = print(t) + '\n';
   Table k;
   k.columns = {{"kind of op", "", Align::left}, {"tasks"}, {"predicted"}, {"measured"}, {"error"}};
   for (std::size_t i = 0; i < std::min(kKindsShown, v.kinds.size()); ++i) {
     const KindError& e = v.kinds[i];
     k.rows.push_back(
-        {e.kind, fmt::format("{}", e.count), time_text(e.predicted), time_text(e.measured), signed_percent(e.error())});
+        {e.kind, fmt::format("{}", e.count), time_text(e.predicted), time_text(e.measured), off_by(e.error())});
   }
   return text + print(k, "  ") + fmt::format("  all kinds, without sign: {:.1f} %\n", 100 * v.cost_error);
 }

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "models/schedules.h"
+
 #include <fmt/format.h>
 
 #include "models/sharding.h"
 #include "sim/predict.h"
+
+#include "tests/models/play_orders.h"
 
 namespace orrery {
 namespace {
@@ -110,6 +114,34 @@ TEST(Formulas, BubblesAreTheClosedForms) {
   EXPECT_DOUBLE_EQ(bubble_formula(s)->share, 3.0 / 27);
   s.schedule = "file";
   EXPECT_FALSE(bubble_formula(s));
+}
+
+// Every formula is what the schedule's own order waits, all phases taking the same time; "at most" is no less.
+TEST(Formulas, BubblesAreThoseOfTheOrders) {
+  int formulas = 0;
+  for (const ScheduleRow& row : schedule_rows()) {
+    for (const std::int64_t p : {2, 4, 6, 8}) {
+      for (const std::int64_t m : {p, 2 * p, 2 * p + 2, 5 * p}) {
+        const std::int64_t v = row.chunks > 0 ? row.chunks : 2;
+        Strategy s;
+        s.pipeline = p;
+        s.global_batch = m;
+        s.virtual_stages = v;
+        s.schedule = row.name;
+        const std::optional<Bubble> bubble = bubble_formula(s);
+        if (!bubble || (row.name == "interleaved" && m % p != 0)) continue;
+        std::int64_t end = 0;
+        for (const auto& [first, last] : test::spans_of(make_schedule(row.name, {p, m, v, {}}), {1, 1, 1}))
+          end = std::max(end, last);
+        const double share = 1 - static_cast<double>(3 * m * v) / static_cast<double>(end);
+        const bool most = bubble->formula.starts_with("at most");
+        EXPECT_GE(bubble->share, share - 1e-12) << row.name << " " << p << " " << m;
+        EXPECT_LE(bubble->share, share + (most ? 1 : 1e-12)) << row.name << " " << p << " " << m;
+        ++formulas;
+      }
+    }
+  }
+  EXPECT_GT(formulas, 100);
 }
 
 }  // namespace

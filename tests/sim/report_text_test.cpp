@@ -62,5 +62,18 @@ TEST(ReportText, ExposedShareSumsTheFiveGroups) {
   EXPECT_DOUBLE_EQ(exposed_share(r), 0.5);
 }
 
+TEST(ReportText, SaysWhichMemoryIsShort) {
+  MemoryReport m;
+  m.capacity = 80LL << 30;
+  m.peak_device = 81LL << 30;
+  EXPECT_EQ(lack_text(m), "1.00 GiB over");
+  m.nvme_capacity = 1LL << 30;
+  m.nvme_peak = 3LL << 30;
+  EXPECT_EQ(lack_text(m), "disks 2.00 GiB over");
+  m.host_capacity = 1LL << 30;
+  m.host_peak = 4LL << 30;
+  EXPECT_EQ(lack_text(m), "host memory 3.00 GiB over");
+}
+
 }  // namespace
 }  // namespace orrery

@@ -5,7 +5,9 @@
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "sim/predict.h"
+#include "sim/search_report.h"
 #include "tests/sim/small_space.h"
+#include "tests/sim/thread_peers.h"
 
 namespace orrery {
 namespace {
@@ -14,6 +16,7 @@ using test::points_of;
 using test::small_space;
 using test::SmallSpace;
 using test::space_of;
+using test::with_peers;
 
 TEST(Search, FindsWhatTryingAllFinds) {
   std::size_t spaces = 0;
@@ -50,6 +53,37 @@ TEST(Search, DoesNotDependOnThreads) {
   EXPECT_EQ(a.counts.points, b.counts.points);
   EXPECT_EQ(a.counts.bounded, b.counts.bounded);
   EXPECT_EQ(a.counts.simulated, b.counts.simulated);
+}
+
+// Processes that share a search all find what one finds, by as many steps.
+TEST(Search, DoesNotDependOnProcesses) {
+  for (const std::uint64_t seed : {7, 104, 113}) {
+    const Space space = space_of(small_space(seed));
+    const Profile profile = profile_for(space.base(), "");
+    const SearchResult alone = search(space, profile, {});
+    for (const int processes : {2, 3}) {
+      with_peers(processes, [&](Peers& peers) {
+        const Space own = space_of(small_space(seed));
+        SearchOptions options{};
+        options.peers = &peers;
+        const SearchResult r = search(own, profile, options);
+        EXPECT_EQ(search_json(own, r), search_json(space, alone));
+      });
+    }
+  }
+}
+
+TEST(Search, StopsInAllProcessesWhenToldInOne) {
+  const std::atomic<bool> stop = true;
+  with_peers(3, [&](Peers& peers) {
+    const Space space = space_of(small_space(7));
+    SearchOptions options{};
+    options.peers = &peers;
+    if (peers.rank() == 1) options.stop = &stop;
+    const SearchResult r = search(space, profile_for(space.base(), ""), options);
+    EXPECT_TRUE(r.stopped);
+    EXPECT_FALSE(r.proven);
+  });
 }
 
 TEST(Search, SaysHowMuchTheLeanestNeedsWhereNothingFits) {

@@ -51,6 +51,19 @@ TEST(Simulate, TransferStartsWhenItsLastEndHasEntered) {
             "slot 1 compute          work   issued   0 entered  34 matched  34 ended  64\n");
 }
 
+// Long before a plan of that many tasks would be through.
+TEST(Simulate, EndsWhenTheUserStopsIt) {
+  TinyPlan p;
+  const auto a = p.op("a", LaneKind::compute, {.duration = 10});
+  p.slot(0);
+  for (int i = 0; i < 100'000; ++i) p.task(a);
+  p.finish();
+  std::atomic<bool> stop = false;
+  EXPECT_EQ(simulate(p.plan(), p.timing(), &stop).step_time, 1'000'000);
+  stop = true;
+  EXPECT_THROW(simulate(p.plan(), p.timing(), &stop), Stopped);
+}
+
 // Two stages, two micro-batches, 1F1B: F 10, B 20, a transfer 3.
 TEST(Simulate, GoldenOneFOneB) {
   TinyPlan p;

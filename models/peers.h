@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+// The processes that work on one thing together, as a launcher (mpirun, srun) has started them; this one is one of
+// them. For one thread at a time. Implementations throw Error where a message cannot pass.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  virtual int rank() const = 0;  // 0 prints
+  virtual int size() const = 0;
+  // Everybody's bytes, by rank. All processes call it equally often; it waits for the last.
+  virtual std::vector<std::string> gather(const std::string& mine) = 0;
+  // Ends all processes now: for what hits one of them alone.
+  virtual void abort(int status) = 0;
+};
+
+// What the plugin (exec/mpi_peers.cpp) offers under this name, with C linkage.
+inline constexpr char kMakePeers[] = "orrery_make_peers";
+using MakePeers = Peers*();
+
+}  // namespace orrery

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "models/peers.h"
+
+namespace orrery {
+
+// The processes that mpirun or srun started together with this one; nullptr where it is alone. They talk through the
+// plugin orrery-peers.so beside this program (exec/mpi_peers.cpp), the only thing here that needs MPI. Throws Error
+// where it is missing, or knows fewer processes than the launcher started.
+std::unique_ptr<Peers> peers_of_environment();
+
+// f() in every process; where it throws Error in some, in all the first of these, by rank. peers: nullptr, alone.
+void together(Peers* peers, const std::function<void()>& f);
+
+}  // namespace orrery

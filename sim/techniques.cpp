@@ -1,0 +1,234 @@
+#include "sim/techniques.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/open_spec.h"
+#include "models/schedules.h"
+#include "models/sharding.h"
+#include "sim/formulas.h"
+#include "sim/text.h"
+
+namespace orrery {
+namespace {
+
+using List = std::vector<Technique>;
+
+std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
+
+// The spec with other degrees; what is no longer cut makes more replicas.
+template <class F>
+Spec changed(const Spec& spec, F change) {
+  Spec other = spec;
+  Strategy& s = other.strategy;
+  change(s);
+  const std::int64_t model_ranks = s.tensor * s.pipeline * s.context;
+  s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
+  if (s.tensor == 1) s.sequence_parallel = false;
+  if (s.pipeline != spec.strategy.pipeline || s.virtual_stages != spec.strategy.virtual_stages) s.stage_layers.clear();
+  if (s.sharding != spec.strategy.sharding) {
+    s.shard_group = 0;
+    s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding);
+  }
+  return other;
+}
+
+// What each row of the table of shardings does, by its fields.
+std::string saved_by(const ShardingRow& row, std::int64_t shards) {
+  if (row.shards_parameters)
+    return fmt::format("parameters, gradients and optimizer states of a rank are 1/{} of the model's", shards);
+  if (row.shards_gradients) return fmt::format("gradients and optimizer states of a rank are 1/{}", shards);
+  return fmt::format("optimizer states of a rank are 1/{}, and so is its update", shards);
+}
+std::string cost_of(const ShardingRow& row) {
+  if (row.shards_parameters && row.reshards_after_forward)
+    return "weights are gathered before forward and again before backward: 1.5 times the bytes of an all-reduce";
+  if (row.shards_parameters)
+    return "weights are gathered and stay: the bytes of an all-reduce, weights whole meanwhile";
+  return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
+}
+
+void add_sharding(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t shards = s.shard_group > 0 ? s.shard_group : s.data * s.context;
+  const auto as = [&](Sharding kind) { return changed(spec, [&](Strategy& x) { x.sharding = kind; }); };
+  if (s.data * s.context == 1) return;
+  if (s.sharding != Sharding::none) {
+    const ShardingRow& row = row_of(s.sharding);
+    list.push_back({fmt::format("{} over {}", row.name, ranks(shards)), true, saved_by(row, shards), cost_of(row),
+                    "without it (plain replicas)", as(Sharding::none), "data"});
+  }
+  for (const Sharding kind : {Sharding::zero1, Sharding::zero3}) {
+    if (kind > s.sharding && s.sharding <= Sharding::zero2 && s.offload.parameters == Device::none)
+      list.push_back({std::string(name_of(kind)), false, "", "", fmt::format("with {}", name_of(kind)), as(kind)});
+  }
+}
+
+void add_tensor(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (s.tensor > 1) {
+    const std::string form = s.sequence_parallel ? "an all-gather and a reduce-scatter" : "two all-reduces";
+    list.push_back(
+        {fmt::format("tensor parallelism over {}", ranks(s.tensor)), true,
+         fmt::format("weights, states and matrix work of a rank are 1/{}", s.tensor),
+         fmt::format("{} of hidden states for attention and for the MLP, forward and backward, in every layer "
+                     "and micro-batch, on the critical path; narrower products",
+                     s.sequence_parallel ? form : "an all-reduce"),
+         "without it (as replicas)", changed(spec, [](Strategy& x) { x.tensor = x.expert_tensor = 1; }), "tensor"});
+    const Spec other = changed(spec, [](Strategy& x) { x.sequence_parallel = !x.sequence_parallel; });
+    if (s.sequence_parallel)
+      list.push_back({"sequence parallelism", true,
+                      fmt::format("activations of norms, dropouts and residuals are 1/{} too", s.tensor),
+                      "no more bytes: an all-reduce is a reduce-scatter and an all-gather", "without it", other});
+    else
+      list.push_back({"sequence parallelism", false, "", "", "with sequence parallelism", other});
+  }
+}
+
+void add_pipeline(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (s.pipeline == 1) return;
+  const std::optional<Bubble> bubble = bubble_formula(s);
+  const auto plain = [](Strategy& x) {
+    x.pipeline = x.virtual_stages = 1;
+    x.schedule = "1f1b";
+  };
+  list.push_back(
+      {fmt::format("pipeline of {} stages, {}", s.pipeline, s.schedule), true,
+       fmt::format("layers and their states of a rank are 1/{}; only hidden states pass between stages", s.pipeline),
+       fmt::format("a bubble{}; {} micro-batches in all, and those in flight keep their activations",
+                   bubble ? fmt::format(" of {} = {} of the step", bubble->formula, percent_text(bubble->share)) : "",
+                   s.micro_batches()),
+       "without it (as replicas)", changed(spec, plain), "pipeline"});
+  const auto once = [](Strategy& x) {
+    x.virtual_stages = 1;
+    x.schedule = "1f1b";
+  };
+  const auto twice = [](Strategy& x) {
+    x.virtual_stages = 2;
+    x.schedule = "interleaved";
+  };
+  if (s.schedule == "interleaved")
+    list.push_back({fmt::format("{} virtual stages a rank", s.virtual_stages), true,
+                    fmt::format("the bubble is 1/{} of 1F1B's", s.virtual_stages),
+                    fmt::format("{} times the sends, and more activations in flight", s.virtual_stages),
+                    "without them (1f1b)", changed(spec, once)});
+  else if (s.schedule == "1f1b")
+    list.push_back({"virtual stages", false, "", "", "with 2 virtual stages a rank", changed(spec, twice)});
+}
+
+void add_context(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (s.context == 1) return;
+  list.push_back({fmt::format("context parallelism over {}, {}", ranks(s.context), s.context_kind), true,
+                  fmt::format("tokens of a rank, and their activations, are 1/{} of the sequence", s.context),
+                  s.context_kind == "ulysses"
+                      ? "all-to-alls that turn tokens into heads and back, in every layer"
+                      : "keys and values pass every rank, under attention where it lasts longer",
+                  "without it (as replicas)",
+                  changed(spec, [](Strategy& x) { x.context = x.context_ring = x.context_ulysses = 1; })});
+}
+
+void add_experts(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (!spec.model.moe || s.expert == 1) return;
+  list.push_back(
+      {fmt::format("expert parallelism over {}", ranks(s.expert)), true,
+       fmt::format("a rank holds {} of {} experts", spec.model.moe->experts / s.expert, spec.model.moe->experts),
+       "an all-to-all to the experts and one back, forward and backward, and waiting for the fullest rank",
+       "without it", changed(spec, [](Strategy& x) { x.expert = x.expert_tensor = 1; }), "expert"});
+}
+
+void add_recompute(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  const auto with = [&](Recompute r) { return changed(spec, [&](Strategy& x) { x.recompute = r; }); };
+  if (s.recompute.any())
+    list.push_back({s.recompute.layer ? "full recomputation" : "selective recomputation", true,
+                    s.recompute.layer ? "only the input of a layer is kept between forward and backward"
+                                      : "what is cheap to compute again is not kept",
+                    s.recompute.layer ? "every forward runs twice: up to a third more work" : "those parts run twice",
+                    "without it", with({})});
+  Recompute full;
+  full.layer = true;
+  if (!s.recompute.layer) list.push_back({"full recomputation", false, "", "", "with full recomputation", with(full)});
+}
+
+void add_offload(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (!s.offload.any()) return;
+  list.push_back({"offload", true, "states or activations lie on the host or on disks and not on the GPU",
+                  "they come and go over PCIe, and the host's processors update what lies there", "without it",
+                  changed(spec, [](Strategy& x) { x.offload = {}; })});
+}
+
+void add_overlap(const Spec& spec, List& list) {
+  const Overlap& o = spec.strategy.overlap;
+  const Strategy& s = spec.strategy;
+  const bool any = (s.data * s.context > 1 && (o.gradient_reduce || o.parameter_gather)) ||
+                   (s.pipeline > 1 && o.pipeline) || (s.tensor > 1 && o.tensor) || (s.expert > 1 && o.expert);
+  if (!any) return;
+  list.push_back({"overlap", true, "transfers run under compute", "compute beside them is slower, and buffers are kept",
+                  "without any", changed(spec, [](Strategy& x) {
+                    x.overlap = {false, false, false, false, false};
+                  })});
+}
+
+}  // namespace
+
+List techniques(const Spec& spec) {
+  List list;
+  for (const auto add :
+       {add_sharding, add_tensor, add_pipeline, add_context, add_experts, add_recompute, add_offload, add_overlap})
+    add(spec, list);
+  std::stable_partition(list.begin(), list.end(), [](const Technique& t) { return t.used; });
+  return list;
+}
+
+List situations(const Spec& spec) {
+  List list;
+  const Cluster& c = spec.cluster;
+  const auto add = [&](std::string name, std::string instead, Spec other) {
+    list.push_back({std::move(name), true, "", "", std::move(instead), std::move(other)});
+  };
+  const auto plain = [](Strategy& x) {
+    x.tensor = x.pipeline = x.context = x.virtual_stages = x.expert = x.expert_tensor = 1;
+    x.context_ring = x.context_ulysses = 1;
+    x.schedule = "1f1b";
+    x.sharding = Sharding::none;
+    x.offload = {};
+  };
+  if (spec.gpus > 1) add("one GPU", "a model on every GPU, as plain replicas", changed(spec, plain));
+  if (spec.gpus > c.gpus_per_node) {
+    Spec node = changed(spec, plain);
+    node.gpus = c.gpus_per_node;
+    node.cluster.nodes = 1;
+    node.strategy.data = c.gpus_per_node;
+    node.strategy.sharding = Sharding::zero3;
+    node.strategy.recompute = {};
+    node.strategy.recompute.layer = true;
+    node.strategy.micro_batch = 1;
+    node.strategy.global_batch = c.gpus_per_node;
+    add("one node", fmt::format("one node of {}, zero3 and full recomputation", c.gpus_per_node), std::move(node));
+  }
+  if (c.nvlink_domain > 1) {
+    Spec without = spec;
+    without.cluster.nvlink_domain = 1;
+    without.cluster.gpu.nvlink_links = 0;
+    without.cluster.gpu.nvlink_GBps = 0;
+    add("no NVLink", "the same without NVLink, over PCIe", std::move(without));
+  }
+  if (c.fabric != Fabric::ethernet && spec.gpus > c.gpus_per_node && c.nics > 0) {
+    Spec slow = spec;
+    slow.cluster.fabric = Fabric::ethernet;
+    slow.cluster.nics = 1;
+    slow.cluster.nic_Gbps = 100;
+    add(fmt::format("no {}", name_of(c.fabric)),
+        fmt::format("the same over one 100 Gb/s Ethernet NIC a node in the place of {} x {:.0f} Gb/s", c.nics,
+                    c.nic_Gbps),
+        std::move(slow));
+  }
+  return list;
+}
+
+}  // namespace orrery

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cassert>
+#include <cstring>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace orrery {
+
+// Names that were read from a wire, kept as long as this lives.
+using WireNames = std::set<std::string, std::less<>>;
+
+// Values as bytes, and back on the same machine architecture: a type names its parts once, share(wire, value), for both
+// ways. What was not written by the same calls must not be read.
+class Wire {
+ public:
+  Wire() = default;  // writes
+  Wire(std::string_view bytes, WireNames& names) : left_(bytes), names_(&names) {}
+
+  bool reads() const { return names_ != nullptr; }
+  std::string take() { return std::move(written_); }
+  bool at_end() const { return left_.empty(); }
+
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void share(T& value) {
+    move(reinterpret_cast<char*>(&value), sizeof value);
+  }
+
+  void share(std::string& text) {
+    std::size_t size = text.size();
+    share(size);
+    if (reads()) text.resize(size);
+    move(text.data(), size);
+  }
+
+  void share(std::string_view& name) {
+    std::string text(name);
+    share(text);
+    if (reads()) name = *names_->insert(text).first;
+  }
+
+ private:
+  void move(char* value, std::size_t size) {
+    if (!reads()) {
+      written_.append(value, size);
+      return;
+    }
+    assert(size <= left_.size());
+    std::memcpy(value, left_.data(), size);
+    left_.remove_prefix(size);
+  }
+
+  std::string written_;
+  std::string_view left_;
+  WireNames* names_ = nullptr;
+};
+
+}  // namespace orrery
