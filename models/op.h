@@ -345,7 +345,8 @@ struct Collective {
   Bytes width = 2;         // of an element
   std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
-  bool maximum = false;  // an all-reduce that takes the largest value instead of the sum
+  bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
+  std::int64_t tensors = 1;  // that one launch moves, each by itself (a coalesced group)
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.
