@@ -191,6 +191,11 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
+// The host reads what has come (its shape) before it goes on.
+static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received) {
+  if (c.spec.software.blocking_receives) b.tape.emit(name, Wait{}, {.reads = {received}, .host_waits = true});
+}
+
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
   LayerBuilder b(c, "receive", BlockRole::receive);
@@ -199,6 +204,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const bool onwards = c.hop > 0;
   b.tape.emit("receive activation", Transfer{false, -c.hop, bytes}, {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
+  wait_on_host(b, c, "wait for activation", x);
   b.tape.on_backward([&b, &c, onwards, bytes] {
     b.tape.emit("send gradient", Transfer{true, -c.hop, bytes}, {.reads = {kOutputGradient}},
                 onwards ? LaneKind::send_previous : LaneKind::send_next);
@@ -217,6 +223,7 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
     const auto gradient = b.tape.slot("received gradient", bytes);
     b.tape.emit("receive gradient", Transfer{false, c.hop, bytes}, {.writes = {gradient}},
                 onwards ? LaneKind::receive_next : LaneKind::receive_previous);
+    wait_on_host(b, c, "wait for gradient", gradient);
     b.tape.contribute(x, gradient);
   });
   return b.tape.finish(ops);

@@ -40,6 +40,7 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
       open.group = copies_of(parameter);
       open.first = entry.base + parameter.offset;
       open.elements += parameter.out * parameter.in;
+      ++open.tensors;
       if (open.units.empty() || open.units.back() != entry.unit) open.units.push_back(entry.unit);
       chunk.bucket_of[e][p] = static_cast<std::int32_t>(chunk.buckets.size());
       const bool full = !unit_gradients_ && limit > 0 && open.elements >= limit;

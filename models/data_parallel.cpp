@@ -187,14 +187,18 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const Op op = {
-      .name = "reduce gradients",
-      .work = Collective{kind, bucket.group, bucket.elements * gradient_width_, gradient_width_, bucket.first},
-      .phase = Phase::step,
-      .lane = LaneKind::data_reduce,
-      .operands = {fused
-                       ? number(kFusedBuffer, Access::read_write)
-                       : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients, Access::read_write)}};
+  const Op op = {.name = "reduce gradients",
+                 .work = Collective{.kind = kind,
+                                    .group = bucket.group,
+                                    .bytes = bucket.elements * gradient_width_,
+                                    .width = gradient_width_,
+                                    .first = bucket.first,
+                                    .tensors = tensors_in(bucket)},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_reduce,
+                 .operands = {fused ? number(kFusedBuffer, Access::read_write)
+                                    : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients,
+                                            Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (host_update()) lower_bucket(chunk, bucket, reduced);

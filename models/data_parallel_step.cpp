@@ -12,12 +12,16 @@ void PlanBuilder::gather_buckets() {
   for (const Chunk* chunk : in_model_order()) {
     for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
       if (group_size(bucket->group) == 1) continue;
-      const Op op = {
-          .name = "gather parameters",
-          .work = Collective{CollectiveKind::all_gather, bucket->group, bucket->elements * width, width, bucket->first},
-          .phase = Phase::step,
-          .lane = LaneKind::data_gather,
-          .operands = {state(kParameters, Access::write)}};
+      const Op op = {.name = "gather parameters",
+                     .work = Collective{.kind = CollectiveKind::all_gather,
+                                        .group = bucket->group,
+                                        .bytes = bucket->elements * width,
+                                        .width = width,
+                                        .first = bucket->first,
+                                        .tensors = tensors_in(*bucket)},
+                     .phase = Phase::step,
+                     .lane = LaneKind::data_gather,
+                     .operands = {state(kParameters, Access::write)}};
       const TaskId task = emit(op_id(op), chunk->state, {last_of(LaneKind::compute), last_of(LaneKind::up)});
       for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
     }

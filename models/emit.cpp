@@ -190,11 +190,26 @@ void PlanBuilder::release_activations() {
   leaving_ = kNone;
 }
 
+// What the host does with a received tensor before it launches what reads it: the ops of a transfer's block after it.
+void PlanBuilder::emit_waits(const Action& action) {
+  const Chunk& chunk = chunks_[action.chunk];
+  const bool forward = action.phase == Phase::forward;
+  const std::size_t e = forward ? 0 : chunk.entries.size() - 1;
+  if (!chunk.entries[e].transfer || action.phase == Phase::weight_gradient) return;
+  const Block& block = plan_.blocks[chunk.entries[e].block];
+  const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
+  for (std::size_t i = 1; i < ops.size(); ++i)
+    emit(ops[i], chunk.frames[action.micro_batch * chunk.entries.size() + e]);
+}
+
 // Woven actions take turns: while what one has sent is on its way, the other computes.
 void PlanBuilder::emit_actions(std::span<const Action> woven) {
   if (spec_.strategy.overlap.pipeline) sends_.clear();
   std::vector<Pass> passes;
-  for (const Action& action : woven) passes.push_back(begin(action));
+  for (const Action& action : woven) {
+    emit_waits(action);
+    passes.push_back(begin(action));
+  }
   for (bool left = true; left;) {
     left = false;
     for (Pass& pass : passes) {

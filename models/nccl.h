@@ -45,6 +45,7 @@ struct NcclTopology {
   bool shared_pcie_switch = false;  // two GPUs or more beside each NIC
   double net_latency_us = 0;        // what the network plugin adds per hop
   bool shared_network = false;      // others' traffic is on it, so that the slowest of many links is slow
+  bool omni_path = false;           // then: whose rings are slower still
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };
@@ -144,6 +145,9 @@ NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const Token
 
 // The time that measurements give to a choice (nccl_seconds, algorithm and protocol set).
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
+
+// What each further tensor of one coalesced call takes beside its bytes, from the second on.
+Seconds nccl_next_tensor(const NcclModel& model, CollectiveKind kind);
 
 // One send with its receive, between ranks of the same node or of different nodes.
 NcclChoice nccl_point_to_point(const NcclModel& model, bool same_node, Bytes bytes);

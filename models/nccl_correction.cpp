@@ -30,19 +30,19 @@ constexpr Reached kReached[] = {
     {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
 
 // Between nodes of a cloud whose network is shared, a collective goes as fast as the slowest of its links, and the more
-// there are the slower that is; a tree suffers less than a ring. Ultra-Scale Playbook, 256 MB over 2 to 64 nodes of P5
-// (EFA v2, 32 x 100 Gb/s), median of a wide spread, GB/s: all-gather 185, 119, 69, 55, 28, 11; all-reduce 362, 160,
-// 100, 85, 65, 33. In its training runs the groups of a node reach more together (8 all-reduces at once over 32 nodes
-// 180), and every collective of a group on two nodes costs 0.85 ms, whatever its size: its hosts do not come at once.
-// Jean Zay's Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's
-// rows).
+// there are the slower that is. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the
+// sharded states of all groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one
+// rank a node, and every collective of a group on two nodes costs 0.85 ms, whatever its size: its hosts do not come at
+// once. Its sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
+// GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
+// Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedStart_us = 500;
-constexpr double kSharedRing = 0.7, kSlowestRing = 0.6;  // part for two nodes, power of their number
-constexpr double kSharedTree = 0.85, kSlowestTree = 0.3;
+constexpr double kSharedRing = 0.7, kSharedTree = 0.85, kSharedOmniPath = 0.35;  // part for two nodes
+constexpr double kSlowest = 0.15;                                                // power of their number
 
 double reached_on_shared(const NcclTopology& t, A a) {
-  const bool ring = a == A::ring;
-  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / t.nodes, ring ? kSlowestRing : kSlowestTree);
+  const double two = t.omni_path ? kSharedOmniPath : a == A::ring ? kSharedRing : kSharedTree;
+  return two * std::pow(2.0 / t.nodes, kSlowest);
 }
 
 double reached(const NcclTopology& t, A a) {
@@ -83,6 +83,16 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 }
 
 }  // namespace
+
+// Its first chunk goes all the way round before the next tensor's: a step of NCCL's ring over NVLink each (tuning.cc,
+// hwLatencies, Simple), and between nodes once what a hop over the network takes, the other hops' waits overlap
+// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
+  constexpr double kStep_us = 3.4, kHop_us = 14;
+  const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
+  const double hop = m.topology.nodes > 1 ? kHop_us + 2 * m.topology.net_latency_us : 0;
+  return 1e-6 * (steps * kStep_us + hop);
+}
 
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;

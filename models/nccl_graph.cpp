@@ -243,6 +243,7 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.shared_pcie_switch = c.gpus_per_pcie_switch > 1 && members > 1;
   t.net_latency_us = net_latency_us(c.fabric);
   t.shared_network = c.nic_Gbps <= 100 && (c.fabric == Fabric::efa || c.fabric == Fabric::omni_path);
+  t.omni_path = c.fabric == Fabric::omni_path;
   set_nics(c, gpus, members, t);
   return t;
 }

@@ -348,6 +348,7 @@ struct Collective {
   std::string algorithm = "library";
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
   std::int64_t servers = 0;  // of push and pull: the last members of the group
+  std::int64_t tensors = 1;  // that one launch moves, each by itself (a coalesced group)
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.

@@ -43,6 +43,7 @@ inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dim
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
+  std::int64_t tensors = 0;          // parameters it holds
   std::int64_t missing = 0;          // gradients of all micro-batches that are still to be added
   std::vector<std::uint32_t> units;  // unit frames it covers
 };
@@ -150,6 +151,7 @@ class PlanBuilder {
   void emit_stage(std::int64_t stage);
   void emit_worker(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
+  void emit_waits(const Action& action);
   void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);
   Pass begin(const Action& action) const;
@@ -238,6 +240,10 @@ class PlanBuilder {
   // a master takes them when all are there.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
   std::int64_t group_size(Dimension d) const;
+  // A bucket is one tensor, but where a stack gives all its parameters to one coalesced call.
+  std::int64_t tensors_in(const Bucket& bucket) const {
+    return spec_.software.sharded_in_one_bucket && row_.shards_optimizer ? bucket.tensors : 1;
+  }
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const {
     return row_.servers ? plan_.servers : row_.shards_optimizer ? group_size(d) : 1;

@@ -95,7 +95,7 @@ struct HashedShapes {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
   }
   void operator()(const Collective& c) const {
-    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers);
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.tensors);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };

@@ -40,6 +40,7 @@ constexpr SoftwareKey kKeys[] = {
     {"regather_input", &Software::regather_input},
     {"tensor_reduce_overlaps_wgrad", &Software::tensor_reduce_overlaps_wgrad},
     {"scattered_sends", &Software::scattered_sends},
+    {"blocking_receives", &Software::blocking_receives},
     {"batched_p2p", &Software::batched_p2p},
     {"bucket_MiB", &Software::bucket_MiB},
     {"sharded_in_one_bucket", &Software::sharded_in_one_bucket},

@@ -50,6 +50,7 @@ struct Software {
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
+  bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -177,28 +178,36 @@ class Pricer {
     return false;
   }
 
-  // Ranks of a tensor group, times the root of the nodes that they lie on.
+  // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
   double tensor_reach() const {
+    if (spec_.strategy.tensor == 1) return 0;
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.slots.front().representative);
-    return static_cast<double>(spec_.strategy.tensor) * std::sqrt(static_cast<double>(lie.size()));
+    return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
   }
 
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
     const double far = has_far_stages() ? s.far_stage_layer_us * tensor_reach() : 0;
-    const auto add = [&](const std::vector<std::uint32_t>& pass, double us) {
-      if (!pass.empty()) result[pass.front()].issue += picoseconds(us * kMicrosecond);
+    const auto add = [&](std::span<const std::uint32_t> ops, double us) {
+      for (const std::uint32_t op : ops)
+        result[op].issue += picoseconds(us * kMicrosecond / static_cast<double>(ops.size()));
+    };
+    const auto last_of = [](const std::vector<std::uint32_t>& pass) {
+      return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
     };
     const auto ranks = static_cast<double>(plan_.ranks);
     for (const Block& block : plan_.blocks) {
       const bool layer = block.role == BlockRole::layer;
       const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
       const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
-      add(block.forward, (layer ? s.layer_us + far : 0) + (first ? s.micro_batch_us : 0));
-      const double again = layer ? s.layer_us * recomputed_share(block) : 0;
-      add(block.backward, (layer ? s.layer_us + far : 0) + again + (last ? s.micro_batch_us : 0));
+      if (layer) {
+        add(block.forward, s.layer_us + far);
+        add(block.backward, s.layer_us + far + s.layer_us * recomputed_share(block));
+      }
+      if (first) add(last_of(block.forward), s.micro_batch_us);
+      if (last) add(last_of(block.backward), s.micro_batch_us);
     }
     // Once a step, in however many parts a rank updates.
     const auto updating = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
@@ -255,9 +264,10 @@ class Pricer {
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
-    const NcclChoice choice = c.algorithm == "hierarchical"
-                                  ? two_stage_all_to_all(members, c.bytes, copies(spread))
-                                  : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    NcclChoice choice = c.algorithm == "hierarchical"
+                            ? two_stage_all_to_all(members, c.bytes, copies(spread))
+                            : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
+    choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
