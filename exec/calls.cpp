@@ -72,8 +72,8 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
       p.call.out = p.packed.runs[0].at;
       p.packed.runs.clear();
     }
-  } else if (a.operand.scope == Scope::state && role_of(rank, launch) == BlockRole::state) {
-    p.call.out = a.data + work.first * a.width;  // a bucket
+  } else if (a.operand.scope != Scope::rank) {
+    p.call.out = a.data + work.first * a.width;  // a bucket, or a run of a unit's shards
   }
   p.call.in = p.call.out;
 }

@@ -148,15 +148,12 @@ class HostThread {
 
 }  // namespace
 
-// Of multi-token prediction: the embedding's table must lie whole where its module reads it.
+// Of multi-token prediction: the embedding's table must lie where its module reads it.
 static void check_predictions(const Spec& spec, std::string_view ranks) {
   const Strategy& s = spec.strategy;
   if (spec.model.mtp_layers == 0) return;
   if (ranks != "CPU")
     throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
-  if (unit_gradients(spec, row_of(s.sharding)))
-    throw Error(fmt::format("strategy.sharding: {} with model.mtp_layers is not executed; choose zero1 or none",
-                            name_of(s.sharding)));
   if (s.virtual_stages > 1 && s.schedule != "interleaved")
     throw Error(fmt::format("strategy.schedule: {} with model.mtp_layers is not executed; choose 1f1b or interleaved",
                             s.schedule));

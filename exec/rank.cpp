@@ -55,6 +55,7 @@ Bytes Rank::state_width(std::uint16_t slot) const {
 }
 
 Bytes Rank::unit_width(std::uint16_t slot) const {
+  if (slot == kRaisedShard) return state_width(kParameterShard);
   const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
   return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;
 }

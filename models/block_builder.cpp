@@ -314,8 +314,9 @@ void BlockBuilder::unit_lifetimes() {
   tile_lifetimes(forward_);
   tile_lifetimes(backward_);
   const auto uses_unit = [](const Op& op, Id slot) {
-    return std::any_of(op.operands.begin(), op.operands.end(),
-                       [&](const Operand& o) { return is(o, Scope::unit, slot) && o.tile == 0; });
+    return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+      return is(o, Scope::unit, slot) && o.tile == 0 && o.part == Part::all;
+    });
   };
   const auto free_last = [&](std::vector<Recorded>& pass) {
     auto r =

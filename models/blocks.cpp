@@ -37,9 +37,15 @@ static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_unit
 // parameters into one unit).
 static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.ends_meet; }
 
+// So does the table of a further prediction's lookups, which gives it up after the last of them.
+static bool lends_table(const BlockContext& c) {
+  return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
+}
+
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
-  if (shares_unit(c) || c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
+  if (shares_unit(c) || lends_table(c) || c.spec.software.kept_units == "ends")
+    b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   const std::int64_t vocab = c.padded_vocab / c.tensor;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
@@ -51,7 +57,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
               {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
   b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
     b.table_gradient("embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
-                     {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c));
+                     {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
   });
   auto x = b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
   if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
@@ -108,6 +114,15 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.norm("final norm", kInput), ops);
 }
 
+// The embedding block's table, or for writing its gradient, where a lookup on its stage finds it: in the chunk's
+// states, or in its unit where those are gathered or reduced.
+static Operand lent_table(const BlockContext& c, Access access) {
+  const bool reads = access == Access::read;
+  if (reads ? c.sharding.shards_parameters : unit_gradients(c.spec, c.sharding))
+    return {Scope::unit, access, reads ? kGathered : kUnitGradient, -1, Part::tied};
+  return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
+}
+
 // The embedding of the token so many places ahead. The table is the embedding block's: on another stage a copy that is
 // reduced with it, on the same one read where it lies.
 static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c, std::int64_t ahead,
@@ -115,26 +130,42 @@ static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext&
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
   const auto looked_up = b.activation("embeddings", c.rows, hidden);
-  const bool whole = !c.sharding.shards_parameters && !unit_gradients(c.spec, c.sharding);
-  const auto of_embedding = [=](std::uint16_t slot, Access access) {
-    return table.empty() && whole ? std::vector<Operand>{{Scope::state, access, slot, -1, Part::tied}}
-                                  : std::vector<Operand>{};
+  const auto lent = [=, &c](Access access) {
+    return table.empty() ? std::vector{lent_table(c, access)} : std::vector<Operand>{};
   };
   b.tape.emit("tokens", Load{c.rows, false, ahead}, {.writes = {tokens}});
   b.tape.emit("embedding", Embedding{c.rows, hidden, vocab},
-              {.reads = {tokens},
-               .writes = {looked_up},
-               .weights = table,
-               .elsewhere = of_embedding(kParameters, Access::read)});
+              {.reads = {tokens}, .writes = {looked_up}, .weights = table, .elsewhere = lent(Access::read)});
   b.tape.on_backward([=, &b, &c] {
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
-    back.gradient_bytes = storage_bytes(c.spec.strategy.gradient_precision);
+    const bool unit = unit_gradients(c.spec, c.sharding);
+    back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
+    if (unit && ahead == c.spec.model.mtp_layers)  // the first to be run back
+      b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
+                  {.weight_gradients = table, .elsewhere = lent(Access::write)});
     b.tape.emit("embedding gradient", back,
                 {.reads = {b.tape.gradient(looked_up), tokens},
                  .weight_gradients = table,
-                 .elsewhere = of_embedding(kGradients, Access::read_write)});
+                 .elsewhere = lent(Access::read_write)});
   });
   return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
+}
+
+// The table's unit is given up after the last lookup, and its gradient begun by the first sum.
+static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
+  const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
+    const auto& operands = ops[id].operands;
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& o) {
+      return o.scope == Scope::unit && o.part == Part::tied && o.slot == slot;
+    });
+  };
+  const auto reads = [&](std::uint32_t id) { return uses(id, kGathered); };
+  const auto last = std::find_if(block.forward.rbegin(), block.forward.rend(), reads);
+  const bool stays = !c.sharding.reshards_after_forward || c.spec.software.kept_units == "ends";
+  if (last != block.forward.rend() && !stays) ops[*last].frees.push_back(lent_table(c, Access::read));
+  for (const std::uint32_t id : block.backward) {
+    if (uses(id, kUnitGradient)) ops[id].allocates.push_back(lent_table(c, Access::write));
+  }
 }
 
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
@@ -161,7 +192,9 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
     hidden = b.norm("prediction final norm", y);
     all = b.join("predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
   }
-  return b.tape.finish(all, ops);
+  Block block = b.tape.finish(all, ops);
+  if (lends_table(c)) lend_lifetimes(c, block, ops);
+  return block;
 }
 
 // The same for the rows of all predictions.

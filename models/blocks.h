@@ -30,7 +30,8 @@ enum StateSlot : std::uint16_t {
 inline constexpr std::uint16_t kStateSlots = 11;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
 // the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
-// part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host.
+// part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host; and FSDP's shard
+// as it came from the host, before it is cast.
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -38,9 +39,10 @@ enum UnitSlot : std::uint16_t {
   kCastGradient,
   kReduced,
   kStagedShard,
-  kStagedGradient
+  kStagedGradient,
+  kRaisedShard
 };
-inline constexpr std::uint16_t kUnitSlots = 7;
+inline constexpr std::uint16_t kUnitSlots = 8;
 // Slots of a tile's frame, on the host: new weights on their way, and of an optimizer on disks the states.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
@@ -49,8 +51,9 @@ inline constexpr std::string_view kWordTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and what the loss is multiplied by (fp16; the update changes it).
-// Of a delayed update, kNextNorm is the next one's. And the buffer in which gradients are reduced, bucket by bucket.
-enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm, kFusedBuffer };
+// Of a delayed update, kNextNorm is the next one's, and kDueScale what the loss was multiplied by whose gradients it
+// reads. And the buffer in which gradients are reduced, bucket by bucket.
+enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm, kFusedBuffer, kDueScale };
 
 Home home_of(Device d);
 

@@ -53,6 +53,8 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty()) continue;
     const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
+    if (ahead >= 0 && phase == Phase::forward && lends_table(entry))
+      gather_unit(plan_.frames[entry.unit].previous, chunks_.front().state, phase);
     if (ahead >= 0)
       gather_unit(entry.unit, state_frame, phase);
     else if (!gathered_[entry.unit])
@@ -75,17 +77,20 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
     released_.pop_front();
   }
   const std::vector<Region>& regions = regions_.at(unit_frame);
+  if (host_parameters()) raise_unit(unit_frame, state_frame, phase, after);
   if (row_.fp32_shards) {
-    const Op cast = {.name = "cast shard",
-                     .work = Cast{shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
-                     .phase = phase,
-                     .lane = LaneKind::data_gather,
-                     .host_waits = true,
-                     .operands = {state(kParameterShard, Access::read), unit(kCastShard, Access::write)},
-                     .allocates = {unit(kCastShard, Access::write)}};
+    const Operand raised = unit(kRaisedShard, Access::read);
+    Op cast = {.name = "cast shard",
+               .work = Cast{shard(regions), spec_.strategy.optimizer.master_bytes, context_.width},
+               .phase = phase,
+               .lane = LaneKind::data_gather,
+               .host_waits = !host_parameters(),
+               .operands = {host_parameters() ? raised : state(kParameterShard, Access::read),
+                            unit(kCastShard, Access::write)},
+               .allocates = {unit(kCastShard, Access::write)}};
+    if (host_parameters()) cast.frees = {raised};
     emit(op_id(cast), unit_frame, after);
   }
-  if (host_parameters()) raise_unit(unit_frame, state_frame, phase, after);
   if (copied_alone(unit_frame)) return;
   for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
 }
@@ -250,23 +255,38 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     }
     emit(op_id(reduce), unit_frame);
   }
+  if (row_.hybrid && last_micro_batch)
+    reduce_replicas(unit_frame,
+                    host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write));
   TaskId read = kNone;
-  if (host_gradients() && last_micro_batch && spec_.strategy.clip > 0) read = norm_of_unit(unit_frame, lane);
+  if (host_gradients() && last_micro_batch && takes_norm()) read = norm_of_unit(unit_frame, lane);
   if (host_gradients() || (host_update() && last_micro_batch)) lower_gradients(unit_frame, read);
-  if (row_.hybrid && last_micro_batch) reduce_replicas(unit_frame, shard(regions));
   if (!spec_.strategy.overlap.gradient_reduce)
     barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
 }
 
-void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, std::int64_t elements) {
-  if (group_size(Dimension::replicate) == 1) return;
-  const Op replicas = {
-      .name = "reduce replicas",
-      .work = Collective{CollectiveKind::all_reduce, Dimension::replicate, elements * gradient_width_, gradient_width_},
-      .phase = Phase::backward,
-      .lane = LaneKind::replicate,
-      .operands = {state(kGradientShard, Access::read_write)}};
-  emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});
+// Replicas of experts' shards lie on other ranks than those of the rest.
+void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, const Operand& gradients) {
+  std::vector<Region> runs;
+  std::int64_t first = 0;
+  for (const Region& r : regions_.at(unit_frame)) {
+    const Dimension group = r.group == Dimension::expert_data ? Dimension::expert_replicate : Dimension::replicate;
+    if (runs.empty() || runs.back().group != group) runs.push_back({first, 0, group});
+    runs.back().elements += shard(r.elements, r.group);
+    first += shard(r.elements, r.group);
+  }
+  for (const Region& r : runs) {
+    if (group_size(r.group) == 1) continue;
+    const Op replicas = {
+        .name = "reduce replicas",
+        .work =
+            Collective{
+                .group = r.group, .bytes = r.elements * gradient_width_, .width = gradient_width_, .first = r.first},
+        .phase = Phase::backward,
+        .lane = LaneKind::replicate,
+        .operands = {gradients}};
+    emit(op_id(replicas), unit_frame, {last_of(LaneKind::data_reduce)});
+  }
 }
 
 }  // namespace orrery

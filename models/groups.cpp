@@ -36,10 +36,11 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   return table;
 }
 
-// The number of each rank among those of its stage, in rank order.
-std::vector<std::int64_t> places_in_stage(const std::vector<Coordinates>& at, std::int64_t stages) {
-  std::vector<std::int64_t> next(stages, 0), places;
-  for (const Coordinates& c : at) places.push_back(next[c.pipeline]++);
+// The number of each rank among those of its pool, in rank order.
+std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
+  std::map<std::int64_t, std::int64_t> next;
+  std::vector<std::int64_t> places;
+  for (const std::int64_t pool : pools) places.push_back(next[pool]++);
   return places;
 }
 
@@ -104,13 +105,20 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::ulysses, [&](std::int64_t r) {
     return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
   });
-  const std::vector<std::int64_t> place = places_in_stage(at, s.pipeline);
-  const std::int64_t block = s.expert * s.expert_tensor, stage = ranks / s.pipeline;
-  const auto in_stage = [&](std::int64_t r, std::int64_t group) { return at[r].pipeline * stage + group; };
-  set(Dimension::expert_tensor, [&](std::int64_t r) { return in_stage(r, place[r] / s.expert_tensor); });
+  // Experts are laid out over the ranks of a stage that share shards.
+  const std::int64_t sets = s.data * s.context / shards, pool = ranks / s.pipeline / sets;
+  const auto set_of = [&](std::int64_t r) { return replica(r) / shards; };
+  std::vector<std::int64_t> pools;
+  for (std::int64_t r = 0; r < ranks; ++r) pools.push_back(at[r].pipeline * sets + set_of(r));
+  const std::vector<std::int64_t> place = places_in(pools);
+  const std::int64_t block = s.expert * s.expert_tensor;
+  const auto in_pool = [&](std::int64_t r, std::int64_t group) { return pools[r] * pool + group; };
+  set(Dimension::expert_tensor, [&](std::int64_t r) { return in_pool(r, place[r] / s.expert_tensor); });
   set(Dimension::expert,
-      [&](std::int64_t r) { return in_stage(r, place[r] / block * s.expert_tensor + place[r] % s.expert_tensor); });
-  set(Dimension::expert_data, [&](std::int64_t r) { return experts ? weights_of(r) * stage + place[r] % block : r; });
+      [&](std::int64_t r) { return in_pool(r, place[r] / block * s.expert_tensor + place[r] % s.expert_tensor); });
+  set(Dimension::expert_data,
+      [&](std::int64_t r) { return experts ? (weights_of(r) * sets + set_of(r)) * pool + place[r] % block : r; });
+  set(Dimension::expert_replicate, [&](std::int64_t r) { return experts ? at[r].pipeline * pool + place[r] : r; });
   set(Dimension::data,
       [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + at[r].tensor; });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
@@ -120,9 +128,9 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::kv,
       [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + at[r].tensor / kv_copies; });
   if (experts || both_ways)
-    set(Dimension::model, [](std::int64_t) { return std::int64_t{0}; });
+    set(Dimension::model, set_of);
   else
-    set(Dimension::model, [&](std::int64_t r) { return sharded ? replica(r) / shards : replica(r); });
+    set(Dimension::model, [&](std::int64_t r) { return sharded ? set_of(r) : replica(r); });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
   return tables;
 }

@@ -26,12 +26,14 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group
 //   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies
-//   expert_tensor, expert, expert_data: the ranks of a stage, numbered in rank order and cut into blocks of
-//     expert_tensor * expert: neighbours in a block, ranks of a block at the same place among neighbours, and ranks at
-//     the same place of every block (Megatron-Core's second layout of the same ranks, for experts); expert_data: alone
-//     without experts
+//   expert_tensor, expert, expert_data: the ranks of a stage (hybrid: those of it that share shards), numbered in rank
+//     order and cut into blocks of expert_tensor * expert: neighbours in a block, ranks of a block at the same place
+//     among neighbours, and ranks at the same place of every block (Megatron-Core's second layout of the same ranks,
+//     for experts); expert_data: alone without experts
+//   expert_replicate: ranks at the same place of every set of shards (hybrid), else alone
 //   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded;
-//     everybody where a model has experts, whose weights are spread otherwise than the rest, or runs in two copies
+//     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
+//     shards), or runs in two copies
 //   world: everybody
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);

@@ -147,6 +147,13 @@ std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
   return sum;
 }
 
+// Whether an entry reads the word table in the embedding's unit, on this stage.
+bool PlanBuilder::lends_table(const Entry& entry) const {
+  const bool predicts = spec_.model.mtp_layers > 0 && plan_.blocks[entry.block].role == BlockRole::layer &&
+                        entry.layer == spec_.model.layers;
+  return predicts && unit_gradients_ && context_.ends_meet;
+}
+
 // Where each block's weights begin in the chunk's flat buffers, and a unit frame for each.
 void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
@@ -169,6 +176,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     entry.unit = add_unit(together, regions);
     plan_.frames[entry.unit].layer = entry.layer;
     plan_.frames[entry.unit].base = entry.base;
+    if (lends_table(entry)) plan_.frames[entry.unit].previous = chunks_.front().entries.front().unit;
     if (row_.shards_parameters) add_tile_units(entry);
   }
 }
@@ -216,7 +224,8 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const std::int64_t own = chunk.own;
   const Bytes width = context_.width;
   const bool serves = context_.duty == Duty::server;
-  const bool master = ((width < o.master_bytes && !row_.fp32_shards) || host_update()) && updates();
+  const bool kept = row_.fp32_shards ? host_update() && !host_parameters() : width < o.master_bytes || host_update();
+  const bool master = kept && updates();
   const bool shards = row_.shards_parameters || serves, shards_gradients = unit_gradients_ || serves;
   Block block;
   block.name = "state";
@@ -356,14 +365,15 @@ std::uint32_t PlanBuilder::add_rank_frame() {
   const std::string key = fmt::format("rank {}", fused);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) {
-    const Bytes norm = spec_.strategy.clip > 0 ? 4 : 0, scale = spec_.strategy.precision == Precision::fp16 ? 4 : 0;
+    const Bytes norm = takes_norm() ? 4 : 0, scale = half() ? 4 : 0;
     plan_.blocks.push_back({.name = "rank",
                             .role = BlockRole::rank,
                             .slots = {{"squared norm", norm, Category::workspace},
                                       {"found infinity", scale, Category::workspace},
                                       {"loss scale", scale, Category::workspace},
                                       {"next squared norm", delayed() ? norm : 0, Category::workspace},
-                                      {"fused buffer", fused, Category::buffers}}});
+                                      {"fused buffer", fused, Category::buffers},
+                                      {"due loss scale", delayed() ? scale : 0, Category::workspace}}});
   }
   return add_frame(it->second);
 }

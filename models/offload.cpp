@@ -57,6 +57,8 @@ void PlanBuilder::add_staging(Block& block, std::int64_t shard) const {
                          Category::buffers, false, -1, Home::host});
   block.slots.push_back(
       {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Home::host});
+  const bool raised = row_.fp32_shards && host_parameters();
+  block.slots.push_back({"raised shard", raised ? shard * shard_width() : 0, Category::buffers});
 }
 
 void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
@@ -91,7 +93,7 @@ void PlanBuilder::add_tiles(Chunk& chunk) {
   plan_.blocks.push_back(
       {.name = "tile",
        .role = BlockRole::tile,
-       .slots = {buffer("new weights", s.offload.parameters != Device::cpu, context_.width),
+       .slots = {buffer("new weights", s.offload.parameters != Device::cpu, shard_width()),
                  buffer("tile of master weights", disks, s.optimizer.master_bytes),
                  buffer("tile of first moments", moments, s.optimizer.moment_bytes),
                  buffer("tile of second moments", moments, s.optimizer.moment_bytes),
@@ -103,10 +105,10 @@ void PlanBuilder::add_tiles(Chunk& chunk) {
   }
 }
 
-// A unit that no other rank holds a part of needs no gather.
+// A unit that no other rank holds a part of, in the width that is read, needs no gather.
 bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
   const std::vector<Region>& regions = regions_.at(unit_frame);
-  return host_parameters() && regions.size() == 1 && group_size(regions.front().group) == 1;
+  return host_parameters() && !row_.fp32_shards && regions.size() == 1 && group_size(regions.front().group) == 1;
 }
 
 void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
@@ -120,15 +122,17 @@ void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   emit(op_id(op), unit_frame);
 }
 
-// This rank's part of a unit's weights to the device.
+// This rank's part of a unit's weights to the device, as it lies on the host: FSDP casts it there (torch.distributed.
+// fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
 void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
                              const std::vector<TaskId>& after) {
   const bool disk = spec_.strategy.offload.parameters == Device::nvme;
   if (disk) stage_unit(unit_frame, state_frame, phase);
   staged_.erase(unit_frame);
-  const Operand to = unit(copied_alone(unit_frame) ? kGathered : kCastShard, Access::write);
+  const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
+  const Operand to = unit(first, Access::write);
   Op op = copy_op("shard up", phase,
-                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::host, .to = Home::device},
+                  {.bytes = shard(regions_.at(unit_frame)) * shard_width(), .from = Home::host, .to = Home::device},
                   disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
   op.host_waits = true;
   op.allocates = {to};
@@ -212,28 +216,59 @@ void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId 
 // unscales them (DeepSpeed: unscale_and_clip_grads). What lies on disks the update multiplies.
 std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
-  const bool clips = s.clip > 0, half = s.precision == Precision::fp16;
-  if (clips && !delayed()) {
+  const bool clips = s.clip > 0;
+  if (takes_norm() && !delayed()) {
     const std::vector<TaskId> summed = host_gradients() ? sum_over_model("reduce gradient norm", kSquaredNorm, false)
                                                         : device_norm(kSquaredNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
   }
-  if (s.offload.gradients == Device::nvme || (clips && spec_.software.fused_clip) || (!clips && !half)) return after;
+  const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
+  if (passes && (clips || half())) {
+    const std::vector<TaskId> multiplied = host_unscale(after);
+    after.insert(after.end(), multiplied.begin(), multiplied.end());
+  }
+  if (half() && !delayed()) update_loss_scale(after);
+  return after;
+}
+
+// The pass over all of the rank's gradients. fp16: where no norm tells, it also looks for infinities.
+std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) {
+  const bool clips = spec_.strategy.clip > 0, looks = half() && !norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
     Op op = {.name = "clip gradients",
-             .work = Multiply{chunk.own, gradient_width_, 0, half},
+             .work = Multiply{chunk.own, gradient_width_, 0, looks},
              .phase = Phase::step,
              .lane = LaneKind::cpu,
              .optimizer = true,
-             .operands = {number(clips ? kSquaredNorm : kLossScale, Access::read),
-                          state(due_gradients(), Access::read_write)}};
-    if (half) op.operands.push_back(number(kFoundInfinity, Access::write));
+             .operands = {state(due_gradients(), Access::read_write)}};
+    if (clips) op.operands.push_back(number(kSquaredNorm, Access::read));
+    if (half()) op.operands.push_back(number(delayed() ? kDueScale : kLossScale, Access::read));
+    if (looks)
+      op.operands.push_back(number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write));
     emit(op_id(op), chunk.state, after);
   }
-  if (!half) return after;
-  const std::vector<TaskId> found = sum_over_model("reduce found infinity", kFoundInfinity, true);
-  after.insert(after.end(), found.begin(), found.end());
-  return after;
+  if (!looks) return {};
+  return sum_over_model("reduce found infinity", kFoundInfinity, true);
+}
+
+// fp16: the norm of infinite gradients is infinite, where one is taken before a scale must be known or nothing else
+// passes over the gradients: a delayed update's scale is the next step's before it has begun.
+bool PlanBuilder::norm_tells_infinity() const {
+  const bool fused = spec_.strategy.clip > 0 && spec_.software.fused_clip;
+  return host_update() && (delayed() || spec_.strategy.offload.gradients == Device::nvme || fused);
+}
+
+// What the next loss is multiplied by (Micikevicius et al. 2018: less after an infinity, more after long without). Once
+// a step and before the update, which may run beside the next loss (DeepSpeed: _update_scale() before the update).
+void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
+  const std::uint16_t sign = !norm_tells_infinity() ? kFoundInfinity : delayed() ? kNextNorm : kSquaredNorm;
+  Op op = {.name = "update loss scale",
+           .work = Multiply{1, 4},
+           .phase = Phase::step,
+           .optimizer = true,
+           .operands = {number(sign, Access::read), number(kLossScale, Access::read_write)}};
+  if (delayed()) op.operands.push_back(number(kDueScale, Access::write));
+  emit(op_id(op), chunks_.front().state, after);
 }
 
 // The host's update, when all gradients are there; the device's parameters follow piece by piece. A delayed one reads
@@ -288,7 +323,7 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
                           .gradient = gradient_width_,
                           .master = s.optimizer.master_bytes,
                           .moment = s.optimizer.moment_bytes,
-                          .forward = context_.width,
+                          .forward = row_.fp32_shards && host_parameters() ? 0 : shard_width(),
                           .moments = sgd ? 0 : 2,
                           .first = first,
                           .delayed = delayed()},
@@ -301,11 +336,9 @@ void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int6
                o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
   if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
   const bool multiplies = spec_.software.fused_clip || o.gradients == Device::nvme;
-  if (s.clip > 0 && multiplies) op.operands.push_back(number(kSquaredNorm, Access::read));
-  if (s.precision == Precision::fp16) {
-    op.operands.push_back(number(kFoundInfinity, Access::read));
-    op.operands.push_back(number(kLossScale, Access::read_write));
-  }
+  if (takes_norm() && (multiplies || (half() && norm_tells_infinity())))
+    op.operands.push_back(number(kSquaredNorm, Access::read));
+  if (half() && !norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
   emit(op_id(op), frame, after);
 }
 
@@ -324,7 +357,7 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
 // New weights to a device that keeps its own.
 void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (host_parameters()) return;
-  const PlaceCopy work = {n * context_.width, Home::host, Home::device, first, n, context_.width};
+  const PlaceCopy work = {n * shard_width(), Home::host, Home::device, first, n, shard_width()};
   emit(op_id(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
                      state(row_.shards_parameters ? kParameterShard : kParameters, Access::write))),
        frame, {last_of(LaneKind::compute)});
@@ -334,10 +367,14 @@ void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64
 // arrived are the next one's.
 void PlanBuilder::finish_delayed() {
   std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::down)};
-  if (spec_.strategy.clip > 0) {
+  if (takes_norm()) {
     const std::vector<TaskId> summed =
         host_gradients() ? sum_over_model("reduce gradient norm", kNextNorm, false) : device_norm(kNextNorm, after);
     after.insert(after.end(), summed.begin(), summed.end());
+  }
+  if (half()) {
+    update_loss_scale(after);
+    after.push_back(last_of(LaneKind::compute));
   }
   for (const Chunk& chunk : chunks_) {
     const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
@@ -358,7 +395,7 @@ void PlanBuilder::finish_delayed() {
                        .phase = Phase::step,
                        .lane = LaneKind::cpu,
                        .operands = {number(kSquaredNorm, Access::write), number(kNextNorm, Access::write)}};
-  if (spec_.strategy.clip > 0) emit(op_id(exchange), chunks_.front().state, after);
+  if (takes_norm()) emit(op_id(exchange), chunks_.front().state, after);
 }
 
 }  // namespace orrery

@@ -331,14 +331,15 @@ enum class Dimension : std::uint8_t {
   ulysses,  // ranks of a context group that exchange heads for positions
   model,
   world,
-  expert_tensor,  // ranks that an expert's matrices are cut over
-  expert_data     // ranks that hold the same experts
+  expert_tensor,    // ranks that an expert's matrices are cut over
+  expert_data,      // ranks that hold the same experts, and share their states
+  expert_replicate  // ranks that hold the same shard of experts (hybrid)
 };
 
-inline constexpr std::size_t kDimensions = 13;
+inline constexpr std::size_t kDimensions = 14;
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
-// gather.
+// gather. An all-reduce of a unit's counts `first` among the rank's shards of the unit.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;

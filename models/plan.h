@@ -82,7 +82,7 @@ enum class Part : std::uint8_t {
   all,
   partial,  // LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  tied      // the word table that the first and the last stage hold
+  tied      // the word table that the first and the last stage hold; of Scope::unit, the embedding's unit on this stage
 };
 
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
@@ -196,7 +196,8 @@ struct Block {
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. The next one of a unit's frame is that of its first tile, and so on.
+// An instance of a block's buffers. The next one of a unit's frame is that of its first tile, and so on; the previous
+// one that of the word table, where other blocks of its stage read that unit too (multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;

@@ -110,6 +110,7 @@ class PlanBuilder {
   void find_micro_batches(Chunk& chunk) const;
   std::vector<Chunk*> in_model_order();
   void place_weights(Chunk& chunk);
+  bool lends_table(const Entry& entry) const;
   std::uint32_t add_unit(std::int64_t elements, const std::vector<Region>& regions);
   void add_tile_units(const Entry& entry);
   void make_frames(Chunk& chunk);
@@ -185,7 +186,7 @@ class PlanBuilder {
   void begin_step();
   void end_step();
   void reduce_what_is_shared();
-  void reduce_replicas(std::uint32_t unit, std::int64_t elements);
+  void reduce_replicas(std::uint32_t unit, const Operand& gradients);
   void average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements);
   void copy_buckets_back();
   void clip_and_update();
@@ -213,6 +214,11 @@ class PlanBuilder {
   bool host_gradients() const { return spec_.strategy.offload.gradients != Device::none; }
   bool host_update() const { return spec_.strategy.offload.optimizer != Device::none; }
   bool delayed() const { return host_update() && spec_.strategy.offload.delayed_update; }
+  bool half() const { return spec_.strategy.precision == Precision::fp16; }
+  bool norm_tells_infinity() const;
+  bool takes_norm() const { return spec_.strategy.clip > 0 || (half() && norm_tells_infinity()); }
+  // Bytes of an element of what gathers begin from.
+  Bytes shard_width() const { return row_.fp32_shards ? spec_.strategy.optimizer.master_bytes : context_.width; }
   void add_staging(Block& unit, std::int64_t shard) const;
   void place_on_host(Block& state, std::int64_t own) const;
   void add_tiles(Chunk& chunk);
@@ -226,6 +232,8 @@ class PlanBuilder {
   void lower_gradients(std::uint32_t unit, TaskId after);
   void lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   std::vector<TaskId> host_clip(std::vector<TaskId> after);
+  std::vector<TaskId> host_unscale(const std::vector<TaskId>& after);
+  void update_loss_scale(const std::vector<TaskId>& after);
   void update_on_host(const std::vector<TaskId>& after);
   void update_tiles(const Chunk& chunk, const std::vector<TaskId>& after);
   void fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n, const std::vector<TaskId>& after);

@@ -209,7 +209,9 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   if (broken.what.empty()) return "";
   std::string where = path;
   for (const Origin& origin : spec.origins) {
-    if (is_given(origin) && (origin.key == broken.key || origin.key == "strategy." + broken.key)) where = origin.from;
+    const std::string& key = origin.key;
+    const bool same = key == broken.key || key == "strategy." + broken.key;
+    if (is_given(origin) && (same || key == "strategy." + broken.key + ".device")) where = origin.from;
   }
   return fmt::format("{}: {}", where, broken.what);
 }

@@ -314,6 +314,13 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("expert_tensor", s.expert_tensor, "moe.feed_forward", moe.feed_forward);
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
+  if (s.sharding == Sharding::hsdp && s.shard_group > 0) {
+    const std::int64_t sharers = s.tensor * s.shard_group;  // who share shards hold every expert
+    if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
+      return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
+                    s.expert_tensor, s.expert, sharers);
+    }
+  }
   const std::int64_t ranks = s.tensor * s.context * s.data;
   if (s.expert > ranks || s.expert_tensor > ranks || ranks % (s.expert * s.expert_tensor) != 0) {
     return broken("expert", "expert_tensor: {} * expert: {} does not divide tensor * context * data: {}{}",

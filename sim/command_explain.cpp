@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/blocks.h"
+#include "models/sharding.h"
 #include "models/topology.h"
 #include "sim/commands.h"
 #include "sim/critical_path.h"
@@ -23,10 +24,17 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
+// Why a key that was given changes nothing, or "".
+std::string_view idle(const Spec& spec, const std::string& key) {
+  const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
+  return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
+}
+
 std::string origins(const Spec& spec) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
-  for (const Origin& o : spec.origins) t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from});
+  for (const Origin& o : spec.origins)
+    t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from + std::string(idle(spec, o.key))});
   return print(t, kIndented);
 }
 

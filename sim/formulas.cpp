@@ -223,7 +223,9 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   f.gradients = storage_bytes(s.gradient_precision);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != Device::none;
-  if (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)) f.optimizer += s.optimizer.master_bytes;
+  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;  // from the shard it is
+  if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
+    f.optimizer += s.optimizer.master_bytes;
   if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
   f.shards_parameters = row.shards_parameters;
   f.shards_gradients = unit_gradients(spec, row);
@@ -291,8 +293,8 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   add((alike && group_size(plan, Dimension::data) > 1) || group_size(plan, Dimension::replicate) > 1,
       data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
   if (spec.model.moe) {
-    add(group_size(plan, Dimension::expert_data) > 1, data_volume(spec, plan, Dimension::expert_data),
-        {Dimension::expert_data});
+    add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
+        data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
     add(s.expert > 1, expert_volume(spec), {Dimension::expert});
   }
   add(s.tensor > 1, tensor_volume(spec), {Dimension::tensor});

@@ -197,7 +197,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
   if (!row.shards_optimizer) return stage.elements + stage.expert_elements;
   const std::int64_t group = row.hybrid ? cell_.shard_group : layout_.replicas();
   const std::int64_t copies =
-      std::max<std::int64_t>(1, layout_.tensor * layout_.replicas() / (layout_.expert * layout_.expert_tensor));
+      std::max<std::int64_t>(1, layout_.tensor * group / (layout_.expert * layout_.expert_tensor));
   return ceil_div(stage.elements, group) + ceil_div(stage.expert_elements, copies);
 }
 

@@ -209,8 +209,8 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
       cells.push_back(with);
       continue;
     }
-    if (base_.model.moe) continue;  // not built (make_plan.cpp)
     for (const std::int64_t g : shard_groups(l)) {
+      if (l.tensor * g % (l.expert * l.expert_tensor) != 0) continue;
       with.shard_group = g;
       cells.push_back(with);
     }

@@ -35,6 +35,7 @@ Kind kind_of(Dimension d) {
     case Dimension::data:
     case Dimension::replicate:
     case Dimension::expert_data:
+    case Dimension::expert_replicate:
     case Dimension::model:
     case Dimension::world:
       return Kind::data;

@@ -135,9 +135,21 @@ const Case kPredictions[] = {
     {kPredicts, "pipeline: 2, virtual_stages: 2, stage_layers: [1, 0, 1, 0], data: 2, global_batch: 4"},
     {kPredicts, "context: 2, data: 2, global_batch: 4"},
     {kPredictsTwo, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, micro_batch: 2"},
+    {kPredicts, "data: 2, sharding: zero2, global_batch: 4"},
+    {kPredicts, "data: 2, sharding: zero3, global_batch: 4, recompute: full"},
+    {kPredictsTwo, "tensor: 2, data: 2, sharding: fsdp, global_batch: 4", "adamw", "pytorch-fsdp"},
+    {kPredictsTwo, "data: 3, sharding: fsdp-grad-op, global_batch: 6"},
+    {kPredicts, "pipeline: 2, data: 2, sharding: zero2, global_batch: 8"},
+    {kPredictsTwo, "pipeline: 2, tensor: 2, data: 2, sharding: zero3, global_batch: 8"},
+    {kPredicts, "pipeline: 2, data: 4, sharding: hsdp, shard_group: 2, global_batch: 8"},
+    {kPredicts, "data: 1, global_batch: 2, offload: {optimizer: cpu, gradients: cpu}"},
+    {kPredicts,
+     "data: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
     {kPredictsTwo, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, global_batch: 4"},
     {kDeepSeekV3, "data: 4, expert: 4, global_batch: 4"},
     {kDeepSeekV3, "tensor: 2, pipeline: 2, data: 2, expert: 4, sharding: zero1, global_batch: 4"},
+    {kDeepSeekV3, "data: 4, expert: 2, sharding: fsdp, global_batch: 4"},
+    {kDeepSeekV3, "pipeline: 2, data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
 };
 
 // Before anything is learnt every prediction costs about log(vocabulary); further ones count 0.3 of that together.

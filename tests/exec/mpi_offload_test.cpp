@@ -72,6 +72,31 @@ const Case kInfinity[] = {
      "sgd"},
 };
 
+// Fully sharded fp32 shards (CPUOffload), and shards that have replicas.
+const Case kFullShards[] = {
+    {kLlama, "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {kGpt, "data: 3, sharding: fsdp, global_batch: 6, offload: {optimizer: cpu, parameters: cpu}"},
+    {kGpt, "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}",
+     "adamw", "pytorch-fsdp"},
+    {kLlama, "data: 1, sharding: fsdp, global_batch: 2, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {kGpt,
+     "data: 2, sharding: fsdp-grad-op, global_batch: 4, recompute: full, offload: {optimizer: {device: cpu, tile: "
+     "9001}, gradients: cpu, parameters: cpu}",
+     "sgd"},
+    {kLlama, "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: {device: cpu, tile: 9001}}"},
+    {kLlama, "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+    {kLlama,
+     "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8, offload: {optimizer: cpu, gradients: cpu, parameters: "
+     "cpu}"},
+    {kGpt, "data: 4, sharding: hsdp, shard_group: 2, global_batch: 4, offload: {optimizer: cpu}"},
+    {kLlama,
+     "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, tiling: "
+     "4}"},
+    {with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48"),
+     "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, "
+     "parameters: cpu}"},
+};
+
 const Case kActivations[] = {
     {kLlama, "data: 2, global_batch: 4, offload: {activations: cpu}"},
     {kGpt, "data: 1, global_batch: 2, recompute: selective, attention: unfused, offload: {activations: cpu}"},
@@ -139,6 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Disks, Offloaded, testing::ValuesIn(kOnDisk));
 INSTANTIATE_TEST_SUITE_P(Tiles, Offloaded, testing::ValuesIn(kTiles));
 INSTANTIATE_TEST_SUITE_P(Residual, Offloaded, testing::ValuesIn(kResidual));
 INSTANTIATE_TEST_SUITE_P(Offload, Offloaded, testing::ValuesIn(kOffload));
+INSTANTIATE_TEST_SUITE_P(FullShards, Offloaded, testing::ValuesIn(kFullShards));
 INSTANTIATE_TEST_SUITE_P(Infinity, Offloaded, testing::ValuesIn(kInfinity));
 INSTANTIATE_TEST_SUITE_P(Activations, Offloaded, testing::ValuesIn(kActivations));
 
@@ -189,7 +215,9 @@ TEST(DelayedUpdate, AgreesWithADelayMadeByHand) {
        {"data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 9001}}",
         "data: 2, sharding: zero1, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true}}",
         "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true, tile: "
-        "9001}, gradients: cpu}"}) {
+        "9001}, gradients: cpu}",
+        "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true, tile: "
+        "9001}}"}) {
     SCOPED_TRACE(strategy);
     const Spec spec = spec_of({kLlama, strategy});
     auto result = run_case(spec);
@@ -229,16 +257,23 @@ TEST(Faults, LostTilesAndBuffersShow) {
 TEST(Faults, LostCopiesShow) {
   const Spec spec = spec_of(
       {kLlama, "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu}, gradients: cpu}"});
-  for (const char* lost : {"gradients up", "gradients down", "parameters up"}) {
-    const auto drop = [lost](Plan& plan) {
+  const Spec full =
+      spec_of({kLlama,
+               "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8, offload: {optimizer: cpu, gradients: cpu, "
+               "parameters: cpu}"});
+  const std::pair<const Spec*, const char*> cases[] = {{&spec, "gradients up"},  {&spec, "gradients down"},
+                                                       {&spec, "parameters up"}, {&full, "shard up"},
+                                                       {&full, "cast shard"},    {&full, "reduce replicas"}};
+  for (const auto& [of, lost] : cases) {
+    const auto drop = [name = lost](Plan& plan) {
       for (Op& op : plan.ops) {
-        if (op.name == lost) op.work = Wait{};
+        if (op.name == name) op.work = Wait{};
       }
     };
-    const auto result = run_case(spec, {.plan = drop});
+    const auto result = run_case(*of, {.plan = drop});
     if (!result) continue;
-    const Distance d = distance(spec, *result, reference_of(spec));
-    EXPECT_TRUE(d.gradient > 10 * kLimit || d.weight > 10 * kLimit || d.loss > 10 * kLimit) << lost;
+    const Distance d = distance(*of, *result, reference_of(*of));
+    EXPECT_TRUE(!(d.gradient <= 10 * kLimit) || d.weight > 10 * kLimit || d.loss > 10 * kLimit) << lost;
   }
 }
 

@@ -18,6 +18,7 @@ enum class Fault : std::uint8_t {
   dropped_micro_batch,
   stale_weight,
   missing_expert_reduce,
+  missing_expert_replicas,
   doubled_tokens,
   stale_tokens,
   missing_exchange,  // of a context group
@@ -54,6 +55,8 @@ class FaultyTransport : public Transport {
     const bool reduces = lane == LaneKind::data_reduce, gathers = lane == LaneKind::data_gather;
     if (fault_ == Fault::missing_reduce && reduces) return std::make_unique<Ended>();
     if (fault_ == Fault::missing_expert_reduce && call.group == Dimension::expert_data)
+      return std::make_unique<Ended>();
+    if (fault_ == Fault::missing_expert_replicas && call.group == Dimension::expert_replicate)
       return std::make_unique<Ended>();
     if (fault_ == Fault::stale_weight && gathers && ++gathers_ > 1) return std::make_unique<Ended>();
     const bool tokens = call.group == Dimension::expert && !call.received.empty() && call.received[0] > kFewRows;
@@ -314,6 +317,8 @@ TEST(Faults, PlantedFaultsShow) {
 
 // Experts: dropless, dropped, padded; top-1 and top-k; softmax and sigmoid; shared ones; dense first layers.
 const std::string kMixtral = with_experts("tiny-mixtral", "experts: 8, top_k: 2, feed_forward: 48");
+const std::string kNoAuxiliaryLoss =
+    with_experts("tiny-no-auxiliary-loss", "experts: 8, top_k: 2, feed_forward: 48, aux_loss: 0");
 const std::string kSwitch =
     with_experts("tiny-switch", "experts: 4, top_k: 1, feed_forward: 48, capacity_factor: 1.25, aux_loss: 0.05");
 const std::string kPadded = with_experts(
@@ -360,6 +365,17 @@ const Case kExperts[] = {
     {kMixtral, "data: 4, expert: 4, sharding: fsdp, global_batch: 4, recompute: [moe]"},
     {kMixtral, "tensor: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 4"},
     {kMixtral, "pipeline: 2, data: 2, expert: 2, global_batch: 4, recompute: [moe_activation, norm]"},
+    {kMixtral, "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
+    {kMixtral, "data: 8, expert: 2, sharding: hsdp, shard_group: 4, global_batch: 8", "sgd"},
+    {kMixtral,
+     "tensor: 2, data: 4, rank_order: dp-tp-cp-pp, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 4"},
+    {kNoAuxiliaryLoss, "context: 2, data: 2, expert: 4, global_batch: 4"},
+    {kNoAuxiliaryLoss,
+     "context: 2, context_kind: allgather, tensor: 2, data: 2, expert: 2, sharding: fsdp, global_batch: 4"},
+    {kSwitch, "context: 2, context_order: contiguous, data: 2, expert: 2, global_batch: 4"},
+    {kBiasedShared, "tensor: 2, data: 4, expert: 4, sharding: hsdp, shard_group: 2, global_batch: 4, recompute: full"},
+    {kDeepSeek, "pipeline: 2, data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "adamw",
+     "torchtitan"},
     {kSwitch, "data: 4, expert: 2, global_batch: 8, micro_batch: 2"},
     {kSwitch, "tensor: 2, data: 2, expert: 4, global_batch: 4"},
     {kPadded, "data: 2, expert: 2, global_batch: 4"},
@@ -372,6 +388,8 @@ const Case kExperts[] = {
 
 TEST(Faults, PlantedFaultsOfExpertsShow) {
   check_case({kMixtral, "data: 4, expert: 2, global_batch: 8"}, Fault::missing_expert_reduce);
+  check_case({kMixtral, "data: 4, expert: 2, sharding: hsdp, shard_group: 2, global_batch: 8"},
+             Fault::missing_expert_replicas);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::doubled_tokens);
   check_case({kMixtral, "data: 2, expert: 2, global_batch: 4"}, Fault::stale_tokens);
 }

@@ -181,7 +181,24 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
     EXPECT_THROW(make_plan(spec_for({2, 4, 2, 1, ""}, strategy)), Error) << strategy;
   };
   refused(", sequence_parallel: false");
-  refused(", sharding: hsdp, shard_group: 2");
+  // Who share shards would not hold every expert.
+  EXPECT_THROW(spec_for({2, 4, 4, 1, ""}, ", sharding: hsdp, shard_group: 1"), Error);
+}
+
+// Hybrid: experts are cut over those who share shards and hold the same ones; a shard's replicas are reduced over the
+// sets, after the last micro-batch and apart from the rest, whose shards lie on other ranks.
+TEST(Experts, ShardsHaveReplicas) {
+  const Plan plan = make_plan(spec_for({2, 4, 2, 1, ""}, ", sharding: hsdp, shard_group: 2"));
+  std::map<std::pair<Dimension, CollectiveKind>, std::int64_t> elements;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c != nullptr) elements[{c->group, c->kind}] += c->bytes / c->width;
+  }
+  const std::int64_t experts = elements.at({Dimension::expert_data, CollectiveKind::reduce_scatter}) / 2;
+  const std::int64_t others = elements.at({Dimension::data, CollectiveKind::reduce_scatter}) / 2;
+  EXPECT_EQ((elements.at({Dimension::expert_replicate, CollectiveKind::all_reduce})), experts / 2);
+  EXPECT_EQ((elements.at({Dimension::replicate, CollectiveKind::all_reduce})), others / 2);
+  EXPECT_EQ((elements.at({Dimension::expert_data, CollectiveKind::all_gather})), 2 * 2 * experts);
 }
 
 // Qwen1.5-MoE: one column decides how much the shared experts count, for every token.

@@ -154,6 +154,35 @@ TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
     EXPECT_EQ(group(Dimension::expert), (std::vector{stage[0], stage[2], stage[4], stage[6]}));
     EXPECT_EQ(group(Dimension::expert_data), (std::vector{stage[0], stage[8]}));
     EXPECT_EQ(group(Dimension::model).size(), 32U);
+    EXPECT_EQ(group(Dimension::expert_replicate).size(), 1U);
+  }
+}
+
+// Hybrid: who share shards hold every expert, whatever the rank order; a shard of experts has a replica in every set.
+TEST(Groups, ExpertsLieAmongThoseWhoShareShards) {
+  for (const char* order : {"tp-cp-dp-pp", "tp-dp-cp-pp", "dp-pp-tp-cp"}) {
+    Strategy s = strategy(2, 2, 2, 4, order);
+    s.expert = 4;
+    s.shard_group = 4;
+    const auto tables = make_groups(s, true, true, 1, true);
+    const std::vector<Coordinates> at = coordinates(s);
+    const auto set_of = [&](std::int32_t r) {
+      const Coordinates& c = at[static_cast<std::size_t>(r)];
+      return std::pair(c.pipeline, (c.data * s.context + c.context) / s.shard_group);
+    };
+    const auto groups = [&](Dimension d) { return tables[static_cast<std::size_t>(d)].groups; };
+    for (const Dimension d : {Dimension::expert, Dimension::expert_data}) {
+      for (const auto& group : groups(d)) {
+        EXPECT_EQ(group.size(), d == Dimension::expert ? 4U : 2U);
+        for (const std::int32_t r : group) EXPECT_EQ(set_of(r), set_of(group.front())) << order;
+      }
+    }
+    for (const auto& group : groups(Dimension::expert_replicate)) {
+      ASSERT_EQ(group.size(), 2U);
+      EXPECT_NE(set_of(group[0]), set_of(group[1]));
+      EXPECT_EQ(at[static_cast<std::size_t>(group[0])].pipeline, at[static_cast<std::size_t>(group[1])].pipeline);
+    }
+    EXPECT_EQ(groups(Dimension::model).front().size(), 16U);
   }
 }
 

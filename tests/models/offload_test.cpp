@@ -288,7 +288,7 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
       {"data: 2, sharding: zero2, fused_buffers: true", "strategy.fused_buffers"},
       {"contiguous_activations: true", "recompute: full"},
       {"recompute: full, contiguous_activations: true, offload: {activations: cpu}", "offload.activations: none"},
-      {"data: 2, sharding: fsdp, offload: {optimizer: cpu}", "fp32 shards"},
+      {"data: 2, sharding: fsdp, offload: {optimizer: nvme}", "for the host alone; choose zero3"},
       {"data: 2, offload: {optimizer: cpu}", "choose sharding: zero2"},
       {"offload: {gradients: cpu}", "needs offload.optimizer"},
       {"data: 2, sharding: zero2, offload: {optimizer: cpu, parameters: cpu}", "needs sharding: zero3"},
@@ -303,6 +303,77 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
       EXPECT_NE(std::string(e.what()).find(line), std::string::npos) << strategy << ": " << e.what();
     }
   }
+}
+
+// No GPU of unknown link is taken for one with an endless or a slow one.
+TEST(Offload, NeedsAKnownLink) {
+  for (const char* offload : {"optimizer: cpu", "activations: cpu"}) {
+    const std::string text = fmt::format(
+        "model: {{{}}}\nsequence: 64\ngpus: 1\ncluster: {{gpu: tpu-v4, gpus_per_node: 4, host: {{dram_GiB: 512, "
+        "dram_GBps: 400}}}}\nstrategy: {{offload: {{{}}}}}\n",
+        kSmall, offload);
+    try {
+      parse_spec(text, "spec.yaml");
+      ADD_FAILURE() << offload;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("spec.yaml:5: offload: tpu-v4 has no known link"), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
+// FSDP's CPUOffload: each rank's fp32 shard goes up, is cast there and gathered; master weights are the shard itself.
+TEST(Offload, CastsFullShardsOnTheDevice) {
+  const Spec spec = spec_of(kSmall, kHalf +
+                                        "data: 4, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, "
+                                        "gradients: cpu, parameters: cpu}");
+  const Plan plan = make_plan(spec);
+  const auto units = static_cast<double>(spec.model.layers + 3), n = static_cast<double>(weights(spec)) / 4;
+  const auto real = [](Bytes bytes) { return static_cast<double>(bytes); };
+  EXPECT_NEAR(real(copied(plan, Home::host, Home::device)), 2 * 4 * n, 2 * 4 * units);  // a shard is rounded up
+  EXPECT_NEAR(real(copied(plan, Home::device, Home::host)), 2 * n, 2 * units);
+  EXPECT_NEAR(real(states_at(plan, Home::host, Category::parameters)), 4 * n, 4 * units);
+  EXPECT_NEAR(real(states_at(plan, Home::host, Category::optimizer)), 8 * n, 8 * units);
+  for (const Category c : {Category::parameters, Category::gradients, Category::optimizer})
+    EXPECT_EQ(states_at(plan, Home::device, c), 0);
+}
+
+// fp16: what the next loss is multiplied by is known from the norm; the host's update does not hold it up.
+TEST(Offload, DelayedUpdateOfFp16HoldsUpNoLoss) {
+  const Plan plan = plan_of(
+      "precision: fp16, gradient_precision: fp16, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: "
+      "true}}");
+  std::vector<bool> late(plan.tasks.size(), false);  // behind a task of the host
+  TaskId last_compute = kNone;
+  int losses = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.phase == Phase::step && losses > 0) break;
+    late[t] = op.lane == LaneKind::cpu;
+    for (const TaskId before : plan.dependencies_of(t)) late[t] = late[t] || late[before];
+    if (op.lane != LaneKind::compute) continue;
+    late[t] = late[t] || (last_compute != kNone && late[last_compute]);
+    last_compute = t;
+    if (op.name != "loss gradient") continue;
+    ++losses;
+    EXPECT_FALSE(late[t]);
+  }
+  EXPECT_EQ(losses, 2);
+}
+
+// fp16: infinities that one chunk has are not forgotten over the next one.
+TEST(Offload, EveryChunksInfinitiesCount) {
+  const Plan plan = plan_of(
+      "precision: fp16, gradient_precision: fp16, pipeline: 2, virtual_stages: 2, clip: 0, global_batch: 4, offload: "
+      "{optimizer: cpu}");
+  std::vector<Access> found;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    if (plan.op_of(t).name != "clip gradients") continue;
+    for (const Operand& o : plan.op_of(t).operands) {
+      if (o.scope == Scope::rank && o.slot == kFoundInfinity) found.push_back(o.access);
+    }
+  }
+  EXPECT_EQ(found, (std::vector{Access::write, Access::read_write}));
 }
 
 TEST(Offload, AStageMayHaveNoWeights) {

@@ -1,5 +1,6 @@
 #include "sim/memory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "sim/predict.h"
@@ -62,6 +63,53 @@ TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
     EXPECT_TRUE(contiguous.fits) << vocab;
     EXPECT_FALSE(contiguous.ranks.front().memory.out_of_memory);
     EXPECT_NEAR(static_cast<double>(contiguous.peak) / static_cast<double>(scattered.peak), 1, 0.01);
+  }
+}
+
+// What DeepSpeed's authors say fits V100 GPUs of 32 GB in DGX-2 nodes of 1.5 TB (2101.06840; DeepSpeed's post of
+// 2021-03-08 on ZeRO-3 Offload; 2104.07857), and the same without what is to make it fit.
+TEST(Memory, PublishedModelsFit) {
+  struct Claim {
+    const char* shape;
+    int nodes, gpus;
+    const char* strategy;
+    bool fits;
+  };
+  const Claim claims[] = {
+      {"layers: 65, hidden: 4096, feed_forward: 16384, heads: 32", 1, 1, "offload: {optimizer: cpu, gradients: cpu}",
+       true},  // 13 B
+      {"layers: 65, hidden: 4096, feed_forward: 16384, heads: 32", 1, 1, "offload: {optimizer: none}", false},
+      {"layers: 50, hidden: 8192, feed_forward: 32768, heads: 64", 1, 1,
+       "sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, activations: cpu}", true},  // 40 B
+      {"layers: 50, hidden: 8192, feed_forward: 32768, heads: 64", 1, 1,
+       "offload: {optimizer: cpu, gradients: cpu, activations: cpu}", false},
+      {"layers: 128, hidden: 25600, feed_forward: 102400, heads: 160", 16, 256,
+       "sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, activations: cpu, tiling: 4}",
+       true},  // 1 T
+      {"layers: 128, hidden: 25600, feed_forward: 102400, heads: 160", 16, 256,
+       "sharding: zero3, offload: {activations: cpu, tiling: 4}", false},
+      {"layers: 160, hidden: 32768, feed_forward: 131072, heads: 256", 32, 512,
+       "sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, activations: cpu, tiling: 4}",
+       true},  // 2 T
+      {"layers: 160, hidden: 32768, feed_forward: 131072, heads: 256", 16, 256,
+       "sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, activations: cpu, tiling: 4}",
+       false},
+      {"layers: 128, hidden: 25600, feed_forward: 102400, heads: 160", 1, 16,
+       "sharding: zero3, offload: {optimizer: nvme, gradients: nvme, parameters: nvme, activations: cpu, tiling: 4}",
+       true},
+      {"layers: 128, hidden: 25600, feed_forward: 102400, heads: 160", 1, 16,
+       "sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, activations: cpu, tiling: 4}",
+       false},
+  };
+  for (const Claim& c : claims) {
+    const Spec spec = parse_spec(
+        fmt::format("model: {{name: gpt, {}, gated: false, vocab: 50257, positions: learned, norm: layernorm, bias: "
+                    "true, tied_embeddings: true}}\nsequence: 1024\ncluster: {{node: dgx-2, nodes: {}}}\ngpus: {}\n"
+                    "software: deepspeed-megatron-2021\nstrategy: {{micro_batch: 2, precision: fp16, "
+                    "gradient_precision: fp16, recompute: full, {}}}\n",
+                    c.shape, c.nodes, c.gpus, c.strategy),
+        "claim");
+    EXPECT_EQ(predict(spec).report.memory.fits, c.fits) << c.shape << ", " << c.gpus << " GPUs, " << c.strategy;
   }
 }
 
