@@ -175,6 +175,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
       {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
        "strategy.offload: {} ranks execute none"},
+      {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
       {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };

@@ -43,7 +43,10 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   all_to_all      in, out: a piece for, from every member, all of counts[0] elements; or, where counts has one for
 //                   every member, of counts[i] elements for member i and received[i] from it
 //   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
-//   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
+//   broadcast, reduce  counts = {elements}; in is read on the root or by all, out is written by all or on the root;
+//   they
+//                      may be one. What a reduce leaves in others' in and out is not told, but it writes no out beside
+//                      in
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -55,6 +58,7 @@ struct CollectiveCall {
   void* out = nullptr;
   std::vector<std::int64_t> counts, received;
   bool add = false;
+  int root = 0;
   // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
   // the sender's place on it, who passes it on.
   std::vector<std::int64_t> nodes = {};

@@ -129,7 +129,8 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
 }
 Broken first_broken(const Spec& spec);
 Broken offload_rules(const Spec& spec);     // those of what may leave the device
-Broken partner_rules(const Spec& spec);     // those of keys that mean nothing without another one
+Broken partner_rules(const Spec& spec);
+Broken grid_rules(const Spec& spec);  // of tensor ranks in a grid, spec_grid.cpp     // those of keys that mean nothing without another one
 Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
 
 }  // namespace orrery
