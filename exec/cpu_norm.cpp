@@ -15,7 +15,7 @@ kernels::NormStatistics of_rows(const Argument& a, const Normalize& n) {
   return {first, n.layernorm ? first + n.rows : nullptr};
 }
 
-void forward(const CpuCall& c, const Normalize& n, kernels::Matrix<float> x) {
+void finish_forward(const CpuCall& c, const Normalize& n, kernels::Matrix<float> x) {
   if (n.part == Normalize::Part::sums) return kernels::norm_sums(x, of_rows(c.writes[0], n));
   const Values w = c.weight(c.weights[0]), b = c.weight(c.weights.back());
   const Values y = c.write(c.writes[0], n.rows * n.columns);
@@ -28,7 +28,7 @@ void forward(const CpuCall& c, const Normalize& n, kernels::Matrix<float> x) {
 void run_norm_in_pieces(const CpuCall& c, const Normalize& n) {
   const Values values = c.read(c.reads[0], n.rows * n.columns);
   const auto x = matrix(values.data(), n.rows, n.columns);
-  if (n.direction == Direction::forward) return forward(c, n, x);
+  if (n.direction == Direction::forward) return finish_forward(c, n, x);
   const kernels::NormStatistics saved = of_rows(c.reads[1], n);
   const Values w = c.weight(c.weights[0]), gradient = c.read(c.reads[2], n.rows * n.columns);
   const auto dy = matrix<const float>(gradient.data(), n.rows, n.columns);

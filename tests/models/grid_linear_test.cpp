@@ -30,16 +30,18 @@ std::vector<Grid> grids() {
           {"tensor: 64, tensor_kind: 3d", 4, 4, true}};
 }
 
-const char* const kModel =
+const char* const kGridModel =
     "name: gpt, layers: 3, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, gated: false, norm: layernorm, "
     "positions: none, bias: true, dropout: 0.1";
-constexpr std::int64_t kHidden = 64, kWide = 256, kVocab = 256, kLayers = 3, kSequence = 32, kBatch = 16;
+constexpr std::int64_t kGridHidden = 64, kGridWide = 256, kGridVocab = 256, kGridLayers = 3, kGridSequence = 32,
+                       kGridBatch = 16;
 
-Spec spec_on(const std::string& keys, const std::string& more = "") {
-  return spec_of(kModel, fmt::format("{}, micro_batch: {}, precision: fp16, clip: 0{}", keys, kBatch, more), kSequence);
+Spec spec_on_grid(const std::string& keys, const std::string& more = "") {
+  return spec_of(kGridModel, fmt::format("{}, micro_batch: {}, precision: fp16, clip: 0{}", keys, kGridBatch, more),
+                 kGridSequence);
 }
 
-Plan plan_on(const Grid& g, const std::string& more = "") { return make_plan(spec_on(g.keys, more)); }
+Plan plan_on_grid(const Grid& g, const std::string& more = "") { return make_plan(spec_on_grid(g.keys, more)); }
 
 std::int64_t matrix_elements(const Plan& plan) {
   std::int64_t sum = 0;
@@ -49,23 +51,23 @@ std::int64_t matrix_elements(const Plan& plan) {
 }
 
 // 12 h^2 of a layer, and two tables.
-constexpr std::int64_t kMatrices = kLayers * 12 * kHidden * kHidden + 2 * kVocab * kHidden;
+constexpr std::int64_t kGridMatrices = kGridLayers * 12 * kGridHidden * kGridHidden + 2 * kGridVocab * kGridHidden;
 
 TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
   for (const Grid& g : grids()) {
-    const Plan plan = plan_on(g);
-    EXPECT_EQ(matrix_elements(plan), kMatrices * g.copies() / g.ranks()) << g.keys;
+    const Plan plan = plan_on_grid(g);
+    EXPECT_EQ(matrix_elements(plan), kGridMatrices * g.copies() / g.ranks()) << g.keys;
     std::int64_t vectors = 0;
     for (const PlacedParameter& p : parameters_of(plan, states_of(plan, 0).front())) {
       vectors += p.local.in == 1 ? p.local.out : 0;
       EXPECT_EQ(p.local.partial, p.local.in == 1) << p.name;
     }
     // Two norms (4h), biases 3h + h + 4h + h; the final norm.
-    EXPECT_EQ(vectors, (kLayers * 13 * kHidden + 2 * kHidden) / g.q) << g.keys;
+    EXPECT_EQ(vectors, (kGridLayers * 13 * kGridHidden + 2 * kGridHidden) / g.q) << g.keys;
   }
 }
 
-Bytes kept(const Spec& spec, bool statistics) {
+Bytes kept_bytes(const Spec& spec, bool statistics) {
   std::vector<Op> ops;
   const BlockContext context(spec, row_of(spec.strategy.sharding));
   const Block block = layer_block(context, 0, spec.strategy.recompute.any(), ops);
@@ -84,38 +86,42 @@ Bytes kept(const Spec& spec, bool statistics) {
 
 // (34 s b h + 5 a s^2 b) / p: nothing is held twice but the norms' statistics.
 TEST(Grid, KeepsAPthOfALayersActivations) {
-  const std::int64_t sbh = kSequence * kBatch * kHidden, scores = 5 * 8 * kSequence * kSequence * kBatch;
+  const std::int64_t sbh = kGridSequence * kGridBatch * kGridHidden,
+                     scores = 5 * 8 * kGridSequence * kGridSequence * kGridBatch;
   for (const Grid& g : grids()) {
-    EXPECT_EQ(kept(spec_on(g.keys, ", attention: unfused"), false), (34 * sbh + scores) / g.ranks()) << g.keys;
-    EXPECT_EQ(kept(spec_on(g.keys, ", attention: flash"), false), 34 * sbh / g.ranks()) << g.keys;
-    EXPECT_EQ(kept(spec_on(g.keys, ", recompute: full"), false), 2 * sbh / g.ranks()) << g.keys;
-    EXPECT_EQ(kept(spec_on(g.keys, ", attention: unfused"), true), 2 * 8 * kSequence * kBatch / (g.q * g.depth));
+    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: unfused"), false), (34 * sbh + scores) / g.ranks())
+        << g.keys;
+    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: flash"), false), 34 * sbh / g.ranks()) << g.keys;
+    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", recompute: full"), false), 2 * sbh / g.ranks()) << g.keys;
+    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: unfused"), true),
+              2 * 8 * kGridSequence * kGridBatch / (g.q * g.depth));
   }
 }
 
 TEST(Grid, MultipliesAPthOfTheWhole) {
   for (const Grid& g : grids()) {
-    const Plan plan = plan_on(g);
+    const Plan plan = plan_on_grid(g);
     double flops = 0;
     for (TaskId t = 0; t < plan.task_count(); ++t) {
       const auto* gemm = std::get_if<Gemm>(&plan.op_of(t).work);
       if (gemm != nullptr && gemm->heads == 0) flops += cost_of(*gemm, 2).flops;
     }
-    const double products = static_cast<double>(kLayers * 12 * kHidden * kHidden + kVocab * kHidden);
-    EXPECT_EQ(flops, 6 * products * kSequence * kBatch / static_cast<double>(g.ranks())) << g.keys;
+    const double products =
+        static_cast<double>(kGridLayers * 12 * kGridHidden * kGridHidden + kGridVocab * kGridHidden);
+    EXPECT_EQ(flops, 6 * products * kGridSequence * kGridBatch / static_cast<double>(g.ranks())) << g.keys;
   }
 }
 
-// Blocks of a product's input, weight and output, summed over the layers; of the tables and the logits.
-struct Blocks {
-  explicit Blocks(const Grid& g) {
-    const std::int64_t rows = kSequence * kBatch / (g.q * g.depth);
-    x = kLayers * rows * (3 * kHidden + kWide) / g.q;
-    y = kLayers * rows * (5 * kHidden + kWide) / g.q;
-    w = kLayers * 12 * kHidden * kHidden * g.copies() / g.ranks();
-    table = kVocab * kHidden * g.copies() / g.ranks();
-    logits = rows * kVocab / g.q;
-    hidden = rows * kHidden / g.q;
+// GridBlocks of a product's input, weight and output, summed over the layers; of the tables and the logits.
+struct GridBlocks {
+  explicit GridBlocks(const Grid& g) {
+    const std::int64_t rows = kGridSequence * kGridBatch / (g.q * g.depth);
+    x = kGridLayers * rows * (3 * kGridHidden + kGridWide) / g.q;
+    y = kGridLayers * rows * (5 * kGridHidden + kGridWide) / g.q;
+    w = kGridLayers * 12 * kGridHidden * kGridHidden * g.copies() / g.ranks();
+    table = kGridVocab * kGridHidden * g.copies() / g.ranks();
+    logits = rows * kGridVocab / g.q;
+    hidden = rows * kGridHidden / g.q;
   }
   std::int64_t x, y, w, table, logits, hidden;
 };
@@ -126,8 +132,8 @@ TEST(Grid, SummaBroadcastsAndReducesPanels) {
   using K = CollectiveKind;
   for (const Grid& g : grids()) {
     if (g.cube) continue;
-    const Plan plan = plan_on(g);
-    const Blocks b(g);
+    const Plan plan = plan_on_grid(g);
+    const GridBlocks b(g);
     const auto moved = [&](Dimension group, K kind) { return test::elements_moved(plan, 0, group, kind); };
     EXPECT_EQ(moved(Dimension::tensor_row, K::broadcast), g.q * (2 * b.x + 2 * b.logits)) << g.keys;
     EXPECT_EQ(moved(Dimension::tensor_row, K::reduce), g.q * (b.x + b.logits)) << g.keys;
@@ -144,8 +150,8 @@ TEST(Grid, ACubeGathersAndScattersAlongThreeAxes) {
   using K = CollectiveKind;
   for (const Grid& g : grids()) {
     if (!g.cube) continue;
-    const Plan plan = plan_on(g);
-    const Blocks b(g);
+    const Plan plan = plan_on_grid(g);
+    const GridBlocks b(g);
     const auto moved = [&](K kind) {
       std::int64_t sum = 0;
       for (const Dimension d : {Dimension::tensor_row, Dimension::tensor_column})
@@ -161,7 +167,7 @@ TEST(Grid, ACubeGathersAndScattersAlongThreeAxes) {
 
 // Panels come while the ones before are multiplied: of each matrix two at a time, and no more.
 TEST(Grid, HoldsTwoPanelsOfAMatrixAtATime) {
-  const Plan plan = plan_on(grids()[1]);
+  const Plan plan = plan_on_grid(grids()[1]);
   std::map<std::pair<std::uint32_t, std::string>, int> alive;  // by frame and matrix
   int most = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -194,7 +200,7 @@ TEST(Grid, RefusesWhatItCannotCut) {
       {"tensor: 4, tensor_kind: 2d, micro_batch: 2, offload: {optimizer: cpu}", "other than 1d with offload"}};
   for (const auto& [keys, what] : cases) {
     try {
-      make_plan(spec_of(kModel, keys, kSequence));
+      make_plan(spec_of(kGridModel, keys, kGridSequence));
       ADD_FAILURE() << keys;
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << keys << ": " << e.what();

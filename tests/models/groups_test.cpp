@@ -121,11 +121,12 @@ TEST(Groups, CopiesOfHeadsAreNeighbours) {
 
 // The place of a rank in a grid's row, column and depth is its number in the tensor group, written in base q.
 TEST(Groups, AGridHasRowsColumnsAndDepth) {
-  struct Grid {
+  struct Square {
     const char* kind;
     std::int64_t q, depth;
   };
-  for (const Grid& g : {Grid{"2d", 2, 1}, Grid{"2d", 3, 1}, Grid{"2.5d", 2, 2}, Grid{"2.5d", 2, 3}, Grid{"3d", 2, 2}}) {
+  for (const Square& g :
+       {Square{"2d", 2, 1}, Square{"2d", 3, 1}, Square{"2.5d", 2, 2}, Square{"2.5d", 2, 3}, Square{"3d", 2, 2}}) {
     for (const char* order : {"tp-cp-dp-pp", "dp-pp-cp-tp"}) {
       Strategy s = strategy(g.q * g.q * g.depth, 1, 2, 3, order);
       s.tensor_kind = g.kind;
