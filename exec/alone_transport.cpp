@@ -37,6 +37,8 @@ class AloneTransport final : public QueuedTransport {
     auto* out = static_cast<std::byte*>(c.out);
     if (c.kind == CollectiveKind::all_gather) gather(c, me, queue);
     if (c.kind == CollectiveKind::all_to_all) copy(queue, out, in, c.counts[0] * seat.size * width);
+    const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
+    if (rooted && me == c.root) copy(queue, out, in, c.counts[0] * width);
     if (c.kind == CollectiveKind::shift) copy(queue, out, in, c.counts[0] * width);
     if (c.kind != CollectiveKind::reduce_scatter) return;
     const std::byte* own = in + elements_before(c, me) * width;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/blocks.h"
+#include "models/groups.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 
@@ -52,7 +53,7 @@ void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
       c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count},
                         load.ahead + p.depth + (load.labels ? 1 : 0), to + p.first + row);
     };
-    one ? c.for_samples(load.rows, copy) : c.for_samples(p.token, p.count, copy);
+    one ? c.for_samples(c.first_row(load.rows, load.side), load.rows, copy) : c.for_samples(p.token, p.count, copy);
   }
 }
 
@@ -81,16 +82,16 @@ Argument word_table(const OpCall& c, const Argument& whole) {
   return whole;
 }
 
-std::int64_t first_token(const OpCall& c, std::int64_t columns) {
-  return c.rank.seat(Dimension::tensor).index * columns;
+std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) {
+  return c.rank.seat(over).index * columns;
 }
 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
-  const double tokens =
-      static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.data * s.context) : 1);
+  const double tokens = static_cast<double>(samples * c.rank.spec.sequence) /
+                        (averaged ? static_cast<double>(s.data * s.context * s.tensor_depth) : 1);
   return static_cast<float>(1 / tokens);
 }
 
@@ -100,24 +101,29 @@ std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
                         {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
                          static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
                         {}};
-  const auto columns = static_cast<std::uint64_t>(r.columns);
-  d.index.row_stride = columns;
   std::vector<MaskPart> parts;
   const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
+  const Seat& cut = c.rank.seat(r.side.columns);
   if (!scores) {
-    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
-      d.index.first = static_cast<std::uint64_t>(in_step(c, sample) * c.rank.spec.sequence + position) * columns;
+    const std::int64_t columns = r.columns * cut.size;
+    d.index.row_stride = static_cast<std::uint64_t>(columns);
+    const std::int64_t first = c.first_row(r.rows, r.side);
+    c.for_samples(first, r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      const std::int64_t place = in_step(c, sample) * c.rank.spec.sequence + position;
+      d.index.first = static_cast<std::uint64_t>(place * columns + cut.index * r.columns);
       d.index.rows_per_sample = count;
       parts.push_back({d, row, count});
     });
     return parts;
   }
   const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // heads of this rank times queries
-  const Seat &tensor = c.rank.seat(Dimension::tensor), &ulysses = c.rank.seat(Dimension::ulysses);
-  const std::int64_t first_head = (tensor.index * ulysses.size + ulysses.index) * (rows / queries);
+  d.index.row_stride = static_cast<std::uint64_t>(queries);
+  const Seat& ulysses = c.rank.seat(Dimension::ulysses);
+  const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);
+  const std::int64_t first_sample = c.first_row(c.batch() * c.sequence(), r.side) / c.sequence();
   for (std::int64_t b = 0; b < c.batch(); ++b) {
-    const std::int64_t head = in_step(c, b) * c.rank.spec.model.heads + first_head;
-    d.index.first = static_cast<std::uint64_t>(head * queries) * columns;
+    const std::int64_t head = in_step(c, first_sample + b) * c.rank.spec.model.heads + first_head;
+    d.index.first = static_cast<std::uint64_t>(head * queries * queries);
     d.index.rows_per_sample = rows;
     parts.push_back({d, b * rows, rows});
   }
@@ -150,7 +156,11 @@ std::int64_t place_of(const Argument& a, const Piece& piece) {
 static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
   const bool experts = p.local.experts > 0;
-  if (p.copy || (!experts && p.local.cut == Cut::none && index(Dimension::tensor) > 0)) return true;
+  const auto held_before = [&](Dimension group) {
+    return (p.local.cut == Cut::none || p.local.summed_over(group)) && index(group) > 0;
+  };
+  const std::vector<Dimension> axes = tensor_axes(c.rank.spec.strategy);
+  if (p.copy || (!experts && std::any_of(axes.begin(), axes.end(), held_before))) return true;
   // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included.
   const Strategy& s = c.rank.spec.strategy;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);

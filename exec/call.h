@@ -29,7 +29,15 @@ struct OpCall {
 
   // Tokens of a sample on this rank.
   std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
-  std::int64_t batch() const { return rank.spec.strategy.micro_batch; }
+  // Samples on this rank: a grid of tensor ranks cuts them.
+  std::int64_t batch() const {
+    return rank.spec.strategy.micro_batch / (size(Dimension::tensor_column) * size(Dimension::tensor_depth));
+  }
+  std::int64_t size(Dimension d) const { return rank.seat(d).size; }
+  // Ranks that heads are cut over.
+  std::int64_t head_parts() const {
+    return size(Dimension::tensor_row) > 1 ? size(Dimension::tensor_row) : size(Dimension::tensor);
+  }
   // Columns of a matrix of activations, by its size.
   std::int64_t columns(const Argument& a, std::int64_t rows) const {
     return a.bytes / (rows * rank.plan.element_bytes);
@@ -56,6 +64,13 @@ struct OpCall {
   // Under sequence parallelism a rank holds rows [tensor rank * rows, ...) of the micro-batch's.
   std::int64_t first_row(std::int64_t rows) const {
     return rows < batch() * sequence() ? rank.seat(Dimension::tensor).index * rows : 0;
+  }
+  // On a grid, of those that its tensor group has: a layer's, or this rank's part of these.
+  std::int64_t first_row(std::int64_t rows, const Side& side) const {
+    const Seat &depth = rank.seat(Dimension::tensor_depth), &part = rank.seat(side.rows);
+    if (depth.size * part.size == 1) return first_row(rows);
+    const std::int64_t layer = rank.spec.strategy.micro_batch * sequence() / depth.size;
+    return depth.index * layer + (rows < layer ? part.index * rows : 0);
   }
   // Calls f(row, count, sample, position) for each run of rows that follow each other in one sample.
   template <class F>
@@ -97,8 +112,8 @@ double loss_weight(const PredictedRows& rows, std::int64_t predictions);
 // The word table, in the flat buffer of the chunk that an operand with Part::tied stands for.
 Argument word_table(const OpCall& c, const Argument& whole);
 
-// The first token of this rank's part of a vocabulary that is cut into parts of so many columns.
-std::int64_t first_token(const OpCall& c, std::int64_t columns);
+// The first token of this rank's part of a vocabulary that is cut over a group, into parts of so many columns.
+std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns);
 
 // What the gradient of a token's loss is multiplied by: the loss is the mean over an update's tokens; a stack that
 // averages gradients takes its own ranks' mean.

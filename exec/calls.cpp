@@ -28,11 +28,12 @@ BlockRole role_of(const Rank& rank, const Launch& launch) {
 }
 
 // What `part` names of the chunk's weights, as runs of whole weights: place in the chunk and length.
-std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part) {
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
+                                                           Dimension group) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
   for (const PlacedParameter& p : parameters) {
     const std::int64_t size = p.local.out * p.local.in, kv = p.local.kv_rows * p.local.in;
-    if (part == Part::partial && p.local.partial) runs.emplace_back(p.first, size);
+    if (part == Part::partial && p.local.summed_over(group)) runs.emplace_back(p.first, size);
     if (part == Part::kv && kv > 0) runs.emplace_back(p.first + size - kv, kv);
     if (part == Part::tied && p.name == kWordTable) runs.emplace_back(p.first, size);
   }
@@ -40,13 +41,13 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
 }
 
 // Where these runs lie in a flat buffer: in a shard only as far as this rank owns them.
-std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a) {
+std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
   const std::uint32_t state = frame_of(rank, launch);
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
   };
-  for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part)) {
+  for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part, group)) {
     if (!shard(a)) {
       add(first, n);
       continue;
@@ -65,7 +66,7 @@ void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& 
   p.call.counts = {work.bytes / work.width};
   p.call.out = a.data;
   if (a.operand.part != Part::all) {
-    p.packed.runs = places_of(rank, launch, a);
+    p.packed.runs = places_of(rank, launch, a, work.group);
     p.call.counts = {p.packed.bytes() / a.width};
     p.call.out = nullptr;
     if (p.packed.runs.size() == 1) {  // lies together as it is
@@ -248,9 +249,11 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     return p;
   }
   const std::int64_t elements = work.bytes / work.width, members = rank.seat(work.group).size;
+  const bool pieces = work.kind == CollectiveKind::all_gather || work.kind == CollectiveKind::reduce_scatter;
   p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
-                  : work.kind == CollectiveKind::shift    ? std::vector{elements}
-                                                          : cut(elements, members);
+                  : pieces                                ? cut(elements, members)
+                                                          : std::vector{elements};
+  p.call.root = static_cast<int>(work.root);
   const Sorted sorted(launch);
   if (role_of(rank, launch) == BlockRole::unit) {
     prepare_unit(rank, work, launch, p.call);
@@ -258,7 +261,7 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
   } else {
     p.call.in = sorted.read->data;
-    p.call.out = sorted.write->data;
+    p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data;
   }
   return p;
 }

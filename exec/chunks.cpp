@@ -86,8 +86,9 @@ std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int m
   switch (call.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
       return equal_chunks(call.out, call.counts[0], chunks, width);
+    case CollectiveKind::reduce:  // where all may write
+      return equal_chunks(bytes_at(call.in), call.counts[0], chunks, width);
     case CollectiveKind::all_gather:
       return counted_chunks(call.out, call.counts, width);
     case CollectiveKind::reduce_scatter:
@@ -127,7 +128,12 @@ Moves moves_of(const CollectiveCall& call, int members) {
     throw Error(fmt::format("collective {}: it carries out {}, not {}; name one that fits", algorithm.name,
                             name_of(algorithm.kind), name_of(call.kind)));
   }
-  return algorithm.moves(members);
+  Moves all = algorithm.moves(members);
+  for (Move& m : all.moves) {  // written for root 0
+    m.src = (m.src + call.root) % members;
+    m.dst = (m.dst + call.root) % members;
+  }
+  return all;
 }
 
 void check_call(const CollectiveCall& call, int members) {

@@ -43,6 +43,8 @@ void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
 // Copies between places, in cpu_copy.cpp.
 void run_copy(const CpuCall& c, const PlaceCopy& work);
+// Norms of rows that lie in pieces on several ranks, in cpu_norm.cpp.
+void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
 // Products, in cpu_products.cpp.
 void run_product(const CpuCall& c, const Gemm& work);
 // Attention, in cpu_attention.cpp.

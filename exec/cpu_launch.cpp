@@ -42,6 +42,7 @@ struct CpuKernels {
 
   void operator()(const Normalize& n) const {
     if (c.weights.size() > (n.layernorm ? 2 : 1)) return head_norms(n);  // of queries and of keys
+    if (n.part != Normalize::Part::whole) return run_norm_in_pieces(c, n);
     const auto rows = [&](const Values& v) { return matrix(v.data(), n.rows, n.columns); };
     const Values x = c.read(c.reads[0], n.rows * n.columns), w = c.weight(c.weights[0]);
     const bool forward = n.direction == Direction::forward;
@@ -62,7 +63,7 @@ struct CpuKernels {
   // Norms of every head of the queries, then of the keys, each kind with weights of its own; statistics head by head.
   void head_norms(const Normalize& n) const {
     const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens, d = n.columns;
-    const std::int64_t queries = c.rank.spec.model.heads / c.rank.seat(Dimension::tensor).size;
+    const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();
     const bool forward = n.direction == Direction::forward;
     const std::size_t per_kind = n.layernorm ? 2 : 1;
     const auto rows = [&](const Values& v, const Argument& a, std::int64_t head) {
@@ -211,16 +212,23 @@ struct CpuKernels {
 
   void operator()(const Embedding& e) const {
     if (e.positions) return positions(e);
-    const std::int64_t first = first_token(c, e.vocab);
+    const std::int64_t first = e.panel >= 0 ? e.panel * e.vocab : first_token(c, e.over, e.vocab);
     if (e.direction == Direction::forward) {
-      const Values table = c.weight(c.weights.empty() ? word_table(c, c.reads.back()) : c.weights[0]);
-      const Values y = c.write(c.writes[0], e.rows * e.columns);
+      const Values table = table_of(e);
+      const Values y = e.adds ? c.update(c.updates[0], e.rows * e.columns) : c.write(c.writes[0], e.rows * e.columns);
       return kernels::embed(CpuCall::integers(c.reads[0]), first, matrix<const float>(table.data(), e.vocab, e.columns),
-                            matrix(y.data(), e.rows, e.columns));
+                            matrix(y.data(), e.rows, e.columns), e.adds);
     }
     const Values dy = c.read(c.reads[0], e.rows * e.columns), table = c.table_gradient(e.vocab * e.columns);
     kernels::embed_gradient(CpuCall::integers(c.reads[1]), first, matrix<const float>(dy.data(), e.rows, e.columns),
                             matrix(table.data(), e.vocab, e.columns));
+  }
+
+  // A weight, the embedding block's, or a panel that came from another rank.
+  Values table_of(const Embedding& e) const {
+    if (!c.weights.empty()) return c.weight(c.weights[0]);
+    const Argument& last = c.reads.back();
+    return last.operand.part == Part::tied ? c.weight(word_table(c, last)) : c.read(last, e.vocab * e.columns);
   }
 
   void positions(const Embedding& e) const {
@@ -244,7 +252,7 @@ struct CpuKernels {
   }
 
   void operator()(const CrossEntropy& e) const {
-    const kernels::VocabularyPart part = {first_token(c, e.columns), c.rank.spec.model.vocab};
+    const kernels::VocabularyPart part = {first_token(c, e.over, e.columns), c.rank.spec.model.vocab};
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:

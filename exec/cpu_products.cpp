@@ -25,14 +25,20 @@ kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows
 void run_linear(const CpuCall& c, const Gemm& g) {
   const bool input = g.role == Gemm::Role::input_gradient;
   const Values x = c.read(c.reads[0], g.m * g.k * (input ? g.tiles : 1));
-  const Values w = c.weight(c.weights[0]);
+  const bool panel = c.reads.size() > 1;  // of a weight, from another rank
+  const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
-  const auto mode = g.tiles > 1 ? Values::Mode::update : Values::Mode::write;  // other columns stay
+  // Columns of other tiles stay.
+  const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
   const Values y = c.view(to, g.m * g.n * (input ? 1 : g.tiles), mode);
   if (input) {
     kernels::multiply({}, 1, tile_of(x, g, g.m, g.k), matrix(w.data(), g.k, g.n), g.accumulate ? 1 : 0,
                       matrix(y.data(), g.m, g.n));
     return;
+  }
+  if (panel) {
+    return kernels::multiply({.b = true}, 1, matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k),
+                             g.accumulate ? 1.0F : 0.0F, matrix(y.data(), g.m, g.n));
   }
   const bool biased = c.weights.size() > 1;
   const Values bias = c.weight(c.weights[biased ? 1 : 0]);
@@ -44,7 +50,8 @@ void run_weight_gradient(const CpuCall& c, const Gemm& g) {
   const Values x = c.read(c.reads[0], g.k * g.n);
   const Values dy = c.read(c.reads[1], g.k * g.m * g.tiles);
   const bool flat = !c.gradients.empty();
-  const Values dw = flat ? c.gradient(c.gradients[0]) : c.write(c.writes[0], g.m * g.n);
+  const auto block = [&] { return g.accumulate ? c.update(c.updates[0], g.m * g.n) : c.write(c.writes[0], g.m * g.n); };
+  const Values dw = flat ? c.gradient(c.gradients[0]) : block();
   kernels::linear_weight_gradient(tile_of(dy, g, g.k, g.m), matrix(x.data(), g.k, g.n), g.accumulate,
                                   matrix(dw.data(), g.m, g.n));
 }

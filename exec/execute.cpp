@@ -173,6 +173,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
       {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
        "strategy.offload: {} ranks execute none"},
+      {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
       {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},

@@ -22,13 +22,33 @@ std::uint64_t hash_of(const std::string& name) {
 
 // Among which ranks a weight is cut.
 const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
-  return rank.seat(p.experts > 0 ? Dimension::expert_tensor : Dimension::tensor);
+  return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
+}
+
+// A weight of a grid as the ranks together hold it that differ in depth alone.
+LocalParameter over_depth(const Rank& rank, LocalParameter p) {
+  if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
+  return p;
+}
+
+UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
+  const UncutShape rows = uncut_shape(rank.spec.model, over_depth(rank, p), rank.seat(p.over).size);
+  return {rows.out, p.in * rank.seat(*p.columns_over).size};
+}
+
+// Place of an element of a weight that a grid cuts by rows and by columns.
+std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
+  const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
+  if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
+  row = uncut_index(rank.spec.model, over_depth(rank, p), row, rows.index, rows.size);
+  return row * p.in * columns.size + columns.index * p.in + column;
 }
 
 // Home in the uncut weight, row-major, of an element of this rank's.
 std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
   const Seat& seat = seat_of(rank, p);
   const Model& m = rank.spec.model;
+  if (p.columns_over) return in_grid(rank, p, element / p.in, element % p.in);
   const auto [one, expert, row] = expert_row(p, element / p.in);
   const std::int64_t column = element % p.in;
   const UncutShape shape = uncut_shape(m, one, seat.size);
@@ -38,6 +58,7 @@ std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t
 }
 
 UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
+  if (p.columns_over) return shape_in_grid(rank, p);
   const LocalParameter one = expert_row(p, 0).one;
   UncutShape shape = uncut_shape(rank.spec.model, one, seat_of(rank, p).size);
   if (p.experts > 0) shape.out *= p.experts * rank.seat(Dimension::expert).size;

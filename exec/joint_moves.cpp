@@ -40,7 +40,8 @@ class JointMoves {
   void check(const CollectiveCall& c) const {
     check_call(c, size_);
     const bool same = c.kind == first_.kind && c.reduction == first_.reduction && c.element == first_.element &&
-                      c.algorithm == first_.algorithm && c.counts == first_.counts && c.add == first_.add;
+                      c.algorithm == first_.algorithm && c.counts == first_.counts && c.add == first_.add &&
+                      c.root == first_.root;
     if (!same)
       throw Error(fmt::format("transport: members of one group start different collectives at once, {} and {}",
                               name_of(first_.kind), name_of(c.kind)));
@@ -98,6 +99,7 @@ class JointMoves {
     auto& chunks = chunks_[static_cast<std::size_t>(m)];
     if (scatters()) copy(sums_[static_cast<std::size_t>(m)], c.in, whole());
     if (c.kind == CollectiveKind::shift && size_ == 1) copy(static_cast<std::byte*>(c.out), c.in, whole());
+    if (c.kind == CollectiveKind::broadcast && m == c.root) copy(static_cast<std::byte*>(c.out), c.in, whole());
     if (c.kind == CollectiveKind::all_gather) copy(chunks[static_cast<std::size_t>(m)].at, c.in, own(m).bytes);
     if (c.kind == CollectiveKind::all_to_all)
       copy(static_cast<std::byte*>(c.out) + m * whole(), static_cast<const std::byte*>(c.in) + m * whole(), whole());
@@ -134,6 +136,7 @@ class JointMoves {
   void end(int m) {
     const CollectiveCall& given = *calls_[static_cast<std::size_t>(m)];
     auto* out = static_cast<std::byte*>(given.out);
+    if (given.kind == CollectiveKind::reduce && m == given.root) copy(out, given.in, whole());
     const std::byte* result = scatters() ? own(m).at : sums_[static_cast<std::size_t>(m)];
     const Bytes bytes = scatters() ? own(m).bytes : result_bytes();
     if (given.add && bytes > 0) {

@@ -53,11 +53,14 @@ class LibraryPending final : public Pending {
         ORRERY_CHECK_MPI(MPI_Iallreduce(MPI_IN_PLACE, call.out, n, type, op, channel.comm, request));
         break;
       case CollectiveKind::broadcast:
-        ORRERY_CHECK_MPI(MPI_Ibcast(call.out, n, type, 0, channel.comm, request));
+        if (channel.rank == call.root && call.in != call.out)
+          std::memcpy(call.out, call.in, static_cast<std::size_t>(n * width_of(call.element)));
+        ORRERY_CHECK_MPI(MPI_Ibcast(call.out, n, type, call.root, channel.comm, request));
         break;
       case CollectiveKind::reduce: {
-        const void* in = channel.rank == 0 ? MPI_IN_PLACE : call.out;
-        ORRERY_CHECK_MPI(MPI_Ireduce(in, call.out, n, type, op, 0, channel.comm, request));
+        const bool root = channel.rank == call.root;
+        const void* in = root && call.in == call.out ? MPI_IN_PLACE : call.in;
+        ORRERY_CHECK_MPI(MPI_Ireduce(in, root ? call.out : nullptr, n, type, op, call.root, channel.comm, request));
         break;
       }
       case CollectiveKind::all_gather:

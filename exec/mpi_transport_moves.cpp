@@ -47,6 +47,7 @@ class MovesPending final : public Pending {
       if (!sums_.empty()) std::memcpy(sums_.data(), call_.in, sums_.size());
     }
     pieces_ = chunks_of(call_, channel_.rank, channel_.size, moves.chunks, sums_.data());
+    if (call_.kind == CollectiveKind::broadcast && channel_.rank == call_.root) copy(call_.in, whole());
     if (call_.kind == CollectiveKind::all_gather) copy(call_.in, own());
     // The first member's own piece of what it gathers or scatters.
     if (call_.kind == CollectiveKind::gather && channel_.rank == 0) copy(call_.in, own());
@@ -98,6 +99,7 @@ class MovesPending final : public Pending {
 
   void end() {
     if (call_.kind == CollectiveKind::reduce_scatter) copy(own().at, {writable_bytes(call_.out), own().bytes});
+    if (call_.kind == CollectiveKind::reduce && channel_.rank == call_.root) copy(call_.in, whole());
     ended_ = true;
   }
 
@@ -116,6 +118,7 @@ class MovesPending final : public Pending {
   }
 
   ChunkMemory piece(const Move& m) const { return pieces_[static_cast<std::size_t>(m.chunk)]; }
+  ChunkMemory whole() const { return {writable_bytes(call_.out), call_.counts[0] * width_}; }
   ChunkMemory own() const { return pieces_[static_cast<std::size_t>(channel_.rank)]; }
   std::size_t own_exchange() const { return static_cast<std::size_t>(channel_.rank) * (channel_.size + 1); }
 

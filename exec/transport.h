@@ -45,7 +45,9 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
 //   gather, scatter  member 0's out, in: all pieces; of every member in, out: its own; counts as all_gather's
 //   push, pull  a worker's in, out: the whole; a server's out, in: its piece; counts: elements of every server's piece
-//   broadcast, reduce  in == out, root is member 0; what a reduce leaves with the others is not told
+//   broadcast, reduce  counts = {elements}; in is read on the root or by all, out is written by all or on the root;
+//                      they may be one. What a reduce leaves in others' in and out is not told, but it writes no out
+//                      beside in
 // add: the result is added to what out holds (reduce_scatter of one of many micro-batches).
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -57,6 +59,7 @@ struct CollectiveCall {
   void* out = nullptr;
   std::vector<std::int64_t> counts, received;
   bool add = false;
+  int root = 0;
   // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
   // the sender's place on it, who passes it on.
   std::vector<std::int64_t> nodes = {};

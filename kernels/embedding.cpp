@@ -15,12 +15,12 @@ std::int64_t position_of(Positions positions, std::int64_t row) {
 
 }  // namespace
 
-void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y) {
+void embed(const std::int64_t* tokens, std::int64_t first, Matrix<const float> table, Matrix<float> y, bool keep) {
   for (std::int64_t r = 0; r < y.rows; ++r) {
     const std::int64_t row = tokens[r] - first;
     if (row >= 0 && row < table.rows) {
       std::copy_n(table.row(row), y.columns, y.row(r));
-    } else {
+    } else if (!keep) {
       std::fill_n(y.row(r), y.columns, 0.0F);
     }
   }

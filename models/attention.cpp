@@ -173,7 +173,7 @@ LayerBuilder::Unfused LayerBuilder::unfused_parts(const Heads& heads, const Atte
   u.y = activation("attention values", c_.batch * part.query, part.heads * u.d);
   const std::int64_t window = windowed ? m_.sliding_window->window : 0;
   u.softmax = {u.batch * u.q, u.k, false, c_.spec.software.fused_softmax, Direction::forward, window};
-  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward};
+  u.drop = {u.batch * u.q, u.k, false, false, true, true, Direction::forward, c_.inner};
   u.cap = {u.batch * u.q * u.k, m_.attention_softcap, c_.spec.software.compile, Direction::forward};
   return u;
 }

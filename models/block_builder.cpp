@@ -57,15 +57,15 @@ BlockBuilder::Id BlockBuilder::slot_of_rows(const std::string& name, Bytes bytes
 
 std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
                                      std::int64_t kv_rows, std::int64_t experts) {
-  block_.parameters.push_back({.name = prefix + name,
-                               .out = out,
-                               .in = in,
-                               .offset = block_.parameter_elements,
-                               .cut = cut,
-                               .partial = partial,
-                               .experts = experts,
-                               .kv_rows = kv_rows});
-  block_.parameter_elements += out * in;
+  return parameter(
+      {.name = name, .out = out, .in = in, .cut = cut, .partial = partial, .experts = experts, .kv_rows = kv_rows});
+}
+
+std::int32_t BlockBuilder::parameter(LocalParameter p) {
+  p.name = prefix + p.name;
+  p.offset = block_.parameter_elements;
+  block_.parameter_elements += p.out * p.in;
+  block_.parameters.push_back(std::move(p));
   return static_cast<std::int32_t>(block_.parameters.size() - 1);
 }
 

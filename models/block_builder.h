@@ -29,6 +29,7 @@ class BlockBuilder {
   // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
+  std::int32_t parameter(LocalParameter p);  // as it is, behind those before it
   // The same weight in so many equal runs of its rows, each a parameter of its own that comes and goes by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);

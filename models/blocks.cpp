@@ -9,18 +9,32 @@
 
 namespace orrery {
 
+// Samples of a micro-batch are cut over so many ranks.
+static std::int64_t sample_parts(const Strategy& s) {
+  if (!s.on_grid()) return 1;
+  return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
+}
+
 BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
     : spec(s),
       sharding(r),
-      batch(s.strategy.micro_batch),
+      grid(s.strategy.on_grid()),
+      cube(s.strategy.on_cube()),
+      inner(cube   ? Side{Dimension::tensor_column, Dimension::tensor_row}
+            : grid ? outer
+                   : Side{.columns = Dimension::tensor}),
+      batch(s.strategy.micro_batch / sample_parts(s.strategy)),
       sequence(s.sequence / s.strategy.context),
       rows(batch * sequence),
-      tensor(s.strategy.tensor),
+      tensor(grid ? grid_side(s.strategy) : s.strategy.tensor),
+      hidden(grid ? s.model.hidden / tensor : s.model.hidden),
       kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       local_rows(sequence_parallel ? rows / tensor : rows),
       width(storage_bytes(s.strategy.precision)),
-      padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor) * s.software.vocab_multiple * tensor) {}
+      padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor * (cube ? tensor : 1)) *
+                   s.software.vocab_multiple * tensor * (cube ? tensor : 1)),
+      table_rows(padded_vocab / tensor / (cube ? tensor : 1)) {}
 
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
@@ -42,14 +56,11 @@ static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
 }
 
-Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
-  LayerBuilder b(c, "embedding", BlockRole::embedding);
-  if (shares_unit(c) || lends_table(c) || c.spec.software.kept_units == "ends")
-    b.tape.releases_weights_after_forward = false;
+// Rows of the word table by token, complete.
+static LayerBuilder::Id looked_up_words(LayerBuilder& b, const BlockContext& c) {
   const Model& m = c.spec.model;
-  const std::int64_t vocab = c.padded_vocab / c.tensor;
+  const std::int64_t vocab = c.table_rows;
   const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
-  b.tape.output_gradient(c.local_rows * m.hidden * c.width);
   const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
   const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
   b.take_tokens(tokens);
@@ -59,7 +70,16 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
     b.table_gradient("embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
                      {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
   });
-  auto x = b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
+  return b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
+}
+
+Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "embedding", BlockRole::embedding);
+  if (shares_unit(c) || lends_table(c) || c.spec.software.kept_units == "ends")
+    b.tape.releases_weights_after_forward = false;
+  const Model& m = c.spec.model;
+  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  auto x = c.grid ? b.grid_embedding("embedding", std::string(kWordTable)) : looked_up_words(b, c);
   if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   x = b.add_positions(x);
   return b.tape.finish(b.dropout("embedding dropout", x), ops);
@@ -98,7 +118,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
   if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
   b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
   if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
-  const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
+  const Bytes boundary = c.local_rows * c.hidden * c.width;
   const auto x = b.tape.input(boundary);
   b.tape.output_gradient(boundary);
   if (b.recompute.layer) b.tape.begin_region(true);
@@ -108,7 +128,7 @@ Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std
 Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "final norm", BlockRole::final_norm);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
-  const Bytes boundary = c.local_rows * c.spec.model.hidden * c.width;
+  const Bytes boundary = c.local_rows * c.hidden * c.width;
   b.tape.input(boundary);
   b.tape.output_gradient(boundary);
   return b.tape.finish(b.norm("final norm", kInput), ops);
@@ -212,9 +232,11 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
   b.tape.releases_weights_after_backward = !shares_unit(c);
-  b.tape.input(c.local_rows * c.spec.model.hidden * c.width);
+  b.tape.input(c.local_rows * c.hidden * c.width);
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
-  const auto logits = b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
+  const auto logits =
+      c.grid ? b.grid_logits("logits", kInput, weight + ".weight")
+             : b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
   const std::int64_t columns = c.padded_vocab / c.tensor;
   b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
   if (c.duty == Duty::master || c.duty == Duty::replica)
@@ -230,7 +252,7 @@ static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* nam
 }
 
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
-  const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
   LayerBuilder b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
@@ -246,7 +268,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
 }
 
 Block send_block(const BlockContext& c, std::vector<Op>& ops) {
-  const Bytes bytes = c.local_rows * c.spec.model.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
   LayerBuilder b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   const bool onwards = c.hop > 0;

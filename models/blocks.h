@@ -77,17 +77,23 @@ struct BlockContext {
 
   const Spec& spec;
   const ShardingRow& sharding;
+  bool grid;                              // tensor ranks form one (strategy.tensor_kind)
+  bool cube;                              // of three dimensions
+  Side outer;                             // of the residual stream,
+  Side inner;                             // and of what lies between a layer's two products; of the logits too
   std::int64_t batch;                     // sequences
   std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
   std::int64_t ring_block = 0;            // of the context ring, whose attention is planned
   std::int64_t rows;                      // batch * sequence
-  std::int64_t tensor;                    // ranks a matrix is cut over
+  std::int64_t tensor;                    // ranks an activation's columns are cut over
+  std::int64_t hidden;                    // columns of the residual stream
   std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // norms, dropout and residuals on rows / tensor
   std::int64_t local_rows;                // rows of those
   Bytes width;                            // of an activation element
   ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
   std::int64_t padded_vocab;              // a multiple of what the profile asks, cut over the tensor group
+  std::int64_t table_rows;                // of it, those of a word table that one rank holds
   bool splits_backward = false;           // the schedule runs weight gradients apart
   bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
   std::int64_t hop = 1;                   // stages over the boundary that is being built

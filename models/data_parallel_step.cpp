@@ -60,14 +60,15 @@ void PlanBuilder::reduce_what_is_shared() {
     emit(op_id(op), chunk.state, after);
   };
   for (const Chunk& chunk : chunks_) {
-    sum(chunk, "reduce norm gradients", Dimension::tensor, Part::partial, chunk.partial_elements);
+    for (const auto& [group, elements] : chunk.partial_elements)
+      sum(chunk, "reduce norm gradients", group, Part::partial, elements);
     sum(chunk, "reduce key/value gradients", Dimension::kv, Part::kv, chunk.kv_elements);
   }
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
   if (!shared || context_.ends_meet || !end) return;
   refuse_on_host("reduce tied embedding");
-  const std::int64_t matrix = context_.padded_vocab / context_.tensor * spec_.model.hidden;
+  const std::int64_t matrix = context_.table_rows * context_.hidden;
   const Op op = {.name = "reduce tied embedding",
                  .work = Collective{CollectiveKind::all_reduce, Dimension::embedding, bytes(matrix), gradient_width_},
                  .phase = Phase::step,

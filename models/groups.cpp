@@ -1,5 +1,6 @@
 #include "models/groups.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -44,6 +45,23 @@ std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   return places;
 }
 
+// Ranks of one tensor group, all layers of it, that agree in two of their three places.
+void set_grid(const Strategy& s, const std::vector<Coordinates>& at, std::vector<GroupTable>& tables) {
+  const std::int64_t q = s.on_grid() ? grid_side(s) : 0;
+  const auto set = [&](Dimension d, std::int64_t stride) {
+    tables[static_cast<std::size_t>(d)] = group_by(static_cast<std::int64_t>(at.size()), [&](std::int64_t r) {
+      const Coordinates& c = at[r];
+      if (q == 0) return r;
+      const std::int64_t of_tensor = (c.data * s.context + c.context) * s.pipeline + c.pipeline;
+      const std::int64_t side = stride == q * q ? s.tensor / stride : q;
+      return of_tensor * s.tensor + c.tensor - c.tensor / stride % side * stride;
+    });
+  };
+  set(Dimension::tensor_row, 1);
+  set(Dimension::tensor_column, std::max<std::int64_t>(q, 1));
+  set(Dimension::tensor_depth, std::max<std::int64_t>(q * q, 1));
+}
+
 }  // namespace
 
 std::vector<Coordinates> coordinates(const Strategy& s) {
@@ -81,14 +99,24 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   return all;
 }
 
+std::vector<Dimension> tensor_axes(const Strategy& s) {
+  if (!s.on_grid()) return {Dimension::tensor};
+  if (!s.on_cube()) return {Dimension::tensor_row, Dimension::tensor_column};
+  return {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth};
+}
+
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies,
                                     bool experts) {
   const std::vector<Coordinates> at = coordinates(s);
   const auto ranks = s.gpus();
-  // Position among the replicas of a stage, and how many of them share shards.
-  const auto replica = [&](std::int64_t r) { return at[r].data * s.context + at[r].context; };
-  const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context;
-  const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + at[r].tensor; };
+  // Position among the replicas of a stage, and how many of them share shards. Layers of a 2.5d grid are replicas.
+  const std::int64_t face = s.tensor / s.tensor_depth;
+  const auto tensor = [&](std::int64_t r) { return at[r].tensor % face; };
+  const auto replica = [&](std::int64_t r) {
+    return (at[r].data * s.tensor_depth + at[r].tensor / face) * s.context + at[r].context;
+  };
+  const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
+  const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + tensor(r); };
   // Stages that hold the same weights count as one.
   const bool both_ways = runs_both_ways(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
@@ -106,7 +134,7 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
     return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
   });
   // Experts are laid out over the ranks of a stage that share shards.
-  const std::int64_t sets = s.data * s.context / shards, pool = ranks / s.pipeline / sets;
+  const std::int64_t sets = s.data * s.context * s.tensor_depth / shards, pool = ranks / s.pipeline / sets;
   const auto set_of = [&](std::int64_t r) { return replica(r) / shards; };
   std::vector<std::int64_t> pools;
   for (std::int64_t r = 0; r < ranks; ++r) pools.push_back(at[r].pipeline * sets + set_of(r));
@@ -120,18 +148,19 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
       [&](std::int64_t r) { return experts ? (weights_of(r) * sets + set_of(r)) * pool + place[r] % block : r; });
   set(Dimension::expert_replicate, [&](std::int64_t r) { return experts ? at[r].pipeline * pool + place[r] : r; });
   set(Dimension::data,
-      [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + at[r].tensor; });
+      [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
-  set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + at[r].tensor; });
+  set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + tensor(r); });
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
-  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + at[r].tensor : ranks + r; });
+  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + tensor(r) : ranks + r; });
   set(Dimension::kv,
-      [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + at[r].tensor / kv_copies; });
+      [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + tensor(r) / kv_copies; });
   if (experts || both_ways)
     set(Dimension::model, set_of);
   else
     set(Dimension::model, [&](std::int64_t r) { return sharded ? set_of(r) : replica(r); });
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
+  set_grid(s, at, tables);
   return tables;
 }
 

@@ -17,6 +17,9 @@ struct Coordinates {
 // Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
 std::vector<Coordinates> coordinates(const Strategy& s);
 
+// Groups over whose ranks tensor parallelism cuts a weight or an activation: tensor, or those of a grid.
+std::vector<Dimension> tensor_axes(const Strategy& s);
+
 // All groups of every dimension, as lists of global ranks in rank order:
 //   tensor, pipeline: ranks that differ in that coordinate alone
 //   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
@@ -35,6 +38,11 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 //     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
 //     shards), or runs in two copies
 //   world: everybody
+//   tensor_row, tensor_column, tensor_depth: of a grid of tensor ranks, q to a side (2d, 2.5d, 3d), the one at row i
+//   and
+//     place j of layer x is number (x * q + i) * q + j of its tensor group; ranks that differ in j, i or x alone. The
+//     layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each has a tensor
+//     group of its own
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);
 

@@ -24,7 +24,7 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row) {
 bool averages_gradients(const Spec& spec, const ShardingRow& row) {
   const Strategy& s = spec.strategy;
   const std::string& pass = spec.software.gradient_average;
-  const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context;
+  const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   return group > 1 && !row.master && !row.servers &&
          (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)));
 }
@@ -49,8 +49,14 @@ LayerBuilder::Id LayerBuilder::activation(const std::string& name, std::int64_t 
 }
 
 void LayerBuilder::tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum) {
-  tape.emit(name, Collective{.group = Dimension::tensor, .bytes = bytes, .width = width, .maximum = maximum},
+  tape.emit(name, Collective{.group = c_.inner.columns, .bytes = bytes, .width = width, .maximum = maximum},
             {.updates = {x}}, LaneKind::tensor);
+}
+
+std::int32_t LayerBuilder::vector(const std::string& name) {
+  if (!c_.grid) return tape.parameter(name, m_.hidden, 1, Cut::none, c_.sequence_parallel);
+  return tape.parameter(
+      {.name = name, .out = c_.hidden, .in = 1, .cut = Cut::rows, .partial = true, .over = c_.outer.columns});
 }
 
 void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
@@ -61,7 +67,7 @@ void LayerBuilder::bias_gradient(const std::string& name, Id dy, std::int64_t ro
 
 LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count,
                                                   std::int64_t columns) {
-  if (c_.tensor == 1) return x;
+  if (c_.tensor == 1 || c_.grid) return x;
   if (!c_.sequence_parallel) {
     tensor_all_reduce(name + " reduce", x, row_count * columns * c_.width, c_.width);
     return x;
@@ -82,7 +88,7 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
 LayerBuilder::Id LayerBuilder::norm(const std::string& name, Id x) {
   const bool again = recompute.norm && !recompute.layer;
   if (again) tape.begin_region(true);
-  const Id y = norm(name, x, m_.hidden);
+  const Id y = c_.grid ? grid_norm(name, x) : norm(name, x, m_.hidden);
   if (again) tape.end_region();
   return y;
 }
@@ -114,8 +120,8 @@ LayerBuilder::Id LayerBuilder::post_norm(const std::string& name, Id x) {
 }
 
 LayerBuilder::Id LayerBuilder::sum(const std::string& name, Id a, Id b, std::int64_t row_count) {
-  const Id y = activation(name, row_count, m_.hidden);
-  tape.emit(name, Add{row_count * m_.hidden}, {.reads = {a, b}, .writes = {y}});
+  const Id y = activation(name, row_count, c_.hidden);
+  tape.emit(name, Add{row_count * c_.hidden}, {.reads = {a, b}, .writes = {y}});
   tape.on_backward([=, this] {
     tape.contribute(a, tape.gradient(y));
     tape.contribute(b, tape.gradient(y));
@@ -145,25 +151,25 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
   const bool drops = m_.dropout > 0;
   std::vector<std::int32_t> biases;
   for (const std::string& product : products) {
-    if (m_.bias) biases.push_back(tape.parameter(product + ".bias", m_.hidden, 1, Cut::none, c_.sequence_parallel));
+    if (m_.bias) biases.push_back(vector(product + ".bias"));
   }
-  const Id y = activation(name + " output", c_.local_rows, m_.hidden);
-  const Residual work = {c_.local_rows,     m_.hidden, true, !biases.empty(), drops, c_.spec.software.fused_residual,
-                         Direction::forward};
+  const Id y = activation(name + " output", c_.local_rows, c_.hidden);
+  const Residual work = {c_.local_rows,      c_.hidden, true, !biases.empty(), drops, c_.spec.software.fused_residual,
+                         Direction::forward, c_.outer};
   BlockBuilder::Uses uses = {.reads = {x, branch}, .writes = {y}, .weights = biases};
-  const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * m_.hidden) : y;  // one byte an element
+  const Id mask = drops ? tape.slot("dropout mask", c_.local_rows * c_.hidden) : y;  // one byte an element
   if (drops) uses.writes.push_back(mask);
   tape.emit(name, work, uses);
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     Id branch_gradient = dy;
     if (drops) {
-      branch_gradient = activation(name + " gradient", c_.local_rows, m_.hidden);
+      branch_gradient = activation(name + " gradient", c_.local_rows, c_.hidden);
       Residual back = work;
       back.direction = Direction::backward;
       tape.emit(name + " gradient", back, {.reads = {dy, mask}, .writes = {branch_gradient}});
     }
-    for (const std::int32_t b : biases) bias_gradient(name, branch_gradient, c_.local_rows, m_.hidden, b);
+    for (const std::int32_t b : biases) bias_gradient(name, branch_gradient, c_.local_rows, c_.hidden, b);
     tape.contribute(x, dy);
     tape.contribute(branch, branch_gradient);
   });
@@ -172,14 +178,14 @@ LayerBuilder::Id LayerBuilder::residual(const std::string& name, Id x, Id branch
 
 LayerBuilder::Id LayerBuilder::dropout(const std::string& name, Id x) {
   if (m_.dropout <= 0) return x;
-  const Id y = activation(name + " output", c_.local_rows, m_.hidden);
-  const Id mask = tape.slot("dropout mask", c_.local_rows * m_.hidden);
-  const Residual work = {c_.local_rows, m_.hidden, false, false, true, true, Direction::forward};
+  const Id y = activation(name + " output", c_.local_rows, c_.hidden);
+  const Id mask = tape.slot("dropout mask", c_.local_rows * c_.hidden);
+  const Residual work = {c_.local_rows, c_.hidden, false, false, true, true, Direction::forward, c_.outer};
   tape.emit(name, work, {.reads = {x}, .writes = {y, mask}});
   tape.on_backward([=, this] {
     Residual back = work;
     back.direction = Direction::backward;
-    const Id dx = activation(name + " gradient", c_.local_rows, m_.hidden);
+    const Id dx = activation(name + " gradient", c_.local_rows, c_.hidden);
     tape.emit(name + " gradient", back, {.reads = {tape.gradient(y), mask}, .writes = {dx}});
     tape.contribute(x, dx);
   });
@@ -187,7 +193,7 @@ LayerBuilder::Id LayerBuilder::dropout(const std::string& name, Id x) {
 }
 
 void LayerBuilder::scale(const std::string& name, Id x, double factor) {
-  const Multiply work = {.elements = c_.local_rows * m_.hidden, .width = c_.width, .factor = factor};
+  const Multiply work = {.elements = c_.local_rows * c_.hidden, .width = c_.width, .factor = factor};
   tape.emit(name, work, {.updates = {x}});
   tape.on_backward([=, this] { tape.emit(name + " gradient", work, {.updates = {tape.gradient(x)}}); });
 }
@@ -206,9 +212,16 @@ void LayerBuilder::soft_cap(const std::string& name, Id x, std::int64_t elements
 LayerBuilder::Id LayerBuilder::add_positions(Id x) {
   if (m_.positions != Positions::learned) return x;
   const std::int64_t length = m_.max_positions > 0 ? m_.max_positions : c_.spec.sequence;
-  const auto table = tape.parameter("embedding.position.weight", length, m_.hidden, Cut::none, c_.sequence_parallel);
-  const Id y = activation("positioned embeddings", c_.local_rows, m_.hidden);
-  const Embedding work = {c_.local_rows, m_.hidden, length, true, Direction::forward};
+  const std::string name = "embedding.position.weight";
+  const auto table = c_.grid ? tape.parameter({.name = name,
+                                               .out = length,
+                                               .in = c_.hidden,
+                                               .cut = Cut::columns,
+                                               .partial = true,
+                                               .over = c_.outer.columns})
+                             : tape.parameter(name, length, m_.hidden, Cut::none, c_.sequence_parallel);
+  const Id y = activation("positioned embeddings", c_.local_rows, c_.hidden);
+  const Embedding work = {c_.local_rows, c_.hidden, length, true, Direction::forward};
   tape.emit("positions", work, {.reads = {x}, .writes = {y}, .weights = {table}});
   tape.on_backward([=, this] {
     Embedding back = work;
@@ -336,13 +349,13 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t r
   const std::int64_t predictions = 1 + m_.mtp_layers, parts = c_.sequence_parallel ? c_.tensor : 1;
   const std::int64_t rows = c_.rows * std::max<std::int64_t>(1, replicas);
   const auto work = [&](CrossEntropy::Part part) {
-    return CrossEntropy{rows, columns, part, fused, predictions, parts};
+    return CrossEntropy{rows, columns, part, fused, predictions, parts, c_.inner.columns};
   };
   const Id labels = tape.slot("labels", rows * 8);
   const Id wide = tape.slot("fp32 logits", rows * columns * 4);  // becomes the softmax in place
   const Id maxima = tape.slot("row maxima", rows * 4);
   const Id sums = tape.slot("row sums", rows * 8);  // exponentials and the label's logit
-  tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas}, {.writes = {labels}});
+  tape.emit("labels", Load{rows, true, 0, predictions, parts, replicas, c_.inner}, {.writes = {labels}});
   tape.emit("logits to fp32", Cast{rows * columns, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", work(CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", maxima, rows * 4, 4, true);
@@ -357,7 +370,7 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t r
     if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     for (std::int64_t i = 0; i < (fused ? 0 : c_.spec.software.loss_gradient_copies); ++i)
       uses.writes.push_back(tape.slot("log-probabilities' gradient", rows * columns * 4));
-    tape.emit("loss gradient", CrossEntropy{rows, columns, CrossEntropy::Part::gradient, fused}, uses);
+    tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
     const Id gradient = activation("logits gradient", rows, columns);
     tape.emit("logits gradient", Cast{rows * columns, 4, c_.width}, {.reads = {wide}, .writes = {gradient}});
     tape.contribute(logits, gradient);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,11 @@ class LayerBuilder {
   // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
   Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
 
+  // On a grid of tensor ranks, in grid_linear.cpp: rows of the word table by token, and logits of the same table or one
+  // that is cut like it.
+  Id grid_embedding(const std::string& name, const std::string& table);
+  Id grid_logits(const std::string& name, Id x, const std::string& table);
+
   Id norm(const std::string& name, Id x);
   Id norm(const std::string& name, Id x, std::int64_t columns);
   Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
@@ -71,6 +77,25 @@ class LayerBuilder {
   Recompute recompute;  // of this block
 
  private:
+  // A weight or bias of as many elements as the residual stream has columns; every rank has its columns' part.
+  std::int32_t vector(const std::string& name);
+  // On a grid, in grid_linear.cpp.
+  struct GridMatrix;
+  struct GridLinear;
+  // The product of what panels of a and b bring, into the result or a part of it; the first of those into one result.
+  using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
+  Id grid_linear(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight,
+                 const Side& from, const Side& to);
+  Id grid_product(const GridLinear& l);
+  void grid_backward(const GridLinear& l);
+  Id panel_of(const GridMatrix& matrix, std::int64_t panel);
+  void multiply_panels(const GridMatrix& a, const GridMatrix& b, const GridMatrix& result, const PanelProduct& product);
+  void gemm_panels(const std::string& name, const GridMatrix& a, const GridMatrix& b, const GridMatrix& result,
+                   const Gemm& gemm);
+  void grid_weight_gradient(const std::string& name, const GridMatrix& a, const GridMatrix& b, GridMatrix result,
+                            const std::optional<Gemm>& gemm);
+  Id with_bias(const std::string& name, Id y, std::int64_t columns, std::int32_t bias);
+  Id grid_norm(const std::string& name, Id x);
   void product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
                const std::vector<std::int32_t>& weights, std::int32_t bias);
   Id gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in);

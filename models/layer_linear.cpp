@@ -133,6 +133,7 @@ static Gemm piece_of(Gemm forward, std::int64_t parts) {
 
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                                const ColumnWeight& weight) {
+  if (c_.grid) return grid_linear(name, x, in / c_.tensor, out, weight, c_.outer, c_.inner);
   const bool sp = c_.sequence_parallel;
   const std::string& n = weight.name;
   // Rows that other ranks hold too stay together.
@@ -233,6 +234,7 @@ LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local,
 
 LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                             const std::string& weight, bool reduce) {
+  if (c_.grid) return grid_linear(name, x, in, out / c_.tensor, {.name = weight}, c_.inner, c_.outer);
   const bool sp = c_.sequence_parallel && reduce;
   const auto w = tiled_weight(weight, out, in, Cut::columns);
   const Gemm forward = whole(c_.rows, in, out, c_.width);

@@ -167,7 +167,8 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     entry.base = chunk.elements;
     chunk.elements += elements;
     for (const LocalParameter& p : block.parameters) {
-      chunk.partial_elements += p.partial ? p.out * p.in : 0;
+      for (const Dimension group : tensor_axes(spec_.strategy))
+        chunk.partial_elements[group] += p.summed_over(group) ? p.out * p.in : 0;
       chunk.kv_elements += p.kv_rows * p.in;
     }
     const std::vector<Region> regions = regions_of(block);

@@ -71,7 +71,9 @@ struct Shapes {
     return {fmt::format("softmax/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.columns)}};
   }
   Shape operator()(const Normalize& n) const {
-    return {fmt::format("norm/{}/{}", n.layernorm ? "layer" : "rms", name_of(n.direction)),
+    static constexpr std::string_view parts[] = {"", "/sums", "/finish"};
+    return {fmt::format("norm/{}/{}{}", n.layernorm ? "layer" : "rms", name_of(n.direction),
+                        parts[static_cast<std::size_t>(n.part)]),
             {as_real(n.rows), as_real(n.columns)}};
   }
   Shape operator()(const Rotary& r) const {

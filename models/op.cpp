@@ -71,8 +71,12 @@ struct Costs {
   // bytes of a 16-bit element), square (8), mean (4), multiply by the deviation (8), cast (6), multiply by the weight
   // (4); backward the same operations' gradients, most of them twice as many.
   Cost operator()(const Normalize& n) const {
-    const double passes = n.direction == Direction::forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    return {8 * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
+    const bool forward = n.direction == Direction::forward;
+    double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
+    // Of rows in pieces the sums read x, or x and dy twice; up to the mean they are half of the unfused operations.
+    const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
+    if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
+    return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
   }
   // Unfused: cast to fp32 (6 bytes of a 16-bit element), multiplied as complex numbers (8), cast (6).
   Cost operator()(const Rotary& r) const {
@@ -174,7 +178,11 @@ struct Kernels {
   }
   int operator()(const MoveHeads&) const { return 1; }
   int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
-  int operator()(const Normalize& n) const { return n.fused ? (n.direction == Direction::forward ? 1 : 2) : 6; }
+  int operator()(const Normalize& n) const {
+    const bool whole = n.part == Normalize::Part::whole, once = n.direction == Direction::forward;
+    if (!n.fused) return whole ? 6 : 3;
+    return once || n.part == Normalize::Part::finish ? 1 : 2;
+  }
   int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
   int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
   int operator()(const Split&) const { return 2; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/collectives.h"
+#include "models/dimension.h"
 #include "models/precision.h"
 #include "models/units.h"
 
@@ -150,12 +151,17 @@ struct Softmax {
   std::int64_t window = 0;
 };
 
-// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient.
+// RMS or layer norm over rows of `columns` values; backward also yields the weight's gradient. Of rows that lie in
+// `pieces` on as many ranks, `columns` to each: sums of this rank's values, which the ranks add up, and with these the
+// rest.
 struct Normalize {
+  enum class Part : std::uint8_t { whole, sums, finish };
   std::int64_t rows = 0, columns = 0;
   bool layernorm = false;
   bool fused = true;
   Direction direction = Direction::forward;
+  Part part = Part::whole;
+  std::int64_t pieces = 1;
 };
 
 struct Rotary {
@@ -193,7 +199,8 @@ struct Activation {
   bool weighted = false;
 };
 
-// out = residual + dropout(in + bias). Without a residual: dropout alone (embedding).
+// out = residual + dropout(in + bias). Without a residual: what is left of it. side: of the rows, or of the scores'
+// heads and samples.
 struct Residual {
   std::int64_t rows = 0, columns = 0;
   bool residual = true;
@@ -201,6 +208,7 @@ struct Residual {
   bool dropout = false;
   bool fused = true;
   Direction direction = Direction::forward;
+  Side side = {};
 };
 
 // out = a + b, where a gradient has two sources.
@@ -214,22 +222,27 @@ struct BiasGradient {
 };
 
 // Rows of a (vocab, columns) table by token; backward adds rows into the table's gradient. positions: adds to each row
-// that of its place in the sequence; vocab is the length of that table.
+// that of its place in the sequence; vocab is the length of that table. The table is a part of the whole: that of this
+// rank in the group `over`, or the panel-th; adds: tokens that it lacks leave what is there.
 struct Embedding {
   std::int64_t rows = 0, columns = 0, vocab = 0;
   bool positions = false;
   Direction direction = Direction::forward;
   Bytes gradient_bytes = 4;  // of an element of the table's gradient
+  Dimension over = Dimension::tensor;
+  std::int64_t panel = -1;
+  bool adds = false;
 };
 
-// The pieces of cross-entropy over logits (rows, columns) cut by vocabulary: between them the tensor group reduces
-// rows values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot.
+// The pieces of cross-entropy over logits (rows, columns) cut by vocabulary over a group: between them it reduces rows
+// values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot.
 struct CrossEntropy {
   enum class Part : std::uint8_t { maximum, exponent, loss, gradient };
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;
   std::int64_t predictions = 1, parts = 1;  // as Load's; further predictions weigh less
+  Dimension over = Dimension::tensor;
 };
 
 // Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
@@ -262,6 +275,7 @@ struct Load {
   bool labels = false;
   std::int64_t ahead = 0, predictions = 1, parts = 1;
   std::int64_t replicas = 0;  // > 0: the rows of so many data ranks, one after the other, instead of this rank's
+  Side side = {};
 };
 
 struct Fill {
@@ -318,26 +332,6 @@ struct Update {
   bool delayed = false;
 };
 
-// Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
-enum class Dimension : std::uint8_t {
-  tensor,
-  context,
-  expert,
-  data,
-  replicate,
-  pipeline,
-  embedding,
-  kv,       // ranks of a tensor group that hold the same key/value heads
-  ulysses,  // ranks of a context group that exchange heads for positions
-  model,
-  world,
-  expert_tensor,    // ranks that an expert's matrices are cut over
-  expert_data,      // ranks that hold the same experts, and share their states
-  expert_replicate  // ranks that hold the same shard of experts (hybrid)
-};
-
-inline constexpr std::size_t kDimensions = 14;
-
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather. An all-reduce of a unit's counts `first` among the rank's shards of the unit.
 struct Collective {
@@ -350,6 +344,7 @@ struct Collective {
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
   std::int64_t servers = 0;  // of push and pull: the last members of the group
   std::int64_t tensors = 1;  // that one launch moves, each by itself (a coalesced group)
+  std::int64_t root = 0;     // of a broadcast or reduce: the member of the group that has it, or gets it
 };
 
 // One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -125,8 +126,8 @@ inline bool moves(const Op& op) {
 // channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
-// How a weight (out, in) is cut over the tensor group: not at all, by rows, by columns, or by rows of each of the parts
-// it is packed of: queries, keys and values by heads; gates and ups.
+// How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the parts it is
+// packed of: queries, keys and values by heads; gates and ups.
 enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 
 // A weight of a block as one rank holds it.
@@ -135,7 +136,7 @@ struct LocalParameter {
   std::int64_t out = 0, in = 0;  // after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
   Cut cut = Cut::none;
-  bool partial = false;      // not cut, and each rank of the tensor group has only a part of its gradient
+  bool partial = false;      // each rank of the tensor group that holds the same has only a part of its gradient
   std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
                              // ranks of `expert_tensor`, and reduced over those of `expert_data`
   std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
@@ -144,6 +145,14 @@ struct LocalParameter {
   // section 5.1.3: memory-centric tiling), numbered over the block. Rows of the weight before it, and all of them.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
+  // On a grid of tensor ranks: whose members the cut is over; a matrix cut by rows is cut by columns over another group
+  // too, and in a cube the rows of a member once more over tensor_depth.
+  Dimension over = Dimension::tensor;
+  std::optional<Dimension> columns_over = std::nullopt;
+  bool cut_in_depth = false;
+
+  // Whether ranks of such a group hold the same, and each has a part of its gradient.
+  bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
 };
 
 // A size known only at run time (tokens an expert gets in one layer and micro-batch): what the simulator

@@ -63,8 +63,8 @@ struct Chunk {
   std::vector<Entry> entries;          // in forward order
   std::int64_t elements = 0;           // weights it owns
   std::int64_t own = 0;                // of those, what one rank keeps states of
-  std::int64_t partial_elements = 0;   // of those, weights whose gradient is summed over the tensor group
-  std::int64_t kv_elements = 0;        // and those summed over the ranks that hold the same key/value heads
+  std::map<Dimension, std::int64_t> partial_elements;  // of those, weights whose gradient such a group sums
+  std::int64_t kv_elements = 0;  // and those summed over the ranks that hold the same key/value heads
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> versions;               // frames of its weights, one for each that is kept
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]

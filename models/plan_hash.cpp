@@ -63,26 +63,32 @@ struct HashedShapes {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
   }
   void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
-  void operator()(const Normalize& n) const { all(n.rows, n.columns, n.layernorm, n.fused, n.direction); }
+  void operator()(const Normalize& n) const {
+    all(n.rows, n.columns, n.layernorm, n.fused, n.direction, n.part, n.pieces);
+  }
   void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
   void operator()(const LatentHeads& l) const { all(l.rows, l.heads, l.nope, l.rope, l.value, l.fused, l.direction); }
   void operator()(const Split& s) const { all(s.rows, s.first, s.second, s.direction); }
   void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction, a.weighted); }
   void operator()(const Residual& r) const {
-    all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction);
+    all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction, r.side.columns, r.side.rows);
   }
   void operator()(const Add& a) const { all(a.elements); }
   void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
   void operator()(const Embedding& e) const {
-    all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes);
+    all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes, e.over, e.panel, e.adds);
   }
-  void operator()(const CrossEntropy& c) const { all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts); }
+  void operator()(const CrossEntropy& c) const {
+    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over);
+  }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
   void operator()(const SoftCap& s) const {
     all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
   }
   void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
-  void operator()(const Load& l) const { all(l.rows, l.labels, l.ahead, l.predictions, l.parts, l.replicas); }
+  void operator()(const Load& l) const {
+    all(l.rows, l.labels, l.ahead, l.predictions, l.parts, l.replicas, l.side.columns, l.side.rows);
+  }
   void operator()(const Fill& f) const { all(f.bytes); }
   void operator()(const Multiply& s) const {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
@@ -95,7 +101,7 @@ struct HashedShapes {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
   }
   void operator()(const Collective& c) const {
-    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.tensors);
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.tensors, c.root);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
@@ -132,7 +138,8 @@ void add_block(Hash& h, const Block& block) {
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
   for (const LocalParameter& p : block.parameters) {
-    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of);
+    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
+          p.over, p.columns_over.value_or(p.over), p.cut_in_depth);
   }
 }
 

@@ -200,26 +200,10 @@ Broken gpu_rules(const Spec& spec) {
   return {};
 }
 
-// The side of the square or cube that a grid of tensor ranks makes; 0 if it makes none.
-std::int64_t grid_side(const Strategy& s) {
-  const bool cube = s.tensor_kind == "3d";
-  const std::int64_t depth = s.tensor_kind == "2.5d" ? s.tensor_depth : 1;
-  for (std::int64_t q = 1; q * q <= s.tensor; ++q) {
-    if (q * q * (cube ? q : depth) == s.tensor) return q;
-  }
-  return 0;
-}
-
 Broken tensor_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
-  if (s.tensor_kind != "1d") {
-    const std::int64_t side = grid_side(s);
-    if (side == 0)
-      return broken("tensor", "tensor: {} makes no {} grid (q*q, q*q*tensor_depth, q*q*q)", s.tensor, s.tensor_kind);
-    if (m.heads % side != 0) return broken("tensor", "tensor: its side {} does not divide heads: {}", side, m.heads);
-    return {};
-  }
+  if (s.on_grid()) return grid_rules(spec);
   Broken b = divides("tensor", s.tensor, "heads", m.heads);
   if (b.what.empty()) b = divides("tensor", s.tensor, "feed_forward", m.feed_forward);
   if (b.what.empty() && !m.mla && m.kv_heads % s.tensor != 0 && s.tensor % m.kv_heads != 0) {

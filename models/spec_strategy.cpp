@@ -154,15 +154,28 @@ void read_data(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
 
+// Layers of a grid of so many ranks, no more than a side has.
+std::int64_t deepest_grid(std::int64_t ranks) {
+  for (std::int64_t q = 1; q * q <= ranks; ++q) {
+    if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
+  }
+  return 1;
+}
+
 void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
   Strategy& s = spec.strategy;
   const Software& software = spec.software;
   const std::string profile = "profile " + software.name;
   section.take_count("tensor", s.tensor, kMostRanks);
   section.take_word("tensor_kind", s.tensor_kind, kTensorKinds);
-  section.take_count("tensor_depth", s.tensor_depth, kMostRanks);
-  s.sequence_parallel = s.tensor > 1 && software.sequence_parallel;
-  section.take("sequence_parallel", s.sequence_parallel, s.tensor > 1 ? profile : "tensor > 1");
+  const bool layers = s.tensor_kind == "2.5d";
+  if (layers) s.tensor_depth = deepest_grid(s.tensor);
+  section.take_count("tensor_depth", s.tensor_depth, kMostRanks, layers ? "the deepest, at most a cube" : "default");
+  s.sequence_parallel = s.tensor > 1 && !s.on_grid() && software.sequence_parallel;
+  section.take("sequence_parallel", s.sequence_parallel,
+               s.on_grid()    ? "tensor_kind " + s.tensor_kind
+               : s.tensor > 1 ? profile
+                              : "tensor > 1");
   section.take_count("pipeline", s.pipeline, kMostRanks);
   s.virtual_stages = chunks_of_schedule(section);
   section.take_count("virtual_stages", s.virtual_stages, kMostRanks, s.virtual_stages > 1 ? "schedule" : "default");

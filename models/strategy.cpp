@@ -17,6 +17,14 @@ constexpr Named<Sharding> kShardings[] = {{"none", Sharding::none},
 
 }  // namespace
 
+std::int64_t grid_side(const Strategy& s) {
+  const std::int64_t depth = s.tensor_kind == "2.5d" ? s.tensor_depth : 1;
+  for (std::int64_t q = 2; q * q <= s.tensor; ++q) {
+    if (q * q * (s.tensor_kind == "3d" ? q : depth) == s.tensor) return q;
+  }
+  return 0;
+}
+
 Sharding find_sharding(std::string_view name) { return find_named(kShardings, "sharding", name); }
 std::string_view name_of(Sharding s) { return name_in(kShardings, s); }
 std::vector<std::string_view> sharding_names() { return names_of(kShardings); }

@@ -126,11 +126,17 @@ struct Strategy {
   Overlap overlap;
   Offload offload;
 
+  bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
+  bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers : 0; }
   std::int64_t ranks() const { return gpus() + servers(); }  // processes
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
+
+// The side q that tensor ranks give a grid of their kind: q * q (2d), q * q * tensor_depth (2.5d), q * q * q (3d); 0 if
+// they make none.
+std::int64_t grid_side(const Strategy& s);
 
 Sharding find_sharding(std::string_view name);  // throws Error listing the known names
 std::string_view name_of(Sharding s);

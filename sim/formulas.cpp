@@ -22,9 +22,10 @@ std::int64_t group_size(const Plan& plan, Dimension d) {
   return groups.empty() ? 1 : static_cast<std::int64_t>(groups.front().size());
 }
 
-double simulated_bytes(const Report& report, std::initializer_list<Dimension> groups) {
+double simulated_bytes(const Report& report, std::initializer_list<Dimension> groups, std::string_view but = "") {
   double sum = 0;
   for (const CommunicationRow& row : report.communication) {
+    if (row.op == but) continue;
     for (const Dimension d : groups) sum += row.group == name_of(d) ? row.bytes_per_gpu : 0;
   }
   return sum;
@@ -125,6 +126,37 @@ Volume tensor_volume(const Spec& spec) {
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
+// Products of a grid: of each the blocks X of the input, W of the weight and Z of the output; T of the table, Y of the
+// logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes two of a product's three matrices, panel by
+// panel, forward and for each of the two gradients; a cube all but a rank's own part of all three. A lookup passes the
+// table twice. Full recomputation runs forward once more. What norms, loss and biases add is left out.
+Volume grid_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const BlockContext c(spec, row_of(s.sharding));
+  const double q = real(c.tensor), w = real(c.width), rows = real(c.rows), cube = c.cube ? q : 1;
+  const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * m.kv_heads * m.head_dim);
+  const double up = real(m.feed_forward * (m.gated ? 2 : 1)), down = real(m.feed_forward), h = real(m.hidden);
+  const double x = rows * (h + heads + h + down) / q * w, z = rows * (qkv + h + up + h) / q * w;
+  const double weights = (h * qkv + heads * h + h * up + down * h) / (q * q * cube) * w;
+  const double table = real(c.table_rows * c.hidden) * w, hidden = rows * real(c.hidden) * w;
+  const double logits = rows * real(c.padded_vocab) / q * w;
+  const double passes = s.recompute.layer && !s.recompute.layers ? 4 : 3, layers = real(m.layers);
+  const double per_micro_batch =
+      c.cube ? (q - 1) * (passes * (x + weights + z) * layers + 5 * (table + hidden) + 3 * logits)
+             : q * (passes * (x + weights) * layers + 5 * table + 3 * logits);
+  const auto terms = [&](const char* of_layer, const char* times, const char* ends) {
+    return fmt::format("({:.0f}{}·L + {})·{}·m/p", passes, of_layer, ends, times);
+  };
+  return {
+      .what = "tensor (" + s.tensor_kind + ")",
+      .formula = c.cube ? terms("(X + W + Z)", "(q-1)", "5(T + H) + 3Y") : terms("(X + W)", "q", "5T + 3Y"),
+      .numbers = fmt::format("X = {:.4g}, W = {:.4g}, Z = {:.4g}, T = {:.4g}, H = {:.4g}, Y = {:.4g} B, L = {}, q = "
+                             "{}, m = {}, p = {}",
+                             x, weights, z, table, hidden, logits, m.layers, c.tensor, s.micro_batches(), s.pipeline),
+      .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
+}
+
 // A ring passes the keys and values K of a block on n - 1 times forward and as often back, and their gradients n times;
 // a gather moves those of all blocks, twice, and a scatter their gradients once. Inside a block of u ranks queries,
 // keys, values and results A are exchanged once each way. What is recomputed is moved once more.
@@ -166,11 +198,11 @@ std::int64_t crossings(const Strategy& s) {
 // V. Micro-batches divide over copies of the model.
 Volume pipeline_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const double cut = s.sequence_parallel ? real(s.tensor) : 1;
+  const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
   const std::int64_t count = crossings(s);
   const double m = real(s.micro_batches());
   return {.what = "pipeline",
-          .formula = s.sequence_parallel ? "2m·(S/t)·c/p" : "2m·S·c/p",
+          .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
           .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages", hidden_bytes(spec), m,
                                  s.pipeline, count),
           .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / real(s.pipeline)};
@@ -297,7 +329,12 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
         data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
     add(s.expert > 1, expert_volume(spec), {Dimension::expert});
   }
-  add(s.tensor > 1, tensor_volume(spec), {Dimension::tensor});
+  if (s.on_grid()) {
+    list.push_back(grid_volume(spec));
+    list.back().simulated = simulated_bytes(
+        report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
+  }
+  add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec), {Dimension::tensor});
   add(s.context > 1, context_volume(spec), {Dimension::context, Dimension::ulysses});
   add(s.pipeline > 1, pipeline_volume(spec), {Dimension::pipeline});
   return list;

@@ -318,7 +318,7 @@ class Pricer {
   bool is_scattered(const Op& op) const {
     const Strategy& s = spec_.strategy;
     const std::string& what = spec_.software.scattered_sends;
-    return s.tensor > 1 && !s.sequence_parallel &&
+    return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel &&
            (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 

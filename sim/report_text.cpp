@@ -28,7 +28,7 @@ std::string strategy_text(const Spec& spec) {
   const auto degree = [&](std::string_view name, std::int64_t n) {
     if (n > 1) parts.push_back(fmt::format("{} {}", name, n));
   };
-  degree("tensor", s.tensor);
+  degree(s.on_grid() ? s.tensor_kind + " tensor" : "tensor", s.tensor);
   degree("pipeline", s.pipeline);
   degree("context", s.context);
   degree("expert", s.expert);

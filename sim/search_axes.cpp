@@ -98,6 +98,8 @@ void Space::take_given(const Origin& origin) {
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };
   const Strategy& s = base_.strategy;
+  if (key == "tensor_kind" && s.tensor_kind != "1d")
+    throw Error(origin.from + ": strategy.tensor_kind: search knows 1d alone; leave the key out");
   if (key == "tensor") fixed(tensor_, s.tensor);
   if (key == "context") fixed(context_, s.context);
   if (key == "pipeline") fixed(pipeline_, s.pipeline);

@@ -22,6 +22,9 @@ Kind kind_of(Dimension d) {
   switch (d) {
     case Dimension::tensor:
     case Dimension::kv:
+    case Dimension::tensor_row:
+    case Dimension::tensor_column:
+    case Dimension::tensor_depth:
       return Kind::tensor;
     case Dimension::context:
     case Dimension::ulysses:

@@ -60,7 +60,7 @@ struct CudaKernels {
   // Norms of every head of the queries, then of the keys, each kind with weights of its own; statistics head by head.
   void head_norms(const Normalize& n) const {
     const std::int64_t tokens = c.batch() * c.sequence(), heads = n.rows / tokens;
-    const std::int64_t queries = c.rank.spec.model.heads / c.rank.seat(Dimension::tensor).size;
+    const std::int64_t queries = c.rank.spec.model.heads / c.head_parts();
     const bool forward = n.direction == Direction::forward;
     const std::size_t per_kind = n.layernorm ? 2 : 1;
     float* statistics = CudaCall::floats(forward ? c.writes[1] : c.reads[1]);
@@ -135,7 +135,7 @@ struct CudaKernels {
 
   void operator()(const Embedding& e) const {
     if (e.positions) return positions(e);
-    const std::int64_t first = first_token(c, e.vocab);
+    const std::int64_t first = first_token(c, e.over, e.vocab);
     if (e.direction == Direction::forward)
       return gpu::embed(CudaCall::integers(c.reads[0]), first, CudaCall::weight(c.weights[0], e.vocab, e.columns),
                         c.matrix(c.writes[0], e.rows, e.columns), c.stream);
@@ -160,7 +160,7 @@ struct CudaKernels {
   }
 
   void operator()(const CrossEntropy& e) const {
-    const kernels::VocabularyPart part = {first_token(c, e.columns), c.rank.spec.model.vocab};
+    const kernels::VocabularyPart part = {first_token(c, e.over, e.columns), c.rank.spec.model.vocab};
     const auto logits = [&](const Argument& a) {
       return gpu::matrix(gpu::Array{a.data, gpu::Type::fp32}, e.rows, e.columns);
     };

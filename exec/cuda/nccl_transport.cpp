@@ -144,10 +144,10 @@ class NcclTransport final : public QueuedTransport {
         ORRERY_CHECK_NCCL(ncclAllReduce(c.in, out, size(c.counts[0]), type, op, channel.comm, stream));
         return;
       case CollectiveKind::broadcast:
-        ORRERY_CHECK_NCCL(ncclBroadcast(c.in, out, size(c.counts[0]), type, 0, channel.comm, stream));
+        ORRERY_CHECK_NCCL(ncclBroadcast(c.in, out, size(c.counts[0]), type, c.root, channel.comm, stream));
         return;
       case CollectiveKind::reduce:
-        ORRERY_CHECK_NCCL(ncclReduce(c.in, out, size(c.counts[0]), type, op, 0, channel.comm, stream));
+        ORRERY_CHECK_NCCL(ncclReduce(c.in, out, size(c.counts[0]), type, op, c.root, channel.comm, stream));
         return;
       case CollectiveKind::all_gather:
       case CollectiveKind::reduce_scatter:

@@ -167,6 +167,9 @@ class Trial {
  public:
   Trial(const Plan& plan, int rank, const Case& c) : case_(c), members_(members(plan, c.group, rank)) {
     me_ = static_cast<std::size_t>(std::find(members_.begin(), members_.end(), rank) - members_.begin());
+    const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
+    root_ = rooted ? c.seed / 2 % members_.size() : 0;
+    apart_ = rooted && c.seed % 2 == 1;
     if (has_pieces(c.kind)) {  // uneven, some empty
       for (std::size_t i = 0; i < members_.size(); ++i) {
         counts_.push_back(c.size == 0 ? 0 : (c.size + 3 * static_cast<std::int64_t>(i)) % (c.size + 2));
@@ -180,7 +183,8 @@ class Trial {
   CollectiveCall call() {
     CollectiveCall call{case_.kind, case_.reduction, case_.element, case_.group, case_.algorithm};
     call.in = in_.data();
-    call.out = in_place(case_.kind) ? in_.data() : out_.data();
+    call.out = in_place(case_.kind) && !apart_ ? in_.data() : out_.data();
+    call.root = static_cast<int>(root_);
     if (case_.overlap && case_.kind == CollectiveKind::all_gather) call.in = out_.data() + own_place();
     if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) call.out = in_.data() + own_place();
     call.counts = counts_;
@@ -194,7 +198,7 @@ class Trial {
   bool done() { return pending_->done(); }
 
   void expect() const {
-    if (case_.kind == CollectiveKind::reduce && me_ > 0) return;
+    if (case_.kind == CollectiveKind::reduce && me_ != root_) return;
     const Values right = result();
     const std::vector<std::byte> bytes = stored(case_.element, right);
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), result_)) << testing::PrintToString(case_) << " of rank " << me_;
@@ -231,7 +235,7 @@ class Trial {
       case CollectiveKind::reduce:
         return reduced();
       case CollectiveKind::broadcast:
-        return input(0);
+        return input(root_);
       case CollectiveKind::shift:
         return input((me_ + members_.size() - 1) % members_.size());
       case CollectiveKind::reduce_scatter:
@@ -263,6 +267,7 @@ class Trial {
 
   void fill() {
     in_ = stored(case_.element, input(me_));
+    if (apart_) out_.resize(in_.size());
     if (in_place(case_.kind)) return;
     before_ = numbers(case_.seed + 7, members_[me_], static_cast<std::int64_t>(moved().size()));
     if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {  // what is there is its own input
@@ -279,7 +284,8 @@ class Trial {
 
   Case case_;
   std::vector<std::int32_t> members_;
-  std::size_t me_ = 0;
+  std::size_t me_ = 0, root_ = 0;
+  bool apart_ = false;  // a broadcast's or reduce's result from its input
   std::vector<std::int64_t> counts_;
   std::vector<std::byte> in_, out_;
   Values before_;

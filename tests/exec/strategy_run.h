@@ -99,7 +99,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const std::int64_t ways = runs_both_ways(spec.strategy.schedule) ? 2 : 1;
   const bool master = row_of(spec.strategy.sharding).master;  // it alone knows the loss, of all
   const std::int64_t copies = master ? 1 : spec.strategy.data * spec.strategy.context * ways;
-  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(copies) : 0.0;
+  const double share = 1.0 / static_cast<double>(copies * spec.strategy.tensor);
   for (std::int64_t step = 0; step < changes.steps * plan.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
     MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);

@@ -62,6 +62,46 @@ TEST(Norm, LayerMatchesItsReference) {
   }
 }
 
+// A row's pieces on two ranks, whose sums are added in between, give what the row gives.
+TEST(Norm, PiecesOfRowsGiveTheWhole) {
+  for (const bool layer : {false, true}) {
+    const std::int64_t rows = 5, columns = 12, half = columns / 2;
+    NormCase c({rows, columns, 0});
+    std::vector<float> sums(2 * rows), gradient_sums(2 * rows);
+    const auto statistics = [&](std::vector<float>& of) {
+      return NormStatistics{of.data(), layer ? of.data() + rows : nullptr};
+    };
+    const auto piece = [&](const Matrix<float>& whole, std::int64_t i) { return columns_of(whole, i * half, half); };
+    const auto add_up = [&](std::vector<float>& all, const auto& of_piece) {
+      for (std::int64_t i = 0; i < 2; ++i) {
+        std::vector<float> own(2 * rows);
+        of_piece(i, statistics(own));
+        for (std::int64_t r = 0; r < 2 * rows; ++r) all[r] += own[r];
+      }
+    };
+    add_up(sums, [&](std::int64_t i, NormStatistics own) { norm_sums(piece(c.x.view, i), own); });
+    std::vector<float> saved;
+    for (std::int64_t i = 0; i < 2; ++i) {
+      saved = sums;
+      norm_from_sums(piece(c.x.view, i), columns, c.weight.values.data() + i * half,
+                     layer ? c.bias.values.data() + i * half : nullptr, kEpsilon, piece(c.y.view, i),
+                     statistics(saved));
+    }
+    add_up(gradient_sums, [&](std::int64_t i, NormStatistics own) {
+      norm_gradient_sums(piece(c.x.view, i), statistics(saved), piece(c.dy.view, i), c.weight.values.data() + i * half,
+                         own, c.dweight.values.data() + i * half, layer ? c.dbias.values.data() + i * half : nullptr);
+    });
+    for (std::int64_t i = 0; i < 2; ++i)
+      norm_gradient_from_sums(piece(c.x.view, i), columns, statistics(saved), piece(c.dy.view, i),
+                              c.weight.values.data() + i * half, statistics(gradient_sums), piece(c.dx.view, i));
+    double* bias = layer ? c.bias.doubles.data() : nullptr;
+    reference::norm<double>(c.x.reference, c.weight.doubles.data(), bias, kEpsilon, c.y.reference);
+    reference::norm_gradient<double>(c.x.reference, c.dy.reference, c.weight.doubles.data(), kEpsilon, c.dx.reference,
+                                     c.dweight.doubles.data(), layer ? c.dbias.doubles.data() : nullptr);
+    c.expect_agreement();
+  }
+}
+
 TEST(Norm, ReferenceGradientsAreDerivatives) {
   for (const bool layer : {false, true}) {
     NormCase c({4, 6, 0});

@@ -119,6 +119,44 @@ TEST(Groups, CopiesOfHeadsAreNeighbours) {
   }
 }
 
+// The place of a rank in a grid's row, column and depth is its number in the tensor group, written in base q.
+TEST(Groups, AGridHasRowsColumnsAndDepth) {
+  struct Square {
+    const char* kind;
+    std::int64_t q, depth;
+  };
+  for (const Square& g :
+       {Square{"2d", 2, 1}, Square{"2d", 3, 1}, Square{"2.5d", 2, 2}, Square{"2.5d", 2, 3}, Square{"3d", 2, 2}}) {
+    for (const char* order : {"tp-cp-dp-pp", "dp-pp-cp-tp"}) {
+      Strategy s = strategy(g.q * g.q * g.depth, 1, 2, 3, order);
+      s.tensor_kind = g.kind;
+      const bool layers = s.tensor_kind == "2.5d";
+      s.tensor_depth = layers ? g.depth : 1;
+      const auto at = coordinates(s);
+      const auto tables = make_groups(s, true, false);
+      const auto groups = [&](Dimension d) { return tables[static_cast<std::size_t>(d)].groups; };
+      std::int64_t stride = 1;
+      for (const auto& [d, side] : {std::pair{Dimension::tensor_row, g.q}, std::pair{Dimension::tensor_column, g.q},
+                                    std::pair{Dimension::tensor_depth, g.depth}}) {
+        for (const auto& group : groups(d)) {
+          ASSERT_EQ(static_cast<std::int64_t>(group.size()), side) << g.kind << name_of(d);
+          for (std::size_t i = 0; i < group.size(); ++i) {
+            EXPECT_EQ(at[group[i]].tensor - at[group[0]].tensor, static_cast<std::int64_t>(i) * stride);
+            EXPECT_EQ(at[group[i]].data, at[group[0]].data);
+            EXPECT_EQ(at[group[i]].pipeline, at[group[0]].pipeline);
+          }
+        }
+        stride *= side;
+      }
+      // Layers of a 2.5d grid hold the same weights.
+      EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::data).front().size()), 3 * (layers ? g.depth : 1));
+      EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::tensor).front().size()), s.tensor / (layers ? g.depth : 1));
+      EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::pipeline).front().size()), 2);
+      EXPECT_EQ(static_cast<std::int64_t>(groups(Dimension::model).front().size()), s.gpus());
+    }
+  }
+}
+
 // Megatron-Core puts the pipeline outermost, Llama 3 data.
 TEST(Groups, RankOrderDecidesTheStride) {
   const auto second = [](const std::string& order, Dimension d) {

@@ -68,6 +68,27 @@ TEST(Formulas, LayersAndBoundariesSendWhatIsSaid) {
   }
 }
 
+// Optimus, Tesseract and 3D tensor parallelism: everything but sums of norms and losses, to the byte.
+TEST(Formulas, GridVolumeIsWhatIsSent) {
+  for (const char* kind : {"2d", "2.5d", "3d"}) {
+    for (const char* recompute : {"none", "full"}) {
+      const Spec spec = parse_spec(
+          "{model: {name: g, layers: 4, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 96, vocab: 256}, sequence: "
+          "64, "
+          "cluster: {node: dgx-a100, nodes: 2}, strategy: {data: 1, micro_batch: 4, global_batch: 8}}",
+          "spec.yaml",
+          {fmt::format("strategy.tensor_kind={}", kind), fmt::format("strategy.recompute={}", recompute),
+           fmt::format("strategy.tensor={}", std::string(kind) == "2d" ? 4 : 8), "strategy.pipeline=2"});
+      const Prediction p = predict(spec);
+      const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+      const bool layers = std::string(kind) == "2.5d";  // whose gradients are summed as data ranks' are
+      ASSERT_EQ(list.size(), layers ? 3U : 2U);
+      EXPECT_NEAR(list[layers ? 1 : 0].simulated / list[layers ? 1 : 0].bytes, 1, 1e-9) << kind << ' ' << recompute;
+      EXPECT_NEAR(list.back().simulated / list.back().bytes, 1, 1e-9) << kind << ' ' << recompute;
+    }
+  }
+}
+
 TEST(Formulas, ContextVolumeIsWhatIsSent) {
   for (const char* kind : {"ring", "allgather", "ulysses", "{ring: 2, ulysses: 2}"}) {
     for (const char* recompute : {"none", "selective", "full"}) {

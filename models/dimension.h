@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace orrery {
+
+// Which set of ranks a transfer spans: an index of Plan::dimensions. Groups are lists there, never formulas.
+enum class Dimension : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  data,
+  replicate,
+  pipeline,
+  embedding,
+  kv,       // ranks of a tensor group that hold the same key/value heads
+  ulysses,  // ranks of a context group that exchange heads for positions
+  model,
+  world,
+  expert_tensor,     // ranks that an expert's matrices are cut over
+  expert_data,       // ranks that hold the same experts, and share their states
+  expert_replicate,  // ranks that hold the same shard of experts (hybrid)
+  tensor_row,        // of a grid of tensor ranks: those that differ in their place in a row,
+  tensor_column,     // in a column,
+  tensor_depth       // in depth alone
+};
+
+inline constexpr std::size_t kDimensions = 17;
+
+// How activations lie on a grid of tensor ranks (strategy.tensor_kind): the columns are cut over one group, the samples
+// over tensor_depth and each part of them over another group. Elsewhere groups named here have one rank.
+struct Side {
+  Dimension columns = Dimension::tensor_row, rows = Dimension::tensor_column;
+};
+
+}  // namespace orrery
