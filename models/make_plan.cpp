@@ -121,7 +121,7 @@ PlanBuilder::PlanBuilder(const Spec& spec)
 
 void PlanBuilder::choose_schedule() {
   const Strategy& s = spec_.strategy;
-  ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
+  ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}, s.overlap.micro_batches};
   if (s.schedule == "file") {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
