@@ -169,6 +169,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.optimizer.moment_bytes != 4 || s.optimizer.master_bytes != 4,
        "strategy.optimizer: {} ranks keep master weights and moments in fp32"},
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
+      {spec.software.validates_after_update,
+       "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
       {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",

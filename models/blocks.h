@@ -25,9 +25,14 @@ enum StateSlot : std::uint16_t {
   kEightBit,       // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
   kBuckets,        // DistributedDataParallel's: averaged copies of the gradients, reduced there
   kHostGradients,  // what the host's update reads, where gradients are summed on the device
-  kNextGradients   // those that a delayed update reads in the next step
+  kNextGradients,  // those that a delayed update reads in the next step
+  // Held beside them by some stacks, and never read: the other ranks' parts of the master weights; what reduced
+  // gradients grow by when they are widened; what products that add to the sums return.
+  kOthersMaster,
+  kWidenedShard,
+  kDummyGradients
 };
-inline constexpr std::uint16_t kStateSlots = 11;
+inline constexpr std::uint16_t kStateSlots = 14;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
 // the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
 // part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host; and FSDP's shard

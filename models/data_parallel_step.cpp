@@ -81,11 +81,12 @@ Operand PlanBuilder::optimizer_gradients(Access access) const {
   return state(unit_gradients_ ? kGradientShard : kGradients, access);
 }
 
-// One number over all ranks that hold a part of the model.
+// One number over all ranks that hold a part of the model; of a stage alone, where the others' part comes later.
 std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
-  if (group_size(Dimension::model) == 1) return {last_of(LaneKind::compute)};
+  const Dimension over = spec_.software.validates_after_update ? Dimension::tensor : Dimension::model;
+  if (group_size(over) == 1) return {last_of(LaneKind::compute)};
   const Op op = {.name = name,
-                 .work = Collective{.group = Dimension::model, .bytes = 4, .width = 4, .maximum = maximum},
+                 .work = Collective{.group = over, .bytes = 4, .width = 4, .maximum = maximum},
                  .phase = Phase::step,
                  .lane = LaneKind::model,
                  .operands = {number(of, Access::read_write)}};

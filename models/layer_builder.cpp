@@ -368,7 +368,9 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t r
   tape.on_backward([=, this] {
     BlockBuilder::Uses uses = {.reads = {labels, sums}, .updates = {wide}};
     if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-    for (std::int64_t i = 0; i < (fused ? 0 : c_.spec.software.loss_gradient_copies); ++i)
+    const Software& stack = c_.spec.software;
+    const std::int64_t copies = stack.loss_gradient_copies + (c_.tensor > 1 ? stack.loss_parallel_copies : 0);
+    for (std::int64_t i = 0; i < (fused ? 0 : copies); ++i)
       uses.writes.push_back(tape.slot("log-probabilities' gradient", rows * columns * 4));
     tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
     const Id gradient = activation("logits gradient", rows, columns);

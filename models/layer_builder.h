@@ -112,6 +112,8 @@ class LayerBuilder {
     Id rows, columns;
   };
   Operands to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose);
+  Operands input_to_fp8(const std::string& name, Id x, std::int64_t elements, bool keep);
+  Id input_columns(const std::string& name, Id x, std::int64_t elements, const Operands& given);
   Id transposed(const std::string& name, Id x, std::int64_t elements);
   std::vector<Id> with_weight(const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
   Bytes operand_width() const { return eight_bit_ ? 1 : c_.width; }

@@ -38,6 +38,17 @@ LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::
   return {rows, uses.writes.back()};
 }
 
+// What a product reads of its input, and its weight gradient later: the transposed copy is kept, or cast anew.
+LayerBuilder::Operands LayerBuilder::input_to_fp8(const std::string& name, Id x, std::int64_t elements, bool keep) {
+  return to_fp8(name + " input", x, elements, keep && !c_.spec.software.casts_again);
+}
+
+LayerBuilder::Id LayerBuilder::input_columns(const std::string& name, Id x, std::int64_t elements,
+                                             const Operands& given) {
+  if (!eight_bit_ || !c_.spec.software.casts_again) return given.columns;
+  return to_fp8(name + " input again", x, elements, true).columns;
+}
+
 LayerBuilder::Id LayerBuilder::transposed(const std::string& name, Id x, std::int64_t elements) {
   if (!eight_bit_) return x;
   const Id y = tape.slot(name + " transposed", elements);
@@ -143,7 +154,7 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const auto b = weight.bias ? tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
   const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
-  const Operands given = to_fp8(name + " input", x, (sp ? c_.local_rows : c_.rows) * in, !sp);
+  const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
   const std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
   for (std::int64_t i = 0; i < pieces(c_); ++i) {
@@ -152,7 +163,7 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   }
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
-    const Id input = sp ? gathered_again(name, given.rows, gathered, in) : given.columns;
+    const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
     const Operands of = to_fp8(name + " gradient", dy, c_.rows * out, true);
     const std::vector<Id> back = with_weight(name + " gradient", of.rows, w.front(), forward);
     const Id dx = activation(name + " input gradient", c_.rows, in);
@@ -186,7 +197,7 @@ LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::in
   const Gemm forward = whole(rows, in, out, c_.width);
   const Id y = activation(name + " output", rows, out);
   const bool wide = weight.wide;
-  const Operands given = wide ? Operands{x, x} : to_fp8(name + " input", x, rows * in, true);
+  const Operands given = wide ? Operands{x, x} : input_to_fp8(name, x, rows * in, true);
   const std::vector<Id> reads = wide ? std::vector{x} : with_weight(name, given.rows, w, forward);
   tape.emit(name, forward, {.reads = reads, .writes = {y}, .weights = b >= 0 ? std::vector{w, b} : std::vector{w}});
   tape.on_backward([=, this] {
@@ -196,7 +207,7 @@ LayerBuilder::Id LayerBuilder::replicated(const std::string& name, Id x, std::in
     const Id dx = activation(name + " input gradient", rows, in);
     input_gradients(name, forward, back, dx, {w});
     if (b >= 0) bias_gradient(name, dy, rows, out, b);
-    weight_gradient(name, forward, given.columns, of.columns, w);
+    weight_gradient(name, forward, wide ? x : input_columns(name, x, rows * in, given), of.columns, w);
     tape.contribute(x, dx);
   });
   return y;
@@ -240,7 +251,7 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
-  const Operands given = to_fp8(name + " input", x, c_.rows * in, true);
+  const Operands given = input_to_fp8(name, x, c_.rows * in, true);
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
   const std::int64_t parts = reduce ? pieces(c_) : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
@@ -260,7 +271,7 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
       input_gradients(name, piece_of(forward, parts), back, dx, w);
     }
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
-    weight_gradients(name, forward, given.columns, columns, w);
+    weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
     tape.contribute(x, dx);
   });
   return local;

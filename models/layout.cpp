@@ -1,5 +1,6 @@
 // PlanBuilder: which blocks each stage has, where their weights lie, and the frames of their buffers.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -259,7 +260,30 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
                            : beside ? whole * width
                                     : 0,
                            Category::buffers};
+  add_held(block, chunk);
   return block;
+}
+
+// What a stack holds without need.
+void PlanBuilder::add_held(Block& block, const Chunk& chunk) const {
+  const Optimizer& o = spec_.strategy.optimizer;
+  const bool whole = block.slots[kMaster].bytes > 0 && spec_.software.whole_master == name_of(spec_.strategy.precision);
+  block.slots[kOthersMaster] = {"others' master weights", whole ? (chunk.elements - chunk.own) * o.master_bytes : 0,
+                                Category::optimizer};
+  const bool widens = spec_.software.widens_gradient_shards && unit_gradients_ && row_.fp32_shards;
+  const Bytes wider = std::max<Bytes>(0, o.master_bytes - gradient_width_);
+  block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.own * wider : 0, Category::gradients};
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  const bool first = &chunk == &chunks_.front() && spec_.software.dummy_gradients && !unit_gradients_;
+  for (const Entry& e : first ? chunk.entries : std::vector<Entry>{}) {
+    if (plan_.blocks[e.block].role != BlockRole::layer) continue;
+    for (const LocalParameter& p : plan_.blocks[e.block].parameters) {
+      if (p.in > 1) shapes.emplace(p.out / std::max<std::int64_t>(1, p.experts), p.in);
+    }
+  }
+  Bytes dummies = 0;
+  for (const auto& [out, in] : shapes) dummies += out * in * context_.width;
+  block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 
 // The frame that ends the virtual stage before a chunk, where that lies on the same stage.

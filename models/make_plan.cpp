@@ -150,7 +150,7 @@ void PlanBuilder::choose_schedule() {
   const Strategy& s = spec_.strategy;
   const bool own = s.schedule == "file";
   if (!own) take_steps(find_schedule(s.schedule).updates);
-  ScheduleShape shape = {s.pipeline, plan_.micro_batches, s.virtual_stages, {}};
+  ScheduleShape shape = {s.pipeline, plan_.micro_batches, s.virtual_stages, {}, s.overlap.micro_batches};
   if (own) {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);

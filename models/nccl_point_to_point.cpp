@@ -24,6 +24,11 @@ constexpr double kNicReached = .98;
 // All-to-all shares the fabric with everybody's traffic: 41-46 of 48 counted GB/s per NIC: OCI GB200 2 racks 45.2, 3
 // racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
 constexpr double kNicReachedByAll = .92;
+// With more than a node of peers beyond the node, no all-to-all was seen to get more than 45.2 GB/s a GPU over NICs
+// (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2 racks of 64: 23.8); 8 such peers get 96.5
+// over those (OCI B300, 2 nodes).
+constexpr double kMostToManyPeers_GBps = 45.2;
+constexpr int kManyPeers = 9;
 
 constexpr Bytes kLlBytesPerChannel = 16 << 10;  // up to here LL (enqueue.cc)
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
@@ -42,6 +47,13 @@ int channels_to_peer(const NcclTopology& t, bool same_node) {
 double local_GBps(const NcclTopology& t, bool all) {
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
+}
+
+// What a node's NICs give an all-to-all between them.
+double far_GBps(const NcclTopology& t) {
+  const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
+  const int local = t.ranks_per_node(), far = t.ranks - local;
+  return far < kManyPeers ? reached : std::min(reached, kMostToManyPeers_GBps * local);
 }
 
 double hop_us(const NcclTopology& t, bool same_node, bool ll) {
@@ -77,7 +89,7 @@ NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
   const bool ll = each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
   const double near_bytes = each * near, node_bytes = each * far * local;
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
-  const double far_s = far > 0 ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
+  const double far_s = far > 0 ? node_bytes / (far_GBps(t) * 1e9) : 0;
   const double slowest = hop_us(t, far == 0, ll) + (far > 0 ? t.net_latency_us : 0);
   const double peers = near * hop_us(t, true, true) + far * hop_us(t, false, true) - hop_us(t, far == 0, true);
   NcclChoice c;

@@ -121,6 +121,7 @@ class PlanBuilder {
   void size_arena();
   Bytes fused_bytes() const;
   Block state_block(const Chunk& chunk) const;
+  void add_held(Block& block, const Chunk& chunk) const;
   bool cut_alike(const Block& block) const;
   std::vector<Region> regions_of(const Block& block) const;
   std::int64_t shard(const std::vector<Region>& regions) const;

@@ -59,15 +59,19 @@ Order passes(const ScheduleShape& shape, Phase phase) {
   return order;
 }
 
-// `warm_up` forwards, then one forward and one backward in turn, then the remaining backwards.
+// `warm_up` forwards, then one forward and one backward in turn, then the remaining backwards. Woven, one forward more
+// goes first, so that no pair has a micro-batch twice (Megatron-Core schedules.py: num_warmup_microbatches + 1).
 Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up) {
   const Order forward = passes(shape, Phase::forward);
   const Order backward = passes(shape, Phase::backward);
   const auto total = static_cast<std::int64_t>(forward.size());
-  warm_up = std::min(warm_up, total);
+  warm_up = std::min(warm_up + (shape.woven ? 1 : 0), total);
   Order order(forward.begin(), forward.begin() + warm_up);
   for (std::int64_t i = 0; i < total; ++i) {
-    if (i + warm_up < total) order.push_back(forward[i + warm_up]);
+    if (i + warm_up < total) {
+      order.push_back(forward[i + warm_up]);
+      order.back().woven = shape.woven;
+    }
     order.push_back(backward[i]);
   }
   return order;

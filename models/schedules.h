@@ -24,11 +24,13 @@ struct PhaseTimes {
 
 // What a schedule is asked for: p stages, m micro-batches, v chunks (virtual stages) a stage. Orders that are searched
 // fit the times of the virtual stages; empty: all ones.
+// woven: 1F1B and interleaved weave each forward of the middle with the backward that follows it.
 struct ScheduleShape {
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
   std::int64_t chunks = 1;
   std::vector<PhaseTimes> times;
+  bool woven = false;
 };
 
 // The order of actions of every stage, and where each virtual stage lives: virtual stage k (in model order) is chunk

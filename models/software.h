@@ -38,6 +38,8 @@ struct Software {
   std::int64_t attention_copies = 0;      // times that queries, keys and values are copied into another layout
   bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
+  std::int64_t loss_parallel_copies = 0;  // further ones where the logits are cut over tensor ranks
+  bool casts_again = false;               // 8-bit products: backward casts the 16-bit input anew, none keeps a copy
   bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
   bool fused_clip = false;                // the update multiplies gradients by clip coefficient and loss scale itself
   bool dense_embedding_gradient = true;   // backward of a lookup: a zeroed table of gradients, then added
@@ -51,6 +53,8 @@ struct Software {
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
+  bool validates_after_update = false;       // a pipeline's stages update by what they know of the gradient norm, and
+                                             // set it right later: none waits for the others to begin the next step
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
@@ -66,6 +70,10 @@ struct Software {
   std::string gradient_average = "none";    // over data ranks: none (in the loss or the reduction) | scale (a pass over
                                             // the gradients before it) | copy (into a bucket, divided, and back)
   bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums
+  bool widens_gradient_shards = false;      // FSDP: reduced gradients are kept as wide as the shard that they update
+  std::string whole_master = "none";        // the precision in which every data rank keeps all master weights, though
+                                            // states are sharded: none | bf16 | fp16
+  bool dummy_gradients = false;             // products that add to the sums hand autograd one kept tensor per shape
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.

@@ -14,6 +14,14 @@ Broken partner_rules(const Spec& spec) {
     return broken("recompute", "recompute: {} has no latent attention (mla_up_proj)", m.name);
   if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
     return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile");
+  if (s.overlap.micro_batches && s.schedule != "interleaved" && (s.schedule != "1f1b" || s.pipeline > 1))
+    return broken(
+        "overlap.micro_batches",
+        "overlap.micro_batches: weaves the orders of schedule interleaved, or 1f1b without a pipeline, not {}",
+        s.schedule);
+  if (spec.software.validates_after_update && s.sharding != Sharding::none)
+    return broken("sharding", "software.validates_after_update: needs strategy.sharding none, not {}",
+                  name_of(s.sharding));
   if (s.offload.activation_layers && s.offload.activations == Device::none)
     return broken("offload.activations.layers", "offload.activations.layers: needs a device: cpu");
   return {};

@@ -49,6 +49,8 @@ struct Overlap {
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
   bool pipeline = true;          // sends and receives under compute
   bool expert = false;           // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
+  bool micro_batches = false;    // a forward and a backward woven, each computing while the other's transfers run
+                                 // (Megatron-Core: overlap_moe_expert_parallel_comm)
 };
 
 struct Offload {

@@ -14,6 +14,7 @@
 #include "models/error.h"
 #include "sim/flops.h"
 #include "sim/predict.h"
+#include "sim/simulate.h"
 
 namespace orrery {
 namespace {
@@ -41,9 +42,9 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// Where a row says who ran what with which stack.
+// Where a row says who ran what with which stack, and how.
 std::string words_of(const nlohmann::json& entry) {
-  std::string words;
+  std::string words = entry.value("notes", "") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
   const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
   return words + (model.is_object() ? model.value("name", "") : model.dump());
@@ -57,25 +58,29 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
   if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
   if (!section->is_null() && !section->is_object()) return;  // a model or node by name says it all
   for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
-    const auto part = section->find(key.substr(begin, dot - begin));
-    if (part == section->end() || !part->is_object()) return;
-    section = &*part;
+    const std::string part = key.substr(begin, dot - begin);
+    if (key.starts_with("model.") && !section->contains(part)) return;
+    section = &(*section)[part];
+    if (!section->is_null() && !section->is_object()) return;
   }
   const std::string name = key.substr(begin);
   if (unstated || !section->contains(name)) (*section)[name] = value;
 }
 
-std::string completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
-  nlohmann::json spec = entry.at("spec");
+// The entry with what its words say filled into its spec and beside its figures.
+nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
+  nlohmann::json filled = entry;
   const std::string words = words_of(entry);
   const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
   for (const Fact& fact : facts) {
     const auto said = [&](const std::string& text) { return words.find(text) != std::string::npos; };
     if (!std::all_of(fact.says.begin(), fact.says.end(), said)) continue;
-    for (const auto& [key, value] : fact.fills)
-      fill(spec, key, value, std::find(unstated.begin(), unstated.end(), key) != unstated.end());
+    for (const auto& [key, value] : fact.fills) {
+      const bool silent = std::find(unstated.begin(), unstated.end(), key) != unstated.end();
+      fill(key.starts_with("measured.") ? filled : filled.at("spec"), key, value, silent);
+    }
   }
-  return spec.dump();
+  return filled;
 }
 
 std::optional<double> figure(const nlohmann::json& measured, const char* key) {
@@ -87,18 +92,21 @@ std::optional<double> figure(const nlohmann::json& measured, const char* key) {
 }
 
 PublishedRow parse_row(const nlohmann::json& entry, const std::string& source, const std::vector<Fact>& facts) {
-  const nlohmann::json& measured = entry.at("measured");
+  const nlohmann::json filled = completed(entry, facts);
+  const nlohmann::json& measured = filled.at("measured");
   PublishedRow row;
   row.id = entry.at("id").get<std::string>();
   row.source = source;
-  row.spec = completed(entry, facts);
+  row.spec = filled.at("spec").dump();
   const auto doubtful = entry.find("doubtful");
   if (doubtful != entry.end() && !doubtful->is_null())
     row.doubtful = doubtful->is_string() ? doubtful->get<std::string>() : doubtful->dump();
   row.step_time_s = figure(measured, "step_time_s");
   row.forward_s = figure(measured, "forward_s");
   row.backward_s = figure(measured, "backward_s");
+  row.bubble_fraction = figure(measured, "bubble_fraction");
   row.peak_memory_bytes = figure(measured, "peak_memory_bytes");
+  if (row.peak_memory_bytes) *row.peak_memory_bytes *= measured.value("bytes_of_printed_GB", 1e9) / 1e9;
   row.memory_kind = measured.value("peak_memory_kind", "unstated");
   row.out_of_memory = measured.value("out_of_memory", false);
   return row;
@@ -140,6 +148,18 @@ const RankMemory& fullest(const MemoryReport& memory) {
                            [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
 }
 
+// With launches and transfers that take no time.
+double bubble_of(const Spec& spec, const Prediction& p) {
+  Prices prices = p.prices;
+  for (std::vector<OpTiming>& row : prices.timing.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i].issue = 0;
+      if (moves(p.plan.ops[i])) row[i].duration = 0;
+    }
+  }
+  return make_report(spec, p.plan, prices, simulate(p.plan, prices.timing), p.profile).bubble_fraction;
+}
+
 // A step of many micro-batches, from two short ones: each further period of 1F1B takes as long as the last (a test
 // holds it against a whole step). Memory is that of the longer one; its parts of time grow as the step does.
 Prediction predict_step(const Spec& spec, const std::string& profile) {
@@ -175,6 +195,7 @@ void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
   c.time_s = p.report.time_s;
   c.limit = p.report.limit;
   c.at_peak = fullest(p.report.memory).memory.at_peak;
+  if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);
   if (c.row.forward_s) c.forward_s = layer_time(p, true);
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
   c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
@@ -270,6 +291,8 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
   for (const PublishedCase& c : cases) {
     if (!c.reason.empty() || c.row.doubtful.empty() == doubtful) continue;
     if (what == Judged::memory) add(c, c.peak_memory_bytes, c.row.peak_memory_bytes);
+    if (what == Judged::bubble && c.row.bubble_fraction)
+      result.push_back({&c, c.bubble_fraction - *c.row.bubble_fraction, 0});
     if (what == Judged::layer) {
       add(c, c.forward_s, c.row.forward_s);
       add(c, c.backward_s, c.row.backward_s);

@@ -21,6 +21,7 @@ struct PublishedRow {
   std::string doubtful;  // why its source should be checked, "" = nothing is known against it
   std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: of one layer
   std::optional<double> peak_memory_bytes;
+  std::optional<double> bubble_fraction;
   std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
   bool out_of_memory = false;
 };
@@ -28,7 +29,8 @@ struct PublishedRow {
 // Throws Error "file: row 3: what" for anything that is not such a list.
 std::vector<PublishedRow> read_published(const std::string& path);
 
-// What is predicted for a row, seconds and bytes like its measured figures. An unsupported row has a reason alone.
+// What is predicted for a row, seconds, bytes and shares like its measured figures. An unsupported row has a reason
+// alone.
 struct PublishedCase {
   PublishedRow row;
   std::string reason;  // why it was not predicted, "" = it was
@@ -40,6 +42,7 @@ struct PublishedCase {
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
   double peak_memory_bytes = 0;  // of the kind that the row has
+  double bubble_fraction = 0;    // of rows that have one: without launches and transfers, as their authors computed it
   bool fits = true;
   TimeSplit time_s{};
   CategoryBytes at_peak{};
@@ -49,13 +52,14 @@ struct PublishedCase {
 // A row's spec, planned and simulated on one thread. Never throws for what the row asks: its reason says so.
 PublishedCase predict_published(const PublishedRow& row, const std::string& profile);
 
-// predicted / measured - 1 of everything that a case can be judged by.
+// predicted / measured - 1 of everything that a case can be judged by; of bubbles, which may be 0, predicted -
+// measured.
 struct Miss {
   const PublishedCase* of = nullptr;
   double error = 0;
   double null_error = 0;  // of one constant FLOP/s per source and GPU kind; 0 for memory and single layers
 };
-enum class Judged : std::uint8_t { step, layer, memory };
+enum class Judged : std::uint8_t { step, layer, memory, bubble };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
 // Of |error|.

@@ -79,6 +79,20 @@ std::string summary_text(const std::string& title, const std::vector<Miss>& list
   return print(t) + '\n';
 }
 
+std::string bubbles_text(const std::vector<PublishedCase>& cases) {
+  Table t;
+  t.columns = {{"bubble, without launches and transfers", "", Align::left},
+               {"predicted", "%"},
+               {"measured", "%"},
+               {"difference", "points"}};
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.bubble_fraction) continue;
+    t.rows.push_back({c.row.id, percent(c.bubble_fraction), percent(*c.row.bubble_fraction),
+                      signed_percent(c.bubble_fraction - *c.row.bubble_fraction)});
+  }
+  return t.rows.empty() ? "" : print(t) + '\n';
+}
+
 std::string regret_text(const std::vector<PublishedCase>& cases) {
   Table t;
   t.columns = {{"picking the fastest layout", "", Align::left},
@@ -127,6 +141,10 @@ nlohmann::ordered_json row_json(const PublishedCase& c) {
   add("forward_s", c.forward_s, c.row.forward_s);
   add("backward_s", c.backward_s, c.row.backward_s);
   add("peak_memory_bytes", c.peak_memory_bytes, c.row.peak_memory_bytes);
+  if (c.row.bubble_fraction)
+    row["bubble_fraction"] = {{"predicted", c.bubble_fraction},
+                              {"measured", *c.row.bubble_fraction},
+                              {"difference", c.bubble_fraction - *c.row.bubble_fraction}};
   if (c.row.peak_memory_bytes) row["peak_memory_kind"] = c.row.memory_kind;
   row["fits"] = {{"predicted", c.fits}, {"measured", !c.row.out_of_memory}};
   for (int k = 0; k < kTimeKinds; ++k) row["time_s"][std::string(name_of(static_cast<TimeKind>(k)))] = c.time_s[k];
@@ -159,6 +177,8 @@ std::string published_text(const std::vector<PublishedCase>& cases) {
   text += summary_text("step time", misses(cases, Judged::step, false), true);
   text += summary_text("layer time", misses(cases, Judged::layer, false), false);
   text += summary_text("peak memory", misses(cases, Judged::memory, false), false);
+  text += bubbles_text(cases);
+  text += summary_text("bubble, points of 100", misses(cases, Judged::bubble, false), false);
   text += summary_text("doubtful: step time", misses(cases, Judged::step, true), true);
   text += summary_text("doubtful: peak memory", misses(cases, Judged::memory, true), false);
   return text + regret_text(cases) + fit_text(cases);
@@ -177,6 +197,7 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
                                         {"step_time", summary_json(misses(cases, Judged::step, false))},
                                         {"layer_time", summary_json(misses(cases, Judged::layer, false))},
                                         {"peak_memory", summary_json(misses(cases, Judged::memory, false))},
+                                        {"bubble_fraction", summary_json(misses(cases, Judged::bubble, false))},
                                         {"doubtful_step_time", summary_json(misses(cases, Judged::step, true))},
                                         {"doubtful_peak_memory", summary_json(misses(cases, Judged::memory, true))},
                                         {"grid_regret", grids},

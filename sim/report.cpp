@@ -49,7 +49,39 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
     for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
-  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
+}
+
+// How fast steps follow each other where no stage waits for the others between them: as fast as the stage that is busy
+// longest, from its first forward to its last task, and before that with what it does first. Stages that begin later
+// also end later.
+Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
+  Picoseconds longest = 0;
+  for (const RankSlot& slot : plan.slots) {
+    Picoseconds before = 0, begin = 0, end = 0;
+    bool begun = false;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const Span& span = trace.spans[t];
+      const Op& op = plan.op_of(t);
+      end = std::max(end, span.ended);
+      if (begun || op.lane != LaneKind::compute) continue;
+      begun = op.phase == Phase::forward;
+      if (begun) begin = span.entered;
+      if (!begun) before += span.ended - span.entered;
+    }
+    longest = std::max(longest, end - begin + std::min(before, begin));
+  }
+  return std::min(longest, trace.step_time);
+}
+
+// Steps that overlap by so much: of what ranks wait for each other, first at the step's ends.
+void overlap_steps(Report& r, double overlap) {
+  r.step_time_s -= overlap;
+  for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other}) {
+    double& time = r.time_s[static_cast<std::size_t>(kind)];
+    const double part = std::min(time, overlap);
+    time -= part;
+    overlap -= part;
+  }
 }
 
 // What the ranks of the fullest node hold together; a rank's own peaks may come at different moments.
@@ -246,10 +278,13 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
   r.step_time_s = seconds(period_of(plan, trace).length());
+  add_time(r, plan, a);
+  if (spec.software.validates_after_update && plan.steps == 1)
+    overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
+  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
   r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
-  add_time(r, plan, a);
   r.memory = std::move(memory);
   add_communication(r, plan, notes, trace, a);
   add_weights(r, plan);

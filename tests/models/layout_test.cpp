@@ -79,5 +79,77 @@ TEST(Layout, EightBitMatricesAlone) {
   EXPECT_GT(alone["parameters"], 0);
 }
 
+Bytes held(const std::string& strategy, const std::string& software, StateSlot slot, std::size_t nth = 0) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, strategy, 32, software));
+  for (const Block& block : plan.blocks) {
+    if (block.role == BlockRole::state && nth-- == 0) return block.slots[slot].bytes;
+  }
+  return -1;
+}
+
+// DeepSpeed's first bf16 optimizer holds all master weights on every rank; with fp16 its part alone.
+TEST(Layout, MasterWeightsMayStayWhole) {
+  const std::string software = "profile: orrery, whole_master: bf16", sharded = "data: 4, sharding: zero1, ";
+  const Bytes part = held(sharded, software, kMaster), all = parameter_count(test::spec_of(test::kSmall, "").model) * 4;
+  EXPECT_LT(part, all / 3);
+  EXPECT_EQ(part + held(sharded, software, kOthersMaster), all);
+  EXPECT_EQ(held(sharded + "precision: fp16", software, kOthersMaster), 0);
+  EXPECT_EQ(held(sharded, "profile: orrery", kOthersMaster), 0);
+}
+
+// FSDP keeps what it reduced in bf16 as wide as the fp32 shard.
+TEST(Layout, GradientShardsMayBeWidened) {
+  const std::string software = "profile: orrery, widens_gradient_shards: true", sharded = "data: 4, sharding: fsdp, ";
+  const Bytes reduced = held(sharded + "gradient_precision: bf16", software, kGradientShard);
+  EXPECT_GT(reduced, 0);
+  EXPECT_EQ(held(sharded + "gradient_precision: bf16", software, kWidenedShard), reduced);
+  EXPECT_EQ(held(sharded + "gradient_precision: fp32", software, kWidenedShard), 0);
+}
+
+// One 16-bit tensor for each shape of the layers' matrices, however many layers and chunks there are.
+TEST(Layout, DummyGradientsAreKeptByShape) {
+  const Bytes shapes = 2 * (192 * 64 + 64 * 64 + 512 * 64 + 64 * 256);
+  const std::string software = "profile: orrery, dummy_gradients: true";
+  EXPECT_EQ(held("data: 2", software, kDummyGradients), shapes);
+  const std::string chunks = "pipeline: 2, virtual_stages: 2, global_batch: 4";
+  EXPECT_EQ(held(chunks, software, kDummyGradients), shapes);
+  EXPECT_EQ(held(chunks, software, kDummyGradients, 1), 0);
+  EXPECT_EQ(held("data: 2, sharding: fsdp", software, kDummyGradients), 0);
+}
+
+// Of a stage's ops, those whose name ends so, and what a micro-batch's frames hold of slots of such names.
+int ops_named(const Plan& plan, std::string_view end) {
+  return static_cast<int>(
+      std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.name.ends_with(end); }));
+}
+
+// Backward casts anew what forward keeps no transposed copy of.
+TEST(Layout, EightBitInputsMayBeCastAgain) {
+  const auto plan = [](const char* again) {
+    return make_plan(test::spec_of(test::kSmall, "precision: fp8, sharding: fsdp, data: 2", 32,
+                                   fmt::format("profile: orrery, casts_again: {}", again)));
+  };
+  const Plan kept = plan("false"), again = plan("true");
+  EXPECT_EQ(ops_named(kept, "input again to fp8"), 0);
+  EXPECT_EQ(ops_named(again, "input again to fp8"), 4);  // qkv, attention output, up, down
+  EXPECT_EQ(ops_named(again, "input to fp8"), ops_named(kept, "input to fp8"));
+}
+
+// A loss over tensor ranks may be a longer chain than one kernel's.
+TEST(Layout, LossOverTensorRanksWritesMore) {
+  const auto copies = [](int tensor) {
+    const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("tensor: {}", tensor), 32,
+                                              "profile: orrery, fused_cross_entropy: false, loss_gradient_copies: 2, "
+                                              "loss_parallel_copies: 1"));
+    int count = 0;
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) count += slot.name == "log-probabilities' gradient" ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(copies(1), 2);
+  EXPECT_EQ(copies(2), 3);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -214,5 +214,24 @@ TEST(Nccl, TwoStageAllToAllCrossesNicsOncePerNode) {
       0.5, 0.02);
 }
 
+// Two nodes of B300 fill their NICs of 800 Gb/s; with many peers beyond the node nobody was seen to.
+TEST(Nccl, AllToAllToManyPeersIsSlow) {
+  const auto rate = [](int nodes, double nic) {
+    const Bytes bytes = Bytes{8} << 30;
+    const NcclModel m = nccl_model({.nodes = nodes,
+                                    .ranks = 8 * nodes,
+                                    .compute_capability = 100,
+                                    .nvlink_GBps = 900,
+                                    .pcie_GBps = 120,
+                                    .multicast = true,
+                                    .nics = 8,
+                                    .nic_GBps = nic});
+    return static_cast<double>(bytes) * (nodes - 1) / nodes / nccl_all_to_all(m, bytes).seconds / 1e9;
+  };
+  EXPECT_NEAR(rate(2, 100), 96.5, 6);  // OCI B300: 8 GiB in 44.5 ms
+  EXPECT_LT(rate(8, 100), 45.3);
+  EXPECT_NEAR(rate(8, 48) / rate(2, 48), 1, 0.02);  // NICs of 400 Gb/s are no faster anyway
+}
+
 }  // namespace
 }  // namespace orrery

@@ -127,5 +127,35 @@ TEST(Schedules, ListKnownNames) {
   }
 }
 
+// Each forward of the middle is woven with the backward of another micro-batch, and all are played to their end in the
+// time of the plain order.
+TEST(Schedules, MayWeaveForwardsWithBackwards) {
+  for (const std::int64_t p : {1, 2, 4}) {
+    for (const std::int64_t v : {1, 3}) {
+      if (p > 1 && v == 1) continue;
+      const ScheduleShape plain = {p, 4 * p, v, {}}, shape = {p, 4 * p, v, {}, true};
+      const Schedule woven = make_schedule("interleaved", shape);
+      for (const auto& order : woven.order) {
+        std::int64_t pairs = 0;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+          if (!order[i].woven) continue;
+          ++pairs;
+          EXPECT_EQ(order[i].phase, Phase::forward);
+          EXPECT_EQ(order[i + 1].phase, Phase::backward);
+          EXPECT_FALSE(order[i].chunk == order[i + 1].chunk && order[i].micro_batch == order[i + 1].micro_batch);
+        }
+        EXPECT_GT(pairs, 0);
+        EXPECT_EQ(order.size(), static_cast<std::size_t>(2 * v * 4 * p));
+      }
+      const auto last = [](const Schedule& schedule) {
+        std::int64_t end = 0;
+        for (const auto& span : test::spans_of(schedule, PhaseTimes{})) end = std::max(end, span.second);
+        return end;
+      };
+      EXPECT_LE(last(woven), last(make_schedule("interleaved", plain)) + 3);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

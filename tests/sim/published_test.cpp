@@ -127,6 +127,33 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["model"]["dropout"], 0.1);
 }
 
+// A source's GB may be 2^30 bytes; a key of a map that the spec has not begun makes it; notes are words too.
+TEST_F(Published, WordsSayUnitsAndFeatures) {
+  nlohmann::json row = row_of("u", 1, 1);
+  row["measured"]["peak_memory_bytes"] = 10e9;
+  row["notes"] = "extras: {\"moe_a2a_overlap\": true}";
+  const auto read = [&] { return read_published(write("a.json", nlohmann::json{row}.dump()))[0]; };
+  EXPECT_DOUBLE_EQ(*read().peak_memory_bytes, 10e9);
+  EXPECT_EQ(nlohmann::json::parse(read().spec)["strategy"]["overlap"]["micro_batches"], true);
+  row["source"] = "Balancing Pipeline Parallelism with Vocabulary Parallelism";
+  EXPECT_DOUBLE_EQ(*read().peak_memory_bytes, 10 * 1073741824.0);
+}
+
+// Bubbles, which may be none, are judged by their difference, without launches and transfers.
+TEST_F(Published, BubblesAreComparedInPoints) {
+  nlohmann::json row = row_of("b", 1, 1);
+  row["spec"]["strategy"] = {{"pipeline", 4}, {"data", 2}, {"global_batch", 16}, {"clip", 0}};
+  row["spec"]["model"]["layers"] = 8;
+  row["measured"]["bubble_fraction"] = 0.2;
+  const std::vector<PublishedCase> cases = predict(nlohmann::json::array({row}));
+  const std::vector<Miss> list = misses(cases, Judged::bubble, false);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_NEAR(list[0].error, cases[0].bubble_fraction - 0.2, 1e-12);
+  EXPECT_NEAR(cases[0].bubble_fraction, 3.0 / 11, 0.06);  // (p - 1) / (m + p - 1), but for the head and the update
+  EXPECT_NE(published_json(cases).find("bubble_fraction"), std::string::npos);
+  EXPECT_NE(published_text(cases).find("without launches and transfers"), std::string::npos);
+}
+
 // Which peak an unstated figure is, and whose, is a habit of the stack's log.
 TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   nlohmann::json row = row_of("m", 1, 1);
