@@ -245,7 +245,7 @@ class Pricer {
     const Spread& spread = lie[static_cast<std::size_t>(c.group)];
     if (ranks_in(spread) == 1) return copied(c);
     const NcclModel& members = model(spread);
-    const NcclChoice choice = c.algorithm == "hierarchical"
+    const NcclChoice choice = c.algorithm.starts_with("hierarchical")
                                   ? two_stage_all_to_all(members, c.bytes, copies(spread))
                                   : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
