@@ -153,15 +153,27 @@ std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t me
   return rows;
 }
 
+// The token of every row that experts get, from the places of all choices.
+std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k, std::int64_t rows) {
+  const std::int64_t choices = routing.bytes / 8;
+  const auto* places = reinterpret_cast<const std::int32_t*>(routing.data) + choices;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(rows), -1);
+  for (std::int64_t i = 0; i < choices; ++i) {
+    if (places[i] >= 0) tokens[static_cast<std::size_t>(places[i])] = static_cast<std::int32_t>(i / top_k);
+  }
+  return tokens;
+}
+
 // Tokens on their way to experts or back. Counts follow the data: of what goes out and comes in (all-to-all), or of
-// what each member has (among those that an expert is cut over). Without counts all pieces are alike.
+// what each member has (among those that an expert is cut over). Without counts all pieces are alike. After them comes
+// the routing, where rows go by nodes.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
     if (a.operand.access == Access::read) reads.push_back(&a);
   }
   const std::int64_t members = rank.seat(work.group).size;
-  if (work.algorithm == "hierarchical") {
+  if (work.algorithm.starts_with("hierarchical")) {
     for (const std::int32_t member : rank.group(work.group))
       call.nodes.push_back(member / std::max(1, rank.spec.cluster.gpus_per_node));
   }
@@ -180,6 +192,12 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   };
   call.counts = elements(*reads[1]);
   if (reads.size() > 2) call.received = elements(*reads[2]);
+  if (reads.size() < 4) return;
+  call.row = columns;
+  call.sums = work.algorithm == "hierarchical sum";
+  const auto& here = call.sums ? call.received : call.counts;
+  const std::int64_t rows = std::accumulate(here.begin(), here.end(), std::int64_t{0}) / columns;
+  call.tokens = tokens_of(*reads[3], rank.spec.model.moe->top_k, rows);
 }
 
 }  // namespace

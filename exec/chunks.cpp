@@ -140,7 +140,8 @@ void check_call(const CollectiveCall& call, int members) {
   const bool pieces = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter ||
                       call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter;
   const bool uneven = call.kind == CollectiveKind::all_to_all && !call.received.empty();
-  const bool two_stages = call.algorithm == "hierarchical" && call.nodes.size() == static_cast<std::size_t>(members);
+  const bool two_stages =
+      call.algorithm.starts_with("hierarchical") && call.nodes.size() == static_cast<std::size_t>(members);
   if (uneven &&
       ((call.algorithm != "library" && !two_stages) || call.received.size() != static_cast<std::size_t>(members)))
     throw Error("transport: an uneven all_to_all needs algorithm library and what comes from every rank");

@@ -191,7 +191,8 @@ class MpiTransport final : public Transport {
     Channel& channel = at(call.group, lane);
     check_call(call, channel.size);
     const auto start_it = [&](const CollectiveCall& c) -> std::unique_ptr<Pending> {
-      if (c.algorithm == "hierarchical" && channel.size > 1) return mpi::start_two_stages(channel, c);
+      const bool by_nodes = c.algorithm.starts_with("hierarchical") && channel.size > 1;
+      if (by_nodes) return c.sums ? mpi::start_token_sums(channel, c) : mpi::start_two_stages(channel, c);
       if (is_star(c.kind)) return mpi::start_moves(channel, c, moves_of(c, channel.size));
       if (by_library(channel, c)) return mpi::start_library(channel, operations_, c);
       return mpi::start_moves(channel, c, moves_of(c, channel.size));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -48,9 +49,41 @@ void receive(const Channel& channel, int peer, int tag, std::byte* data, Bytes b
 // Drops what is done; tells whether nothing is left.
 bool all_done(std::vector<MPI_Request>& requests);
 
+// The members of a group by their nodes, and who passes on what crosses between nodes: the one in the same place.
+class NodePlaces {
+ public:
+  using Member = std::size_t;
+
+  NodePlaces(const std::vector<std::int64_t>& nodes, int rank);
+  std::int64_t home() const { return nodes_[me_]; }
+  std::int64_t node_of(Member m) const { return nodes_[m]; }
+  const std::map<std::int64_t, std::vector<Member>>& all() const { return on_; }
+  const std::vector<Member>& on(std::int64_t node) const { return on_.at(node); }
+  const std::vector<Member>& neighbours() const { return on(home()); }
+  // Who on a node passes on what a member of another one sends there, or gets from there.
+  Member relay(Member other, std::int64_t node) const;
+  // Members of other nodes for whom this one does.
+  std::vector<Member> served() const;
+
+ private:
+  std::size_t place(Member m) const;
+
+  std::vector<std::int64_t> nodes_;
+  Member me_;
+  std::map<std::int64_t, std::vector<Member>> on_;
+};
+
+// Which rows are of one token: of every row the number of its token among those that a piece has, by first appearance.
+struct TokenNumbers {
+  std::vector<std::int32_t> of_row;
+  std::vector<std::size_t> first_rows;  // of each token
+};
+TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows);
+
 // The collective without call.add; in and out do not overlap beyond what transport.h allows for gathers.
 std::unique_ptr<Pending> start_library(Channel& channel, const Operations& operations, const CollectiveCall& call);
 std::unique_ptr<Pending> start_two_stages(Channel& channel, const CollectiveCall& call);
+std::unique_ptr<Pending> start_token_sums(Channel& channel, const CollectiveCall& call);
 std::unique_ptr<Pending> start_moves(Channel& channel, const CollectiveCall& call, const Moves& moves);
 
 }  // namespace orrery::mpi

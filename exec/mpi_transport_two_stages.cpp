@@ -1,5 +1,6 @@
 // An all-to-all in two stages: first to the other nodes, everything for one of them in one message to the member in
-// this one's place there; then inside the node, each its own.
+// this one's place there; then inside the node, each its own. Of rows of tokens one goes to a node, whoever gets it
+// there (Zhao et al. 2025, Insights into DeepSeek-V3, 2505.09343, section 4.3: node-limited routing).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -8,13 +9,51 @@
 #include "exec/mpi_transport_parts.h"
 
 namespace orrery::mpi {
+
+NodePlaces::NodePlaces(const std::vector<std::int64_t>& nodes, int rank)
+    : nodes_(nodes), me_(static_cast<Member>(rank)) {
+  for (Member m = 0; m < nodes.size(); ++m) on_[nodes[m]].push_back(m);
+}
+
+std::size_t NodePlaces::place(Member m) const {
+  const auto& all = on(nodes_[m]);
+  return static_cast<std::size_t>(std::find(all.begin(), all.end(), m) - all.begin());
+}
+
+NodePlaces::Member NodePlaces::relay(Member other, std::int64_t node) const {
+  return nodes_[other] == node ? other : on(node)[place(other) % on(node).size()];
+}
+
+std::vector<NodePlaces::Member> NodePlaces::served() const {
+  std::vector<Member> list;
+  for (const auto& [node, members] : on_) {
+    for (const Member m : members) {
+      if (node != home() && relay(m, home()) == me_) list.push_back(m);
+    }
+  }
+  return list;
+}
+
+TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::vector<std::size_t>& rows) {
+  TokenNumbers result;
+  std::map<std::int32_t, std::int32_t> seen;
+  for (const std::size_t row : rows) {
+    const auto [it, fresh] = seen.try_emplace(tokens[row], static_cast<std::int32_t>(seen.size()));
+    if (fresh) result.first_rows.push_back(row);
+    result.of_row.push_back(it->second);
+  }
+  return result;
+}
+
 namespace {
 
-using Member = std::size_t;
+using Member = NodePlaces::Member;
 
-// Elements of every member on a node, for the one that passes them on.
+// Elements of every member on a node, for the one that passes them on; of rows of tokens each one once, with its number
+// for every row, and how many there are behind the counts.
 struct Relay {
   std::vector<std::int64_t> counts;
+  std::vector<std::int32_t> numbers;
   std::vector<std::byte> data;
 
   std::int64_t before(std::size_t place) const { return before_piece(counts, static_cast<int>(place)); }
@@ -23,12 +62,11 @@ struct Relay {
 class TwoStages final : public Pending {
  public:
   TwoStages(Channel& channel, const CollectiveCall& call)
-      : channel_(channel), call_(call), width_(width_of(call.element)), me_(static_cast<Member>(channel.rank)) {
+      : channel_(channel), call_(call), width_(width_of(call.element)), places_(call.nodes, channel.rank) {
     for (int& tag : tags_) tag = next_tag(channel);
     const auto members = static_cast<std::size_t>(channel.size);
     if (call_.counts.size() == 1 && members > 1) call_.counts.assign(members, call_.counts[0]);
     if (call_.received.empty()) call_.received = call_.counts;
-    for (Member m = 0; m < members; ++m) nodes_[call.nodes[m]].push_back(m);
     tell_counts();
   }
 
@@ -44,46 +82,41 @@ class TwoStages final : public Pending {
   }
 
  private:
-  const std::vector<Member>& on(std::int64_t node) const { return nodes_.at(node); }
-  std::int64_t home() const { return call_.nodes[me_]; }
-  std::size_t place(Member m) const {
-    const auto& all = on(call_.nodes[m]);
-    return static_cast<std::size_t>(std::find(all.begin(), all.end(), m) - all.begin());
-  }
-  // Who on a node passes on what a member of another one sends there.
-  Member relay(Member source, std::int64_t node) const {
-    return call_.nodes[source] == node ? source : on(node)[place(source) % on(node).size()];
-  }
-  // Members of other nodes whose tokens this one passes on.
-  std::vector<Member> sources() const {
-    std::vector<Member> list;
-    for (const auto& [node, members] : nodes_) {
-      for (const Member m : members) {
-        if (node != home() && relay(m, home()) == me_) list.push_back(m);
-      }
-    }
-    return list;
-  }
-  const std::byte* piece_for(Member m) const {
-    return static_cast<const std::byte*>(call_.in) + before_piece(call_.counts, static_cast<int>(m)) * width_;
-  }
+  Member me() const { return static_cast<Member>(channel_.rank); }
+  std::int64_t home() const { return places_.home(); }
+  bool of_tokens() const { return call_.row > 0; }
+  const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
   Bytes bytes(std::int64_t elements) const { return elements * width_; }
 
   // What this member sends to each node, and how much of it is for whom there.
   void tell_counts() {
-    for (const auto& [node, members] : nodes_) {
+    for (const auto& [node, members] : places_.all()) {
       Relay& out = outgoing_[node];
+      const bool once = of_tokens() && node != home();
+      std::vector<std::size_t> rows;
       for (const Member m : members) {
+        const std::int64_t first = before_piece(call_.counts, static_cast<int>(m));
         out.counts.push_back(call_.counts[m]);
-        const std::byte* from = piece_for(m);
-        out.data.insert(out.data.end(), from, from + bytes(call_.counts[m]));
+        if (!once) out.data.insert(out.data.end(), in() + bytes(first), in() + bytes(first + call_.counts[m]));
+        for (std::int64_t e = 0; once && e < call_.counts[m]; e += call_.row)
+          rows.push_back(static_cast<std::size_t>((first + e) / call_.row));
       }
-      if (node != home()) exchange(out.counts, relay(me_, node), true);
+      if (once) take_once(rows, out);
+      if (node != home()) exchange(out.counts, places_.relay(me(), node), true);
     }
-    for (const Member m : sources()) {
-      incoming_[m].counts.resize(on(home()).size());
+    for (const Member m : places_.served()) {
+      incoming_[m].counts.resize(places_.neighbours().size() + (of_tokens() ? 1 : 0));
       exchange(incoming_[m].counts, m, false);
     }
+  }
+  void take_once(const std::vector<std::size_t>& rows, Relay& out) const {
+    TokenNumbers numbers = number_tokens(call_.tokens, rows);
+    for (const std::size_t row : numbers.first_rows) {
+      const std::byte* from = in() + bytes(static_cast<std::int64_t>(row) * call_.row);
+      out.data.insert(out.data.end(), from, from + bytes(call_.row));
+    }
+    out.numbers = std::move(numbers.of_row);
+    out.counts.push_back(std::ssize(numbers.first_rows) * call_.row);
   }
   void exchange(std::vector<std::int64_t>& counts, Member peer, bool sends) {
     auto* data = reinterpret_cast<std::byte*>(counts.data());
@@ -95,51 +128,71 @@ class TwoStages final : public Pending {
   void cross() {
     for (auto& [node, out] : outgoing_) {
       if (node == home()) continue;
-      send(channel_, static_cast<int>(relay(me_, node)), tags_[1], out.data.data(), static_cast<Bytes>(out.data.size()),
-           requests_);
+      const auto peer = static_cast<int>(places_.relay(me(), node));
+      send(channel_, peer, tags_[1], out.data.data(), std::ssize(out.data), requests_);
+      send(channel_, peer, tags_[3], reinterpret_cast<const std::byte*>(out.numbers.data()),
+           std::ssize(out.numbers) * 4, requests_);
     }
     for (auto& [m, in] : incoming_) {
-      in.data.resize(static_cast<std::size_t>(bytes(in.before(in.counts.size()))));
-      receive(channel_, static_cast<int>(m), tags_[1], in.data.data(), static_cast<Bytes>(in.data.size()), requests_);
+      const std::int64_t elements = in.before(places_.neighbours().size());
+      in.data.resize(static_cast<std::size_t>(bytes(of_tokens() ? in.counts.back() : elements)));
+      in.numbers.resize(of_tokens() ? static_cast<std::size_t>(elements / call_.row) : 0);
+      receive(channel_, static_cast<int>(m), tags_[1], in.data.data(), std::ssize(in.data), requests_);
+      receive(channel_, static_cast<int>(m), tags_[3], reinterpret_cast<std::byte*>(in.numbers.data()),
+              std::ssize(in.numbers) * 4, requests_);
     }
+  }
+
+  // A copy for every row of what came once.
+  void copy_rows(Relay& in) const {
+    std::vector<std::byte> copies;
+    copies.reserve(in.numbers.size() * static_cast<std::size_t>(bytes(call_.row)));
+    for (const std::int32_t number : in.numbers) {
+      const std::byte* from = in.data.data() + bytes(number * call_.row);
+      copies.insert(copies.end(), from, from + bytes(call_.row));
+    }
+    in.data = std::move(copies);
+    in.counts.pop_back();
   }
 
   // To every neighbour what this member has for it: its own first, then what came, by source.
   void hand_out() {
-    incoming_[me_] = std::move(outgoing_.at(home()));
-    for (std::size_t i = 0; i < on(home()).size(); ++i) {
-      std::vector<std::byte>& gathered = handed_[on(home())[i]];
+    for (auto& [m, in] : incoming_) {
+      if (of_tokens()) copy_rows(in);
+    }
+    incoming_[me()] = std::move(outgoing_.at(home()));
+    for (std::size_t i = 0; i < places_.neighbours().size(); ++i) {
+      const Member neighbour = places_.neighbours()[i];
+      std::vector<std::byte>& gathered = handed_[neighbour];
       for (const auto& [m, in] : incoming_) {
         const std::byte* from = in.data.data() + bytes(in.before(i));
         gathered.insert(gathered.end(), from, from + bytes(in.counts[i]));
       }
-      const Member neighbour = on(home())[i];
-      if (neighbour == me_) continue;
-      send(channel_, static_cast<int>(neighbour), tags_[2], gathered.data(), static_cast<Bytes>(gathered.size()),
-           requests_);
+      if (neighbour == me()) continue;
+      send(channel_, static_cast<int>(neighbour), tags_[2], gathered.data(), std::ssize(gathered), requests_);
     }
-    for (const Member neighbour : on(home())) {
-      if (neighbour == me_) continue;
+    for (const Member neighbour : places_.neighbours()) {
+      if (neighbour == me()) continue;
       std::vector<std::byte>& landing = landed_[neighbour];
       landing.resize(static_cast<std::size_t>(bytes(through(neighbour))));
-      receive(channel_, static_cast<int>(neighbour), tags_[2], landing.data(), static_cast<Bytes>(landing.size()),
-              requests_);
+      receive(channel_, static_cast<int>(neighbour), tags_[2], landing.data(), std::ssize(landing), requests_);
     }
   }
   // Elements for this member that a neighbour hands it.
   std::int64_t through(Member neighbour) const {
     std::int64_t sum = 0;
-    for (Member m = 0; m < call_.received.size(); ++m) sum += relay(m, home()) == neighbour ? call_.received[m] : 0;
+    for (Member m = 0; m < call_.received.size(); ++m)
+      sum += places_.relay(m, home()) == neighbour ? call_.received[m] : 0;
     return sum;
   }
 
   // By source, as an all-to-all leaves it.
   void collect() {
-    landed_[me_] = std::move(handed_.at(me_));
+    landed_[me()] = std::move(handed_.at(me()));
     std::map<Member, Bytes> taken;
     auto* out = static_cast<std::byte*>(call_.out);
     for (Member m = 0; m < call_.received.size(); ++m) {
-      const Member from = relay(m, home());
+      const Member from = places_.relay(m, home());
       const Bytes n = bytes(call_.received[m]);
       if (n > 0) std::memcpy(out, landed_.at(from).data() + taken[from], static_cast<std::size_t>(n));
       taken[from] += n;
@@ -150,10 +203,9 @@ class TwoStages final : public Pending {
   Channel& channel_;
   CollectiveCall call_;
   std::int64_t width_;
-  Member me_;
-  int tags_[3] = {};
+  NodePlaces places_;
+  int tags_[4] = {};
   int stage_ = 0;
-  std::map<std::int64_t, std::vector<Member>> nodes_;
   std::map<std::int64_t, Relay> outgoing_;           // by node
   std::map<Member, Relay> incoming_;                 // by source
   std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour

@@ -63,6 +63,12 @@ struct CollectiveCall {
   // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
   // the sender's place on it, who passes it on.
   std::vector<std::int64_t> nodes = {};
+  // And where rows of tokens move: elements of a row (0: none), and the token of each row that this member sends, or
+  // with `sums` gets. Rows of one token are alike on their way out: a node gets one, and its members copies. On their
+  // way back only their sum counts: that of a node comes in the first one's place, zeros in the others'.
+  std::int64_t row = 0;
+  std::vector<std::int32_t> tokens = {};
+  bool sums = false;
 };
 
 // One end of a point-to-point transfer; peer is a global rank. A send is rendezvous: it ends only when the receiver

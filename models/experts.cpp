@@ -116,17 +116,26 @@ LayerBuilder::Id LayerBuilder::exchange(const std::string& name, Id x, std::int6
                                         const Routed& r, bool back) {
   if (r.sizes.ranks == 1) return x;
   const Rows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
-  Collective work = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
-  if (m_.moe->hierarchical_dispatch) work.algorithm = "hierarchical";
+  const Collective all_to_all = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
+  // By nodes: a token's row goes to each of them once, and the sum of its rows comes back from each.
+  const bool by_nodes = m_.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1 && !r.sizes.padded;
+  const auto work = [=](bool reverse) {
+    Collective w = all_to_all;
+    if (by_nodes) w.algorithm = of_tokens && reverse ? "hierarchical sum" : "hierarchical";
+    return w;
+  };
   const auto reads = [=](Id what, bool reverse) {
-    if (r.sizes.padded) return std::vector{what};
-    return reverse ? std::vector{what, r.arrived, r.counts} : std::vector{what, r.counts, r.arrived};
+    std::vector<Id> list = {what};
+    if (!r.sizes.padded) list.insert(list.end(), {reverse ? r.arrived : r.counts, reverse ? r.counts : r.arrived});
+    if (of_tokens) list.push_back(r.routing);
+    return list;
   };
   const Id y = rows_of(name + " received", to, columns, width);
-  tape.emit(name, work, {.reads = reads(x, back), .writes = {y}}, LaneKind::expert);
+  tape.emit(name, work(back), {.reads = reads(x, back), .writes = {y}}, LaneKind::expert);
   tape.on_backward([=, this] {
     const Id dx = rows_of(name + " gradient received", from, columns, width);
-    tape.emit(name + " gradient", work, {.reads = reads(tape.gradient(y), !back), .writes = {dx}}, LaneKind::expert);
+    tape.emit(name + " gradient", work(!back), {.reads = reads(tape.gradient(y), !back), .writes = {dx}},
+              LaneKind::expert);
     tape.contribute(x, dx);
   });
   return y;

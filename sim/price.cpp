@@ -264,7 +264,7 @@ class Pricer {
     if (ranks_in(spread) == 1) return copied(c);
     if (c.servers > 0) return served(c, plan_, spec_, profile_);
     const NcclModel& members = model(spread);
-    NcclChoice choice = c.algorithm == "hierarchical"
+    NcclChoice choice = c.algorithm.starts_with("hierarchical")
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
                             : measured(nccl_choose(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);

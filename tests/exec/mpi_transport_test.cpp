@@ -11,6 +11,18 @@
 #include "models/error.h"
 #include "tests/exec/collective_trial.h"
 
+// Bytes that this rank has sent to other nodes, of two ranks each. (MPI's profiling interface: a program may stand in
+// for any of its calls, MPI 3.1, section 14.2.)
+static std::int64_t bytes_to_other_nodes = 0;
+
+extern "C" int MPI_Issend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                          MPI_Request* request) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  if (rank / 2 != to / 2) bytes_to_other_nodes += count;
+  return PMPI_Issend(data, count, type, to, tag, comm, request);
+}
+
 // Run by mpirun on any number of ranks.
 namespace orrery {
 namespace {
@@ -188,6 +200,97 @@ std::string fault(Transport& transport, LaneKind lane, const CollectiveCall& cal
     return e.what();
   }
   return "";
+}
+
+// Tokens that go to experts, each to three of them, by nodes of two ranks.
+struct SentTokens {
+  static constexpr int kTokens = 7, kCopies = 3;
+  static constexpr std::int64_t kRow = 64;
+  int ranks;
+
+  // Rows of a source's token for a rank.
+  std::int64_t copies(int source, int token, int to) const {
+    std::int64_t n = 0;
+    for (int j = 0; j < kCopies; ++j) n += (source + 3 * token + j * j) % ranks == to ? 1 : 0;
+    return n;
+  }
+  static float value(int source, int token) { return static_cast<float>(1 + 100 * source + token); }
+  // Elements for a rank, whose rows follow each other by token.
+  std::int64_t elements(int source, int to) const {
+    std::int64_t n = 0;
+    for (int token = 0; token < kTokens; ++token) n += kRow * copies(source, token, to);
+    return n;
+  }
+  // Of all ranks: once for every token and node that it goes to, four bytes for each row, and what counts them.
+  std::int64_t crossing() const {
+    std::int64_t sum = 0;
+    for (int source = 0; source < ranks; ++source) {
+      for (int node = 0; node < (ranks + 1) / 2; ++node) {
+        if (node == source / 2) continue;
+        const int last = std::min(2 * node + 1, ranks - 1);
+        for (int token = 0; token < kTokens; ++token) {
+          std::int64_t n = 0;
+          for (int to = 2 * node; to <= last; ++to) n += copies(source, token, to);
+          sum += 4 * (n > 0 ? kRow : 0) + 4 * n;
+        }
+        sum += 8 * (last - 2 * node + 2);
+      }
+    }
+    return sum;
+  }
+};
+
+// Runs a call, and tells how much it sent between nodes on all ranks.
+std::int64_t crossed_by(Transport& transport, const CollectiveCall& call) {
+  bytes_to_other_nodes = 0;
+  const auto pending = transport.start(LaneKind::tensor, call);
+  while (!pending->done()) {
+  }
+  std::int64_t sum = 0;
+  ORRERY_CHECK_MPI(MPI_Allreduce(&bytes_to_other_nodes, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+  return sum;
+}
+
+// A token's row crosses once for each node that it goes to, whoever gets it there, and one sum comes back.
+TEST(MpiTransport, TokensCrossOnceForEachNode) {
+  const int ranks = size_of_world(), me = rank_of_world();
+  if (ranks == 1) GTEST_SKIP() << "one rank sends nothing";
+  const SentTokens sent{ranks};
+  const Plan plan = plan_of(ranks);
+  const auto transport = mpi_transport(MPI_COMM_WORLD, plan);
+  CollectiveCall call{.kind = CollectiveKind::all_to_all, .group = Dimension::world, .algorithm = "hierarchical"};
+  call.row = SentTokens::kRow;
+  std::vector<float> rows, expected;
+  for (int other = 0; other < ranks; ++other) {
+    call.nodes.push_back(other / 2);
+    call.counts.push_back(sent.elements(me, other));
+    call.received.push_back(sent.elements(other, me));
+    for (int token = 0; token < SentTokens::kTokens; ++token) {
+      for (std::int64_t i = 0; i < sent.copies(me, token, other); ++i) call.tokens.push_back(token);
+      rows.insert(rows.end(), SentTokens::kRow * sent.copies(me, token, other), SentTokens::value(me, token));
+      expected.insert(expected.end(), SentTokens::kRow * sent.copies(other, token, me),
+                      SentTokens::value(other, token));
+    }
+  }
+  std::vector<float> arrived(expected.size(), -1), back(rows.size(), -1);
+  call.in = rows.data();
+  call.out = arrived.data();
+  EXPECT_EQ(crossed_by(*transport, call), sent.crossing());
+  EXPECT_EQ(arrived, expected);
+  for (float& x : arrived) x *= static_cast<float>(1 + me);  // what an expert would make of it
+  std::swap(call.counts, call.received);
+  call.algorithm = "hierarchical sum";
+  call.sums = true;
+  call.in = arrived.data();
+  call.out = back.data();
+  EXPECT_EQ(crossed_by(*transport, call), sent.crossing());
+  std::vector<float> sums(SentTokens::kTokens, 0), whole(SentTokens::kTokens, 0);
+  for (std::size_t r = 0; r < call.tokens.size(); ++r) sums[call.tokens[r]] += back[r * SentTokens::kRow + r % 64];
+  for (int token = 0; token < SentTokens::kTokens; ++token) {
+    for (int to = 0; to < ranks; ++to)
+      whole[token] += static_cast<float>(sent.copies(me, token, to) * (1 + to)) * SentTokens::value(me, token);
+  }
+  EXPECT_EQ(sums, whole);
 }
 
 TEST(MpiTransport, WhatDoesNotFitIsRefused) {
