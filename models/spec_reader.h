@@ -129,6 +129,7 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
 }
 Broken first_broken(const Spec& spec);
 Broken offload_rules(const Spec& spec);     // those of what may leave the device
+Broken schedule_rules(const Spec& spec);    // options of schedules
 Broken partner_rules(const Spec& spec);     // those of keys that mean nothing without another one
 Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
 
