@@ -17,6 +17,7 @@ using ChannelKey = std::pair<Dimension, LaneKind>;
 inline LaneKind message_lane(LaneKind lane) {
   if (lane == LaneKind::receive_previous) return LaneKind::send_next;
   if (lane == LaneKind::receive_next) return LaneKind::send_previous;
+  if (lane == LaneKind::receive_partner) return LaneKind::send_partner;
   return lane;
 }
 

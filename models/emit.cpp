@@ -58,6 +58,7 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     for (const Operand& operand : op.operands) computed_with_[buffer(operand)] = id;
   }
   note_writes(op, frame, id);
+  if (!schedule_.moves.empty()) note_alive(op, frame);
   return id;
 }
 
@@ -77,6 +78,10 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
 void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
   sends_.clear();
   for (const Crossing& crossing : crossings) {
+    if (crossing.move >= 0) {
+      emit_move(crossing);
+      continue;
+    }
     const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
     const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
     const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
@@ -222,6 +227,8 @@ void PlanBuilder::emit_actions(std::span<const Action> woven) {
 void PlanBuilder::emit_stage(std::int64_t stage) {
   writers_.resize(plan_.buffers, kNone);
   computed_with_.resize(plan_.buffers, kNone);
+  alive_.assign(plan_.buffers, 0);
+  guests_.clear();
   state_writers_.resize(plan_.frames.size(), [] {
     std::array<TaskId, kStateSlots> none;
     none.fill(kNone);
@@ -281,6 +288,7 @@ void PlanBuilder::link_matches() {
     plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
   };
   for (const auto& [key, members] : crossings_) add(members);
+  for (const auto& [key, members] : parcel_ends_) add(members);
   // The n-th collective of a dimension on each slot of the same group belong together, on a lane.
   const std::vector<Dimension> shared = dimensions_over_slots();
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;

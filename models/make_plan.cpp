@@ -161,7 +161,10 @@ void PlanBuilder::choose_schedule() {
     context_.splits_backward = row.splits;
     context_.ends_meet = ends_meet(schedule_);
     if (row.splits) shape.times = phase_times();
+    shape.group = interleave_group(spec_);
+    shape.extra_warm_up = s.extra_warm_up;
     schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
+    if (row.moves != nullptr) schedule_.moves = row.moves(schedule_.order);
   }
   if (context_.splits_backward && unit_gradients_)
     throw Error(
@@ -170,6 +173,7 @@ void PlanBuilder::choose_schedule() {
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
   if (schedule_.copies > 1) refuse_both_ways();
   if (asynchronous()) refuse_asynchronous();
+  if (!schedule_.moves.empty()) refuse_moves();
   turns_ = order_transfers(schedule_);
 }
 

@@ -32,12 +32,26 @@ std::string_view name_of(Dimension d) {
 }
 
 std::string_view name_of(LaneKind l) {
-  static constexpr std::array<std::string_view, kLanes> names = {"compute",       "tensor",       "context",
-                                                                 "expert",        "data reduce",  "data gather",
-                                                                 "replicate",     "send next",    "receive previous",
-                                                                 "send previous", "receive next", "embedding",
-                                                                 "model",         "down",         "up",
-                                                                 "cpu",           "fetch",        "store"};
+  static constexpr std::array<std::string_view, kLanes> names = {"compute",
+                                                                 "tensor",
+                                                                 "context",
+                                                                 "expert",
+                                                                 "data reduce",
+                                                                 "data gather",
+                                                                 "replicate",
+                                                                 "send next",
+                                                                 "receive previous",
+                                                                 "send previous",
+                                                                 "receive next",
+                                                                 "send partner",
+                                                                 "receive partner",
+                                                                 "embedding",
+                                                                 "model",
+                                                                 "down",
+                                                                 "up",
+                                                                 "cpu",
+                                                                 "fetch",
+                                                                 "store"};
   return names[static_cast<std::size_t>(l)];
 }
 

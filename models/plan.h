@@ -40,6 +40,8 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
+  send_partner,  // activations that another stage keeps meanwhile
+  receive_partner,
   embedding,
   model,
   down,   // from the device's memory to the host's
@@ -48,7 +50,7 @@ enum class LaneKind : std::uint8_t {
   fetch,  // from the node's disks to the host's memory
   store   // back
 };
-inline constexpr std::uint32_t kLanes = 18;
+inline constexpr std::uint32_t kLanes = 20;
 
 // What a buffer's bytes count as in the memory report.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
@@ -166,6 +168,7 @@ struct RuntimeSize {
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
 // step, cut into cells of one size for the slots that lie contiguous. version: other weights than the newest, which
 // micro-batches on their way still need (asynchronous schedules). update: where several come in a plan, one of them.
+// guest: activations that a stage keeps for another.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -179,7 +182,8 @@ enum class BlockRole : std::uint8_t {
   tile,
   arena,
   version,
-  update
+  update,
+  guest
 };
 
 // Whether its buffers live from before the first step on.

@@ -149,6 +149,19 @@ class PlanBuilder {
     bool done() const { return at == entries.size(); }
   };
 
+  // moves.cpp: activations that another stage keeps meanwhile.
+  // What leaves or comes back as one: buffers, and whose they are.
+  struct Parcel {
+    std::uint32_t frame = kNone;
+    std::uint16_t slot = 0;
+    Bytes bytes = 0;
+  };
+  void refuse_moves() const;
+  std::vector<Parcel> parcels_of(const ActivationMove& move) const;
+  std::uint32_t guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch);
+  void emit_move(const Crossing& crossing);
+  void note_alive(const Op& op, std::uint32_t frame);
+
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
   void emit_worker(std::int64_t stage);
@@ -304,6 +317,11 @@ class PlanBuilder {
   bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
   std::vector<std::int64_t> pushed_;               // first elements of buckets, in the order in which workers push them
   std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
+  std::vector<char> alive_;                        // by buffer id: taken and not given back, where activations move
+  std::map<std::int32_t, std::uint32_t> guests_;   // frames by move
+  std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // by move, class
+  // Ends of what moves: move, whether away, which parcel, class.
+  std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> parcel_ends_;
   // Ends of each transfer: boundary, micro-batch, whether forward, class.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;
 };

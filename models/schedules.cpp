@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/bpipe.h"
 #include "models/chimera.h"
 #include "models/dualpipe.h"
 #include "models/error.h"
@@ -43,12 +44,15 @@ Order gpipe(const ScheduleShape& shape, std::int64_t) {
   return order;
 }
 
+std::int64_t group_of(const ScheduleShape& shape) { return shape.group > 0 ? shape.group : shape.stages; }
+
 // The order in which micro-batches pass through the chunks: groups of p micro-batches, all chunks for each group
-// (Narayanan et al. 2021, section 2.2.2). Backward runs through the chunks from the last.
+// (Narayanan et al. 2021, section 2.2.2), or larger groups (Megatron-Core's microbatch_group_size_per_vp_stage).
+// Backward runs through the chunks from the last.
 Order passes(const ScheduleShape& shape, Phase phase) {
   Order order;
-  for (std::int64_t first = 0; first < shape.micro_batches; first += shape.stages) {
-    const std::int64_t last = std::min(first + shape.stages, shape.micro_batches);
+  for (std::int64_t first = 0; first < shape.micro_batches; first += group_of(shape)) {
+    const std::int64_t last = std::min(first + group_of(shape), shape.micro_batches);
     for (std::int64_t c = 0; c < shape.chunks; ++c) {
       const std::int64_t chunk = phase == Phase::forward ? c : shape.chunks - 1 - c;
       for (std::int64_t i = first; i < last; ++i) {
@@ -82,9 +86,11 @@ Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, shape.stages - stage - 1);
 }
 
-// Megatron-LM's interleaved order: 2 (p - stage - 1) + (v - 1) p forwards first.
+// Megatron-LM's interleaved order: 2 (p - stage - 1) + (v - 1) times a group's forwards first, with one chunk more
+// where its overlap of a forward's tokens with a backward's asks for it. PyTorch's ScheduleInterleaved1F1B is the same.
 Order interleaved(const ScheduleShape& shape, std::int64_t stage) {
-  return one_forward_one_backward(shape, 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages);
+  const std::int64_t first = 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * group_of(shape);
+  return one_forward_one_backward(shape, first + shape.extra_warm_up);
 }
 
 // ZB-H1 (Qi et al. 2024, arXiv:2401.10241, section 2): at most p micro-batches in flight on every stage, counted to
@@ -158,6 +164,9 @@ const std::vector<ScheduleRow>& schedule_rows() {
        ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::every_micro_batch},
       {"pipedream-2bw", "the same with an update a step, of at least p micro-batches, and two versions everywhere", 1,
        false, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::every_step},
+      {"bpipe",
+       "1F1B whose early stages leave activations with late ones: at most (p + 2) / 2 on each (Kim et al. 2023)", 1,
+       false, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::flush, balance_activations},
   };
   return rows;
 }
@@ -187,6 +196,7 @@ Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
   const ScheduleRow& row = find_schedule(name);
   Schedule schedule = place_chunks(row.placement, shape);
   schedule.order = row.orders(shape);
+  if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
   return schedule;
 }
 

@@ -31,6 +31,15 @@ struct ScheduleShape {
   std::int64_t chunks = 1;
   std::vector<PhaseTimes> times;
   bool woven = false;
+  std::int64_t group = 0;          // micro-batches that pass through a chunk before the next chunk's turn; 0: p
+  std::int64_t extra_warm_up = 0;  // of interleaved orders: so many forwards more before the first backward
+};
+
+// The activations of a micro-batch go to another stage after action number `leaves` of their own, and are back before
+// number `returns`: they travel during the action before it.
+struct ActivationMove {
+  std::int32_t stage = 0, partner = 0, micro_batch = 0;
+  std::int32_t leaves = 0, returns = 0;
 };
 
 // The order of actions of every stage, and where each virtual stage lives: virtual stage k (in model order) is chunk
@@ -40,6 +49,7 @@ struct Schedule {
   std::vector<std::int32_t> stage_of;
   std::vector<std::int32_t> chunk_of;
   std::int64_t copies = 1;
+  std::vector<ActivationMove> moves = {};
 
   std::int64_t virtual_stages() const { return static_cast<std::int64_t>(stage_of.size()) / copies; }
 };
@@ -63,6 +73,7 @@ struct ScheduleRow {
   ChunkPlacement placement;
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
   Updates updates = Updates::flush;
+  std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
 };
 
 const std::vector<ScheduleRow>& schedule_rows();

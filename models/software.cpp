@@ -17,6 +17,7 @@ constexpr SoftwareKey kKeys[] = {
     {"vocab_multiple", &Software::vocab_multiple},
     {"schedule", &Software::schedule},
     {"uneven_interleaving", &Software::uneven_interleaving},
+    {"interleave_group", &Software::interleave_group},
     {"selective_recompute", &Software::selective_recompute},
     {"sequence_parallel", &Software::sequence_parallel},
     {"expert_tensor_is_tensor", &Software::expert_tensor_is_tensor},

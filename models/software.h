@@ -21,6 +21,8 @@ struct Software {
   std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
   std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
   bool uneven_interleaving = false;           // interleaved: micro-batches need not be a multiple of pipeline
+  std::string interleave_group = "stages";    // habit of strategy.interleave_group: stages (as many micro-batches) |
+                                              // rounds (the step in as many equal turns as stages go into it)
   std::string selective_recompute = "attention";  // what `recompute: selective` means: attention (its core) |
                                                   // operations (all but attention and every second product)
   bool sequence_parallel = true;                  // habit where tensor > 1 and the spec is silent

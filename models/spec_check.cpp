@@ -121,6 +121,7 @@ constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
 constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
+constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
 
 struct Choice {
@@ -134,6 +135,7 @@ Broken software_rules(const Spec& spec) {
   for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
                           Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
                           Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
+                          Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
                           Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
                           Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
                           Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},
@@ -165,6 +167,8 @@ Broken range_rules(const Spec& spec) {
                        {"tensor_depth", s.tensor_depth, 1, kMostRanks},
                        {"pipeline", s.pipeline, 1, kMostRanks},
                        {"virtual_stages", s.virtual_stages, 1, 100'000},
+                       {"interleave_group", s.interleave_group, 0, 1'000'000},
+                       {"extra_warm_up", s.extra_warm_up, 0, 1'000'000},
                        {"context", s.context, 1, kMostRanks},
                        {"context_ring", s.context_ring, 1, kMostRanks},
                        {"context_ulysses", s.context_ulysses, 1, kMostRanks},
@@ -257,9 +261,6 @@ Broken pipeline_rules(const Spec& spec) {
     return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. interleaved; 1f1b has one",
                   s.virtual_stages);
   }
-  if (s.vertical_sync && s.schedule != "pipedream") {
-    return broken("vertical_sync", "vertical_sync: an option of schedule: pipedream, not of {}", s.schedule);
-  }
   if (s.schedule == "interleaved" && s.pipeline > 1 && s.virtual_stages < 2) {
     return broken("schedule", "schedule: interleaved needs virtual_stages of at least 2");
   }
@@ -275,12 +276,6 @@ Broken batch_rules(const Spec& spec) {
   if (s.micro_batches() > kMostLayerPasses / spec.model.layers) {
     return broken("global_batch", "global_batch: {} makes {} micro-batches of {} layers each, above {} in all",
                   s.global_batch, s.micro_batches(), spec.model.layers, kMostLayerPasses);
-  }
-  const bool whole_rounds = s.schedule == "interleaved" && !spec.software.uneven_interleaving;
-  if (whole_rounds && s.micro_batches() % s.pipeline != 0) {
-    return broken("global_batch",
-                  "schedule: interleaved needs micro-batches in multiples of pipeline: {}; global_batch: {} gives {}",
-                  s.pipeline, s.global_batch, s.micro_batches());
   }
   return {};
 }
@@ -376,7 +371,7 @@ Broken rank_order_rules(const Spec& spec) {
 Broken first_broken(const Spec& spec) {
   return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
                   partner_rules, sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
-                  precision_rules, offload_rules, rank_order_rules);
+                  schedule_rules, precision_rules, offload_rules, rank_order_rules);
 }
 
 }  // namespace orrery

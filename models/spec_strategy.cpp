@@ -30,6 +30,8 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "pipeline",
                                               "virtual_stages",
                                               "schedule",
+                                              "interleave_group",
+                                              "extra_warm_up",
                                               "vertical_sync",
                                               "stage_layers",
                                               "context",
@@ -60,7 +62,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "overlap",
                                               "offload"};
 constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
-constexpr std::string_view kSchedulesToCome[] = {"vocab-1f1b", "bpipe"};
+constexpr std::string_view kSchedulesToCome[] = {"vocab-1f1b"};
 constexpr std::string_view kScheduleKeys[] = {"file"};
 constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
 constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
@@ -181,6 +183,8 @@ void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   s.virtual_stages = chunks_of_schedule(section);
   section.take_count("virtual_stages", s.virtual_stages, kMostRanks, s.virtual_stages > 1 ? "schedule" : "default");
   read_schedule(section, s, software);
+  section.take("interleave_group", s.interleave_group, profile + ": " + software.interleave_group);
+  section.take("extra_warm_up", s.extra_warm_up);
   section.take("vertical_sync", s.vertical_sync);
   section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
   section.take_count("context", s.context, kMostRanks);

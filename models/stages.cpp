@@ -1,5 +1,7 @@
 #include "models/stages.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "models/error.h"
@@ -108,6 +110,13 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
     if (n < 0) throw Error(fmt::format("strategy.pipeline: {} stages leave one without a layer; use fewer", stages));
   }
   return cut;
+}
+
+std::int64_t interleave_group(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.interleave_group > 0) return s.interleave_group;
+  if (spec.software.interleave_group == "stages") return s.pipeline;
+  return s.micro_batches() / std::max<std::int64_t>(1, s.micro_batches() / s.pipeline);
 }
 
 }  // namespace orrery

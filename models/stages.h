@@ -19,4 +19,9 @@ namespace orrery {
 // is left without a layer, embedding or head. Throws Error when there are too many stages for that.
 std::vector<std::int64_t> stage_layers(const Spec& spec);
 
+// Micro-batches that pass through one chunk of an interleaved schedule before the next chunk's turn: what the strategy
+// says, or the profile's habit: as many as stages (Megatron-LM), or the step in as many equal turns as stages go into
+// it (PyTorch's ScheduleInterleaved1F1B).
+std::int64_t interleave_group(const Spec& spec);
+
 }  // namespace orrery

@@ -96,6 +96,8 @@ struct Strategy {
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
   std::string schedule = "1f1b";           // a row of schedules.cpp, or "file"
+  std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the profile's habit
+  std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
   std::string schedule_file;               // schedule: {file: order.txt}, as written there
   std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule

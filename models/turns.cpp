@@ -105,6 +105,21 @@ class Replay {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
+  // Moves are made when the stage that they relieve has ended the action before them; of a time's they are the last.
+  void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, Crossing>>& all) const {
+    for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
+      const ActivationMove& m = schedule_.moves[i];
+      if (m.stage != s && m.partner != s) continue;
+      const std::vector<std::int64_t>& ends = ends_[m.stage];
+      const auto move = static_cast<std::int32_t>(i);
+      const auto crossing = [&](bool away) {
+        return Crossing{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
+      };
+      all.push_back({ends[m.leaves], crossing(true)});
+      all.push_back({ends[m.returns - 2], crossing(false)});
+    }
+  }
+
   // A transfer made at time T comes after the actions that have ended by T.
   std::vector<std::vector<Crossing>> turns_of(std::size_t s) const {
     std::vector<std::pair<std::int64_t, Crossing>> all;
@@ -114,10 +129,12 @@ class Replay {
       if (out && crosses(*out))
         all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
+    add_moves(static_cast<std::int32_t>(s), all);
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
     std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].second.joins_previous = i > 0 && all[i].first == all[i - 1].first;
+      const bool alike = i > 0 && all[i].second.move < 0 && all[i - 1].second.move < 0;
+      all[i].second.joins_previous = alike && all[i].first == all[i - 1].first;
       const auto turn = std::upper_bound(ends_[s].begin(), ends_[s].end(), all[i].first) - ends_[s].begin();
       turns[turn].push_back(all[i].second);
     }

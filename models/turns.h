@@ -8,13 +8,15 @@
 namespace orrery {
 
 // A point-to-point transfer seen from one stage: a forward activation or backward gradient crosses the boundary after
-// virtual stage `boundary` (between boundary and boundary + 1).
+// virtual stage `boundary` (between boundary and boundary + 1). Or all that a micro-batch has left on a stage, on its
+// way to another (`forward`) or back.
 struct Crossing {
   std::int32_t boundary = 0;
   std::int32_t micro_batch = 0;
   bool forward = true;
   bool send = true;
   bool joins_previous = false;  // forms one batch with the one before it
+  std::int32_t move = -1;       // which of the schedule's, or -1
 };
 
 // What a stage sends and receives just before its action number i (turns[stage][i]); the last entry follows the last

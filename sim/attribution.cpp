@@ -17,6 +17,8 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::receive_previous:
     case LaneKind::send_previous:
     case LaneKind::receive_next:
+    case LaneKind::send_partner:
+    case LaneKind::receive_partner:
     case LaneKind::embedding:
       return TimeKind::exposed_pipeline;
     case LaneKind::data_reduce:

@@ -87,13 +87,15 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
     const double elements = as_double(elements_of(p.plan, s)), of_experts = as_double(elements_of(p.plan, s, kExperts));
     const SlotMemory& m = p.report.memory.ranks[s].memory;
-    t.rows.push_back(
-        {p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements + of_experts),
-         with_numbers(of_slot(all, p.plan, s), elements) + (of_experts > 0 ? " + " + with_numbers(e, of_experts) : ""),
-         number(of_slot(all, p.plan, s).bytes(elements) + e.bytes(of_experts), scale),
-         number(as_double(states_in_plan(p.plan, s)), scale),
-         number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
-         number(as_double(m.peak), scale)});
+    StateFormula kept = of_slot(all, p.plan, s), of_kept = e;  // of all versions of the weights
+    for (StateFormula* one : {&kept, &of_kept}) one->parameters *= p.plan.slots[s].versions;
+    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity),
+                      count_text(elements + of_experts),
+                      with_numbers(kept, elements) + (of_experts > 0 ? " + " + with_numbers(of_kept, of_experts) : ""),
+                      number(kept.bytes(elements) + of_kept.bytes(of_experts), scale),
+                      number(as_double(states_in_plan(p.plan, s)), scale),
+                      number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
+                      number(as_double(m.peak), scale)});
   }
   return text + print(t, kIndented);
 }
@@ -148,7 +150,12 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
     text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
                         s.pipeline, s.micro_batches(), s.virtual_stages);
   }
-  return text + fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
+  text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
+  for (const WeightRow& w : report.weights) {
+    text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
+                        w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");
+  }
+  return text;
 }
 
 // The kinds of op that the step's length hangs on, by their time on the critical path.

@@ -76,9 +76,9 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Bounds know stages in turn alone, and steps that end before the next one begins.
+// Bounds know stages in turn alone, which keep their activations, and steps that end before the next one begins.
 bool is_searched(const ScheduleRow& row) {
-  return row.placement == ChunkPlacement::in_turn && row.updates == Updates::flush;
+  return row.placement == ChunkPlacement::in_turn && row.updates == Updates::flush && row.moves == nullptr;
 }
 
 void Space::check_schedule(const std::string& from, const std::string& name) const {

@@ -191,6 +191,14 @@ const Case kCases[] = {
     {kLlama, "data: 2, global_batch: 8, micro_batch: 2, recompute: selective, attention: unfused"},
     {kLlama, "pipeline: 2, data: 1, schedule: naive, global_batch: 1"},
     {kLlama, "pipeline: 4, data: 1, schedule: dapple, global_batch: 8"},
+    {kLlama, "pipeline: 4, data: 1, schedule: bpipe, global_batch: 8"},
+    {kGpt,
+     "pipeline: 4, data: 2, sharding: zero1, schedule: bpipe, recompute: selective, attention: unfused, global_batch: "
+     "12"},
+    {kLlama,
+     "pipeline: 2, virtual_stages: 2, data: 1, schedule: interleaved, interleave_group: 3, extra_warm_up: 1, "
+     "global_batch: 6"},
+    {kGpt, "pipeline: 2, virtual_stages: 2, data: 1, schedule: interleaved, global_batch: 3", "adamw", "torchtitan"},
     {kLlama, "data: 2, recompute: [norm, activation], global_batch: 4, overlap: {gradient_reduce: false}"},
     {kLlama, "tensor: 2, data: 2, sharding: fsdp, recompute: full, global_batch: 4"},
     {kLlama, "tensor: 2, data: 4, sharding: zero1, global_batch: 8, overlap: {parameter_gather: false}"},

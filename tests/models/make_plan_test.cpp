@@ -216,7 +216,7 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 1, virtual_stages: 2, schedule: interleaved, global_batch: 4", "virtual_stages: 2 needs"},
            {"pipeline: 2, virtual_stages: 2, schedule: gpipe, global_batch: 4", "virtual_stages: 2 needs"},
            {"pipeline: 2, virtual_stages: 2, schedule: dapple, global_batch: 4", "virtual_stages: 2 needs"},
-           {"pipeline: 2, schedule: bpipe, global_batch: 4", "not built yet"},
+           {"pipeline: 2, schedule: vocab-1f1b, global_batch: 4", "not built yet"},
            {"pipeline: 3, schedule: chimera, global_batch: 4", "an even number of stages"},
            {"pipeline: 2, schedule: chimera, global_batch: 3", "an even number of micro-batches"},
            {"pipeline: 2, data: 2, schedule: chimera, sharding: zero3, global_batch: 4", "choose zero1 or none"},

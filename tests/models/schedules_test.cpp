@@ -98,6 +98,31 @@ TEST(Schedules, KeepAsManyAsThePapersSay) {
   });
 }
 
+// Larger groups, as in Megatron-Core and PyTorch, and a forward more before the first backward cost memory, not time:
+// (p - 1) / v of a stage's forward and backward are the bubble while the last group has p micro-batches at least.
+TEST(Schedules, InterleavedVariantsTakeTheClosedForm) {
+  int cases = 0;
+  for (const std::int64_t p : {2, 3, 4, 8}) {
+    for (const std::int64_t v : {2, 3}) {
+      for (const std::int64_t group : {p, p + 1, p + 2, 2 * p, 2 * p + 1}) {
+        for (const std::int64_t m : {group, 2 * group, group + p, 3 * group + p + 1}) {
+          if (const std::int64_t rest = m % group; rest > 0 && rest < p) continue;
+          for (const std::int64_t extra : {0, 1, 2}) {
+            std::int64_t end = 0;
+            const PhaseTimes t = {3, 2, 2};
+            for (const auto& [first, last] :
+                 test::spans_of(make_schedule("interleaved", {p, m, v, {}, group, extra}), t))
+              end = std::max(end, last);
+            EXPECT_EQ(end, (m * v + p - 1) * 7) << p << " " << v << " " << group << " " << m << " " << extra;
+            ++cases;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(cases, 300);
+}
+
 // Virtual stages go round the stages: chunk c of stage s is virtual stage c p + s.
 TEST(Schedules, PlaceChunksInTurn) {
   const Schedule s = make_schedule("interleaved", {4, 8, 3});

@@ -306,6 +306,8 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy.pipeline=8", "model.layers=5"}, "pipeline: 8 * virtual_stages: 1 are more stages than layers: 5"},
       {{"strategy.pipeline=2", "strategy.virtual_stages=2", "strategy.schedule=1f1b"}, "virtual_stages: 2"},
       {{"strategy.pipeline=2", "strategy.schedule=interleaved"}, "at least 2"},
+      {{"strategy.interleave_group=4"}, "interleave_group: an option of schedule: interleaved"},
+      {{"strategy.extra_warm_up=1"}, "extra_warm_up: an option of schedule: interleaved"},
       {{"strategy.pipeline=4", "strategy.vp=2", "strategy.global_batch=12"}, "multiples of pipeline: 4"},
       {{"strategy.pipeline=2", "strategy.schedule=1f2b"}, "did you mean 1f1b?"},
       {{"strategy.pipeline=2", "strategy.stage_layers=[16, 15]"}, "stage_layers: they sum to 31, not to layers: 32"},

@@ -125,7 +125,8 @@ TEST(Formulas, BubblesAreTheClosedForms) {
   Strategy s;
   s.pipeline = 4;
   s.global_batch = 12;
-  for (const auto& [schedule, share] : {std::pair{"gpipe", 3.0 / 15}, {"1f1b", 3.0 / 15}, {"naive", 3.0 / 4}}) {
+  for (const auto& [schedule, share] :
+       {std::pair{"gpipe", 3.0 / 15}, {"1f1b", 3.0 / 15}, {"naive", 3.0 / 4}, {"pipedream", 0.0}}) {
     s.schedule = schedule;
     ASSERT_TRUE(bubble_formula(s));
     EXPECT_DOUBLE_EQ(bubble_formula(s)->share, share) << schedule;

@@ -58,6 +58,7 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"tensor: 2, pipeline: 4, data: 1, schedule: dualpipev, global_batch: 8", "megatron-core"},
     {"pipeline: 4, data: 2, sharding: zero1, schedule: chimera, global_batch: 16", "megatron-core"},
     {"pipeline: 4, data: 1, schedule: dualpipe, global_batch: 8", "orrery"},
+    {"pipeline: 4, data: 2, sharding: zero1, schedule: bpipe, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: zero1, global_batch: 8", "megatron-core"},
     {"tensor: 2, pipeline: 4, data: 2, virtual_stages: 2, sharding: zero1, global_batch: 16", "megatron-core"},
     {"tensor: 2, pipeline: 2, data: 2, sharding: hsdp, shard_group: 2, global_batch: 8", "torchtitan"},
@@ -136,6 +137,43 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
     EXPECT_GT(folded.trace.step_time, even) << strategy;
     EXPECT_LE(folded.trace.step_time, even * 3 / 2) << strategy;
     EXPECT_GT(folded.report.time_s[static_cast<std::size_t>(TimeKind::imbalance)], 0) << strategy;
+  }
+}
+
+// A step in the middle of several: its parts sum to the period, every rank of a class is in it alike, and it moves and
+// computes what one step does.
+TEST(Predict, AsynchronousStepsAddUp) {
+  const auto asynchronous = [](const std::string& schedule) {
+    return parse_spec(
+        "model: {name: small, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 512}\n"
+        "sequence: 256\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 8\nstrategy: {pipeline: 4, "
+        "global_batch: 16, clip: 0, recompute: full, schedule: " +
+            schedule + "}\n",
+        "test.yaml");
+  };
+  const Report flushed = predict(asynchronous("1f1b")).report;
+  for (const std::string schedule : {"pipedream-2bw", "pipedream"}) {
+    const Spec spec = asynchronous(schedule);
+    const Prediction folded = predict(spec);
+    Report all = predict(spec, true).report;
+    double sum = 0;
+    for (const double part : folded.report.time_s) sum += part;
+    EXPECT_NEAR(sum, folded.report.step_time_s, 1e-9 * sum) << schedule;
+    EXPECT_EQ(all.step_time_s, folded.report.step_time_s) << schedule;
+    EXPECT_EQ(all.time_s, folded.report.time_s) << schedule;
+    EXPECT_LT(folded.report.bubble_fraction, 0.5 * flushed.bubble_fraction) << schedule;
+    const auto sent = [](const Report& r) {
+      double bytes = 0;
+      for (const CommunicationRow& row : r.communication) bytes += row.group == "pipeline" ? row.bytes_per_gpu : 0;
+      return bytes;
+    };
+    EXPECT_DOUBLE_EQ(sent(folded.report), sent(flushed)) << schedule;
+    const double ratio = folded.report.hardware_tflops_per_gpu / folded.report.model_tflops_per_gpu;
+    EXPECT_NEAR(ratio, flushed.hardware_tflops_per_gpu / flushed.model_tflops_per_gpu, 1e-9) << schedule;
+    ASSERT_EQ(folded.report.weights.size(), 4U);
+    EXPECT_EQ(folded.report.weights[0].versions, schedule == "pipedream" ? 4 : 2);
+    EXPECT_EQ(folded.report.weights[3].staleness, schedule == "pipedream" ? 0 : 1);
+    EXPECT_NE(to_json(folded.report).find("\"staleness\""), std::string::npos);
   }
 }
 

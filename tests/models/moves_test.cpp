@@ -1,0 +1,61 @@
+// Activations that another stage keeps: what is sent comes back, to where it was, and is there when it is read.
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+using namespace test;
+
+TEST(Moves, EveryBufferComesBackBeforeItIsRead) {
+  const Plan plan = make_plan(spec_of(kSmall, "pipeline: 4, global_batch: 8, schedule: bpipe"));
+  std::size_t sent = 0;
+  for (const RankSlot& slot : plan.slots) {
+    std::map<std::uint32_t, Bytes> away;  // by buffer
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const Op& op = plan.op_of(t);
+      const std::uint32_t frame = plan.tasks[t].frame;
+      const auto buffer = [&](const Operand& o) { return plan.frames[frame_of(plan, frame, o)].first_buffer + o.slot; };
+      if (slot.stage == 0 && op.lane == LaneKind::send_partner) {
+        away[buffer(op.operands[0])] = std::get<Transfer>(op.work).bytes;
+        EXPECT_EQ(std::get<Transfer>(op.work).offset, 3);
+        ++sent;
+      } else if (slot.stage == 0 && op.lane == LaneKind::receive_partner) {
+        EXPECT_EQ(away.at(buffer(op.operands[0])), std::get<Transfer>(op.work).bytes);
+        away.erase(buffer(op.operands[0]));
+      } else {
+        for (const Operand& o : op.operands) EXPECT_FALSE(away.contains(buffer(o))) << op.name;
+      }
+    }
+    EXPECT_TRUE(away.empty());
+  }
+  EXPECT_GT(sent, 0U);
+}
+
+// A plan whose activations nobody moves is that of 1F1B.
+TEST(Moves, TwoStagesHaveNothingToBalance) {
+  const auto tasks = [](const std::string& schedule) {
+    return make_plan(spec_of(kSmall, "pipeline: 2, global_batch: 8, schedule: " + schedule)).task_count();
+  };
+  EXPECT_EQ(tasks("bpipe"), tasks("1f1b"));
+}
+
+TEST(Moves, RefuseWhatTheOtherStageCannotKeep) {
+  const auto refused = [](const std::string& model, const std::string& more, const std::string& what) {
+    try {
+      make_plan(spec_of(model, "pipeline: 4, global_batch: 8, schedule: bpipe" + more));
+      ADD_FAILURE() << more;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
+    }
+  };
+  refused(kSmall, ", offload: {activations: cpu}", "strategy.offload: bpipe leaves activations with another stage");
+  refused(std::string(kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 64}", "", "not built yet with experts");
+}
+
+}  // namespace
+}  // namespace orrery
