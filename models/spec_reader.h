@@ -128,9 +128,10 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // those of what may leave the device
+Broken offload_rules(const Spec& spec);  // those of what may leave the device
 Broken partner_rules(const Spec& spec);
-Broken grid_rules(const Spec& spec);  // of tensor ranks in a grid, spec_grid.cpp     // those of keys that mean nothing without another one
+Broken grid_rules(const Spec& spec);  // of tensor ranks in a grid, spec_grid.cpp     // those of keys that mean nothing
+                                      // without another one
 Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
 
 }  // namespace orrery
