@@ -139,7 +139,7 @@ void add_block(Hash& h, const Block& block) {
   for (const std::uint32_t op : block.backward) h.add(op);
   for (const LocalParameter& p : block.parameters) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
-          p.over, p.columns_over.value_or(p.over), p.cut_in_depth);
+          p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
   }
 }
 

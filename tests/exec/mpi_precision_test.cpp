@@ -44,7 +44,9 @@ std::vector<Case> narrow_cases() {
     for (const char* strategy :
          {"data: 2, global_batch: 4", "data: 2, sharding: zero1, global_batch: 4",
           "data: 2, sharding: zero3, global_batch: 4", "data: 2, sharding: fsdp, global_batch: 4",
-          "tensor: 2, data: 1, global_batch: 4", "pipeline: 4, data: 1, global_batch: 4"})
+          "tensor: 2, data: 1, global_batch: 4", "pipeline: 4, data: 1, global_batch: 4",
+          "tensor: 4, tensor_kind: 2d, data: 1, micro_batch: 2, global_batch: 4",
+          "tensor: 8, tensor_kind: 3d, data: 1, micro_batch: 4, global_batch: 4"})
       cases.push_back({kLlama, strategy, "adamw", "orrery", "bf16", gradients});
     cases.push_back(
         {kGpt, "tensor: 2, data: 2, sharding: zero1, global_batch: 4", "adamw", "megatron-core", "bf16", gradients});

@@ -42,6 +42,20 @@ TEST(Blocks, LossReducesRowsAlone) {
   }
 }
 
+// The gradient belongs to the loss that is reported: further predictions weigh as much in both.
+TEST(Blocks, LossAndItsGradientWeighPredictionsAlike) {
+  const Spec spec = test::spec_of(std::string(test::kSmall) + ", mtp_layers: 2", "tensor: 2");
+  int parts = 0;
+  for (const Op& op : make(output_block, spec).ops) {
+    const auto* c = std::get_if<CrossEntropy>(&op.work);
+    if (c == nullptr) continue;
+    ++parts;
+    EXPECT_EQ(c->predictions, 3) << op.name;
+    EXPECT_EQ(c->parts, 2) << op.name;
+  }
+  EXPECT_EQ(parts, 4);
+}
+
 // Lookups are summed over the tensor group: whole, or scattered under sequence parallelism.
 TEST(Blocks, EmbeddingSumsLookups) {
   for (const int t : {1, 2, 4}) {

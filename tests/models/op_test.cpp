@@ -47,6 +47,22 @@ TEST(Op, Update) {
 }
 
 // Fusing never moves more bytes nor launches more kernels, and twice the rows are twice the work.
+// Rows in pieces: the sums, then the rest; fused, x is read once more, and dy backward.
+TEST(Op, NormsOfPiecesCostAPassMore) {
+  for (const Direction d : {Direction::forward, Direction::backward}) {
+    for (const bool fused : {false, true}) {
+      const auto part = [&](Normalize::Part p) { return Normalize{8, 16, true, fused, d, p, 2}; };
+      const Cost whole = cost_of(part(Normalize::Part::whole), 2), sums = cost_of(part(Normalize::Part::sums), 2),
+                 rest = cost_of(part(Normalize::Part::finish), 2);
+      const bool forward = d == Direction::forward;
+      EXPECT_EQ(sums.bytes + rest.bytes, whole.bytes + (fused ? (forward ? 1 : 2) * 8 * 16 * 2 : 0));
+      EXPECT_EQ(sums.flops + rest.flops, whole.flops);
+      EXPECT_EQ(kernels_of(part(Normalize::Part::sums)) + kernels_of(part(Normalize::Part::finish)),
+                kernels_of(part(Normalize::Part::whole)) + (fused ? 1 : 0));
+    }
+  }
+}
+
 TEST(Op, FusionSaves) {
   for (const Direction d : {Direction::forward, Direction::backward}) {
     for (const bool flag : {false, true}) {

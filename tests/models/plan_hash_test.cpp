@@ -51,6 +51,9 @@ TEST(PlanHash, ChangesWithEveryField) {
       {"block backward", [](Plan& p) { p.blocks[1].backward.pop_back(); }},
       {"parameter", [](Plan& p) { ++p.blocks[1].parameters[1].offset; }},
       {"parameter key/value rows", [](Plan& p) { ++p.blocks[1].parameters[0].kv_rows; }},
+      {"parameter over", [](Plan& p) { p.blocks[1].parameters[0].over = Dimension::tensor_row; }},
+      {"parameter columns over", [](Plan& p) { p.blocks[1].parameters[0].columns_over = Dimension::tensor; }},
+      {"parameter in depth", [](Plan& p) { p.blocks[1].parameters[0].cut_in_depth ^= true; }},
       {"parameter partial", [](Plan& p) { p.blocks[1].parameters[0].partial ^= true; }},
       {"slot name", slot([](Slot& s) { s.name += "x"; })},
       {"slot bytes", slot([](Slot& s) { ++s.bytes; })},
@@ -119,7 +122,7 @@ TEST(PlanHash, ChangesWithEveryShape) {
        Update{.forward = 4}, Update{.moments = 0}, Update{.fused = false}},
       {Collective{}, Collective{.kind = CollectiveKind::all_gather}, Collective{.group = Dimension::tensor},
        Collective{.bytes = 1}, Collective{.width = 4}, Collective{.first = 1}, Collective{.algorithm = "ring"},
-       Collective{.maximum = true}},
+       Collective{.maximum = true}, Collective{.root = 1}},
       {Transfer{}, Transfer{.send = false}, Transfer{.offset = 2}, Transfer{.bytes = 1}},
       {Cast{},
        Cast{.elements = 1},
@@ -148,10 +151,20 @@ TEST(PlanHash, ChangesWithEveryShape) {
        Softmax{},
        Softmax{.window = 1},
        Normalize{},
+       Normalize{.part = Normalize::Part::sums},
+       Normalize{.pieces = 2},
        Activation{},
        Residual{},
+       Residual{.side = {.columns = Dimension::tensor}},
+       Residual{.side = {.rows = Dimension::tensor}},
+       Load{},
+       Load{.side = {.rows = Dimension::tensor}},
        Embedding{},
-       CrossEntropy{}}};
+       Embedding{.over = Dimension::tensor_row},
+       Embedding{.panel = 1},
+       Embedding{.adds = true},
+       CrossEntropy{},
+       CrossEntropy{.over = Dimension::tensor_row}}};
   std::map<std::string, std::size_t> seen;
   std::size_t i = 0;
   for (const auto& family : families) {
