@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/blocks.h"
+#include "models/pace.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 
@@ -87,7 +88,8 @@ std::int64_t first_token(const OpCall& c, std::int64_t columns) {
 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
-  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
+  // So does a worker whose gradients a server takes by themselves.
+  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding)) || own_pace(s);
   const double tokens = static_cast<double>(s.global_batch * c.rank.spec.sequence) /
                         (averaged ? static_cast<double>(s.data * s.context) : 1);
   return static_cast<float>(1 / tokens);

@@ -13,6 +13,7 @@
 
 #include "exec/host_device.h"
 #include "exec/mpi_clock.h"
+#include "exec/mpi_server.h"
 #include "exec/mpi_session.h"
 #include "exec/mpi_transport.h"
 #include "exec/rank_program.h"
@@ -63,7 +64,8 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},
                   [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
   }
-  const auto transport = mpi_transport(session.world(), rank.plan);
+  const Clock clock = clock_of(session.world());  // all ranks take part, before the transport, as in serve()
+  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan);
   const Text text = text_of(o, spec, kText);
   std::int64_t step = 0;
   ExecuteOptions options;
@@ -71,8 +73,9 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   options.training = training_of(spec);
   options.on_step = [&](std::int64_t s) { step = s; };
   options.watcher = watcher_of(rank, ring, step);
-  const Clock clock = clock_of(session.world());
-  Execution e = execute(rank, *transport, text, options);
+  std::vector<Served> order;
+  Execution e = serves_arrivals(rank) ? serve(session.world(), rank, text, options, order)
+                                      : execute(rank, *transport, text, options);
   RankRun result = {.plan_hash = hash,
                     .rank = session.rank(),
                     .ranks = session.size(),

@@ -5,6 +5,7 @@
 #include "models/check_plan.h"
 #include "models/error.h"
 #include "models/groups.h"
+#include "models/pace.h"
 #include "models/plan_builder.h"
 #include "models/schedule_file.h"
 #include "models/sequence.h"
@@ -79,7 +80,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
-      {row.servers && s.parameter_server->mode != "sync", "strategy.parameter_server.mode", " other than sync"},
+      {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves"},
       {row.servers && s.parameter_server->replicas > 1, "strategy.parameter_server.replicas", " above 1"},
       {row.servers && s.parameter_server->snapshot_every > 0, "strategy.parameter_server.snapshot_every", " above 0"},
       {apart && s.tensor > 1, "strategy.tensor", " above 1" + with},
