@@ -28,7 +28,7 @@ class HostThread {
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
                         [this](const InitialRun& run) { device_.set_initial(run); });
-    for (std::int64_t step = 0; step < options_.steps; ++step) run_step(step);
+    for (std::int64_t step = options_.first_step; step < options_.steps; ++step) run_step(step);
     if (options_.on_end) options_.on_end(buffers_);
     count_times();
     count_memory();
@@ -50,6 +50,7 @@ class HostThread {
 
   void run_step(std::int64_t step) {
     if (options_.on_step) options_.on_step(step);
+    if (options_.on_begin) options_.on_begin(step, buffers_, result_.losses);
     state_.step = step;
     state_.loss = 0;
     state_.tokens = 0;
@@ -75,7 +76,7 @@ class HostThread {
     for (const auto& [frame, sizes] : buffers_.sizes())
       sizes_.back().insert(sizes_.back().end(), sizes.begin(), sizes.end());
     if (state_.tokens > 0) result_.losses.push_back(state_.loss / static_cast<double>(state_.tokens));
-    if (step == 0) result_.memory.first_step_peak = memory_.use().peak_allocated;
+    if (step == options_.first_step) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
 
   void issue(TaskId t, const Op& op) {

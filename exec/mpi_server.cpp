@@ -42,8 +42,6 @@ class Server {
     }
     find_tasks();
     set_initial_weights(rank_, options.training.seed, buffers_);
-    const Bytes bytes = shard_elements_ * rank.state_width(kGradientShard);
-    inboxes_.assign(workers_, std::vector<std::byte>(static_cast<std::size_t>(bytes)));
   }
   ~Server() {
     for (auto& [key, channel] : channels_) MPI_Comm_free(&channel.comm);
@@ -60,7 +58,7 @@ class Server {
       if (!accept()) std::this_thread::sleep_for(kNoMessageNap);
     }
     if (options_.on_end) options_.on_end(buffers_);
-    result_.memory.host_peak = buffers_.host_use().peak_allocated + workers_ * static_cast<Bytes>(inboxes_[0].size());
+    result_.memory.host_peak = buffers_.host_use().peak_allocated;
     return std::move(result_);
   }
 
@@ -87,6 +85,12 @@ class Server {
     }
   }
 
+  // Where a worker's push lands.
+  Bytes inbox_bytes() const { return shard_elements_ * rank_.state_width(kGradientShard); }
+  std::byte* inbox(std::int64_t worker) const {
+    return buffers_.state(rank_.states.front(), kBuckets) + worker * inbox_bytes();
+  }
+
   Channel& channel(LaneKind lane) { return channels_.at({Dimension::world, lane}); }
 
   // Takes one message, if there is one: the next range of what its worker pushes.
@@ -100,8 +104,8 @@ class Server {
     const auto count = static_cast<std::int64_t>(pushes_.size());
     const Range& range = pushes_[static_cast<std::size_t>(received_[worker] % count)];
     const Bytes width = rank_.state_width(kGradientShard);
-    ORRERY_CHECK_MPI(MPI_Recv(inboxes_[worker].data() + range.first * width, static_cast<int>(range.elements * width),
-                              MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, in.comm, MPI_STATUS_IGNORE));
+    ORRERY_CHECK_MPI(MPI_Recv(inbox(worker) + range.first * width, static_cast<int>(range.elements * width), MPI_BYTE,
+                              status.MPI_SOURCE, status.MPI_TAG, in.comm, MPI_STATUS_IGNORE));
     if (++received_[worker] % count == 0) update(worker);
     return true;
   }
@@ -109,7 +113,7 @@ class Server {
   void update(std::int64_t worker) {
     const Picoseconds begin = host_now();
     const std::uint32_t state = rank_.states.front();
-    std::memcpy(buffers_.state(state, kGradientShard), inboxes_[worker].data(), inboxes_[worker].size());
+    std::memcpy(buffers_.state(state, kGradientShard), inbox(worker), static_cast<std::size_t>(inbox_bytes()));
     state_.step = version_;
     launch_on_cpu(state_, buffers_.issue(update_, [](TaskId) { return true; }));
     order_.push_back({true, worker, clocks_[worker]++, ++version_});
@@ -177,10 +181,9 @@ class Server {
   bool pulls_first_ = false;  // a step begins with what it pulls
   std::int64_t shard_elements_ = 0;
   std::int64_t workers_ = 0;
-  std::vector<std::int64_t> received_;           // messages, by worker
-  std::vector<std::int64_t> clocks_;             // pushes that are in the weights, by worker
-  std::vector<std::int64_t> waiting_;            // workers, who came first first
-  std::vector<std::vector<std::byte>> inboxes_;  // by worker
+  std::vector<std::int64_t> received_;  // messages, by worker
+  std::vector<std::int64_t> clocks_;    // pushes that are in the weights, by worker
+  std::vector<std::int64_t> waiting_;   // workers, who came first first
   std::vector<Outbox> outboxes_;
   std::int64_t version_ = 0;
   Picoseconds begin_ = 0;  // of the step that is being noted

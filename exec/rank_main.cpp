@@ -17,6 +17,7 @@
 #include "exec/mpi_session.h"
 #include "exec/mpi_transport.h"
 #include "exec/rank_program.h"
+#include "exec/snapshot.h"
 #include "exec/text_data.h"
 #include "exec/watch.h"
 #include "kernels/gemm.h"
@@ -70,12 +71,26 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   std::int64_t step = 0;
   ExecuteOptions options;
   options.steps = o.steps;
+  options.first_step = o.first_step;
+  std::vector<double> losses;  // of the steps before the first
+  const std::int64_t every = o.snapshots.empty() ? 0 : spec.strategy.parameter_server->snapshot_every;
+  options.on_begin = [&](std::int64_t s, Buffers& buffers, const std::vector<double>& made) {
+    if (every == 0 || s == 0 || s % every != 0) return;
+    if (s == o.first_step) {
+      losses = read_snapshot(o.snapshots, rank, buffers, s);
+      return;
+    }
+    std::vector<double> all = losses;
+    all.insert(all.end(), made.begin(), made.end());
+    write_snapshot(o.snapshots, rank, buffers, s, every, all);
+  };
   options.training = training_of(spec);
   options.on_step = [&](std::int64_t s) { step = s; };
   options.watcher = watcher_of(rank, ring, step);
   std::vector<Served> order;
   Execution e = serves_arrivals(rank) ? serve(session.world(), rank, text, options, order)
                                       : execute(rank, *transport, text, options);
+  losses.insert(losses.end(), e.losses.begin(), e.losses.end());
   RankRun result = {.plan_hash = hash,
                     .rank = session.rank(),
                     .ranks = session.size(),
@@ -84,7 +99,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .link = "shared memory",
                     .host = host_name(),
                     .steps = std::move(e.steps),
-                    .losses = std::move(e.losses),
+                    .losses = std::move(losses),
                     .memory = e.memory,
                     .clock_offset = clock.offset,
                     .clock_uncertainty = clock.uncertainty};

@@ -116,10 +116,12 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
 
 // Over the ranks that see a loss: every one stands for as many tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
-  std::vector<double> means(runs[0].steps.size(), 0);
+  std::size_t steps = 0;  // a run that went on from a snapshot has the losses of those before
+  for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
+  std::vector<double> means(steps, 0);
   std::int64_t ranks = 0;
   for (const RankRun& r : runs) {
-    if (r.losses.size() != means.size()) continue;
+    if (steps == 0 || r.losses.size() != steps) continue;
     ++ranks;
     for (std::size_t i = 0; i < means.size(); ++i) means[i] += r.losses[i];
   }
