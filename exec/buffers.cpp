@@ -130,6 +130,11 @@ bool Buffers::take_beyond(const Slot& what, Held& held) {
   return true;
 }
 
+void Buffers::hold_state(std::uint32_t frame, std::uint16_t slot) {
+  Launch launch;
+  take(frame, {Scope::own, Access::write, slot, -1}, kNone, launch);
+}
+
 bool Buffers::has_state(std::uint32_t frame, std::uint16_t slot) const { return !held_[index(frame, slot)].empty(); }
 
 void Buffers::write_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first,

@@ -65,6 +65,9 @@ class Buffers {
   // False where it lies on the device, which only its own copies reach.
   bool read_state(std::uint32_t frame, std::uint16_t slot, std::int64_t first, std::span<std::byte> to) const;
 
+  // A state's buffer that is there from now on, also one that else first appears at the first update.
+  void hold_state(std::uint32_t frame, std::uint16_t slot);
+
   const MemoryUse& host_use() const { return host_.use(); }
   Bytes disk_use() const { return disk_.taken(); }
 

@@ -4,6 +4,7 @@
 
 #include "models/blocks.h"
 #include "models/groups.h"
+#include "models/pace.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 
@@ -88,7 +89,8 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
-  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding));
+  // So does a worker whose gradients a server takes by themselves.
+  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding)) || own_pace(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
   const double tokens = static_cast<double>(samples * c.rank.spec.sequence) /
                         (averaged ? static_cast<double>(s.data * s.context * s.tensor_depth) : 1);

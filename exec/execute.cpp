@@ -28,7 +28,7 @@ class HostThread {
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
                         [this](const InitialRun& run) { device_.set_initial(run); });
-    for (std::int64_t step = 0; step < options_.steps; ++step) run_step(step);
+    for (std::int64_t step = options_.first_step; step < options_.steps; ++step) run_step(step);
     if (options_.on_end) options_.on_end(buffers_);
     count_times();
     count_memory();
@@ -50,6 +50,7 @@ class HostThread {
 
   void run_step(std::int64_t step) {
     if (options_.on_step) options_.on_step(step);
+    if (options_.on_begin) options_.on_begin(step, buffers_, result_.losses);
     state_.round = step;
     state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
     lanes_->begin_step();
@@ -76,7 +77,7 @@ class HostThread {
     for (const StepLoss& l : state_.losses) {
       if (l.tokens > 0) result_.losses.push_back(l.sum / static_cast<double>(l.tokens));
     }
-    if (step == 0) result_.memory.first_step_peak = memory_.use().peak_allocated;
+    if (step == options_.first_step) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
 
   void issue(TaskId t, const Op& op) {

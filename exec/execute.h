@@ -21,9 +21,12 @@ void check_executable(const Spec& spec, std::string_view ranks = "CPU");
 
 struct ExecuteOptions {
   std::int64_t steps = 1;
+  std::int64_t first_step = 0;  // of them, the one to begin with
   Training training;
   Watcher watcher;                                 // may be empty
   std::function<void(std::int64_t step)> on_step;  // before each step
+  // Before each step, with the losses of those that this run has made before.
+  std::function<void(std::int64_t step, Buffers&, const std::vector<double>& losses)> on_begin;
   // Called before the first update of a step, when all gradients are complete, and after the last step, when all
   // weights are. Sees every buffer through `Buffers`.
   std::function<void(std::int64_t step, const Buffers&)> on_gradients;

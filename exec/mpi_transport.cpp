@@ -59,13 +59,6 @@ bool all_done(std::vector<MPI_Request>& requests) {
   return true;
 }
 
-}  // namespace mpi
-
-namespace {
-
-using mpi::Channel;
-
-// Every rank takes part in every split, with its own group as the colour.
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table) {
   Channel channel;
   const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
@@ -77,6 +70,12 @@ Channel make_channel(MPI_Comm world, int rank, const GroupTable& table) {
   ORRERY_CHECK_MPI(MPI_Comm_set_errhandler(channel.comm, MPI_ERRORS_RETURN));
   return channel;
 }
+
+}  // namespace mpi
+
+namespace {
+
+using mpi::Channel;
 
 template <Reduction reduction>
 void combine_bf16(void* from, void* into, int* elements, MPI_Datatype*) {
@@ -175,7 +174,7 @@ class MpiTransport final : public Transport {
     ORRERY_CHECK_MPI(MPI_Op_create(combine_bf16<Reduction::sum>, 1, &operations_.bf16_sum));
     ORRERY_CHECK_MPI(MPI_Op_create(combine_bf16<Reduction::maximum>, 1, &operations_.bf16_maximum));
     for (const ChannelKey& key : channels_of(plan)) {
-      channels_.emplace(key, make_channel(world, rank, plan.dimensions[static_cast<std::size_t>(key.first)]));
+      channels_.emplace(key, mpi::make_channel(world, rank, plan.dimensions[static_cast<std::size_t>(key.first)]));
     }
   }
 

@@ -34,7 +34,11 @@ inline constexpr int kMessageTag = 0;
 
 // Moves of two calls on one channel must not meet: each call has a tag of its own, 1 to 32767 (the largest that every
 // MPI allows, MPI 3.1, section 8.1.2), and so many are never on their way at once.
-inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % 32767); }
+inline constexpr std::uint32_t kTags = 32767;
+inline int next_tag(Channel& channel) { return 1 + static_cast<int>(channel.calls++ % kTags); }
+
+// Every rank takes part in every split, with its own group as the colour.
+Channel make_channel(MPI_Comm world, int rank, const GroupTable& table);
 
 // Elements of the members' pieces before the given one; with their number: all.
 inline std::int64_t before_piece(const std::vector<std::int64_t>& counts, int piece) {

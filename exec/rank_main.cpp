@@ -13,9 +13,11 @@
 
 #include "exec/host_device.h"
 #include "exec/mpi_clock.h"
+#include "exec/mpi_server.h"
 #include "exec/mpi_session.h"
 #include "exec/mpi_transport.h"
 #include "exec/rank_program.h"
+#include "exec/snapshot.h"
 #include "exec/text_data.h"
 #include "exec/watch.h"
 #include "kernels/gemm.h"
@@ -63,16 +65,32 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
     watch.emplace(o.out, unfold(plan), o.steps, Patience{o.hang_timeout, {}},
                   [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
   }
-  const auto transport = mpi_transport(session.world(), rank.plan);
+  const Clock clock = clock_of(session.world());  // all ranks take part, before the transport, as in serve()
+  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan);
   const Text text = text_of(o, spec, kText);
   std::int64_t step = 0;
   ExecuteOptions options;
   options.steps = o.steps;
+  options.first_step = o.first_step;
+  std::vector<double> losses;  // of the steps before the first
+  const std::int64_t every = o.snapshots.empty() ? 0 : spec.strategy.parameter_server->snapshot_every;
+  options.on_begin = [&](std::int64_t s, Buffers& buffers, const std::vector<double>& made) {
+    if (every == 0 || s == 0 || s % every != 0) return;
+    if (s == o.first_step) {
+      losses = read_snapshot(o.snapshots, rank, buffers, s);
+      return;
+    }
+    std::vector<double> all = losses;
+    all.insert(all.end(), made.begin(), made.end());
+    write_snapshot(o.snapshots, rank, buffers, s, every, all);
+  };
   options.training = training_of(spec);
   options.on_step = [&](std::int64_t s) { step = s; };
   options.watcher = watcher_of(rank, ring, step);
-  const Clock clock = clock_of(session.world());
-  Execution e = execute(rank, *transport, text, options);
+  std::vector<Served> order;
+  Execution e = serves_arrivals(rank) ? serve(session.world(), rank, text, options, order)
+                                      : execute(rank, *transport, text, options);
+  losses.insert(losses.end(), e.losses.begin(), e.losses.end());
   RankRun result = {.plan_hash = hash,
                     .rank = session.rank(),
                     .ranks = session.size(),
@@ -81,7 +99,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .link = "shared memory",
                     .host = host_name(),
                     .steps = std::move(e.steps),
-                    .losses = std::move(e.losses),
+                    .losses = std::move(losses),
                     .memory = e.memory,
                     .clock_offset = clock.offset,
                     .clock_uncertainty = clock.uncertainty};

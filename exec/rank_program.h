@@ -17,6 +17,8 @@ struct RankOptions {
   std::string spec, out, text;
   std::vector<std::string> overrides;
   std::int64_t steps = 1;
+  std::int64_t first_step = 0;
+  std::string snapshots;  // folder that they go to and, where a run goes on, come from
   double hang_timeout = 0;
   bool turns = false;  // where a program has ranks take turns
 };

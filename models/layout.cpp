@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/groups.h"
+#include "models/pace.h"
 #include "models/plan_builder.h"
 
 namespace orrery {
@@ -252,15 +253,17 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
   place_on_host(block, own);
-  if (serves) {
-    for (Slot& slot : block.slots) slot.home = Home::host;
-  }
   block.slots[kBuckets] = {"gradient buckets",
                            copies   ? whole * gradient_width_
                            : beside ? whole * width
                                     : 0,
                            Category::buffers};
   add_held(block, chunk);
+  if (!serves) return block;
+  // Pushes of several workers may be under way at once, where each is taken by itself.
+  const std::int64_t pushes = own_pace(spec_.strategy) ? plan_.workers() : 0;
+  block.slots[kBuckets] = {"pushed gradients", pushes * own * gradient_width_, Category::buffers};
+  for (Slot& slot : block.slots) slot.home = Home::host;
   return block;
 }
 

@@ -5,6 +5,7 @@
 #include "models/check_plan.h"
 #include "models/error.h"
 #include "models/groups.h"
+#include "models/pace.h"
 #include "models/plan_builder.h"
 #include "models/schedule_file.h"
 #include "models/sequence.h"
@@ -46,6 +47,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   const bool slow = !c.stragglers.empty() || c.straggler_share > 0;
   const ShardingRow& row = row_of(s.sharding);
   const bool apart = row.master || row.servers;  // not all ranks do the same
+  const bool snapshots = row.servers && s.parameter_server->snapshot_every > 0;
   const std::string with = fmt::format(" with sharding: {}", row.name);
   const std::vector<NotBuilt> features = {
       {moe && spec.model.bias && s.expert_tensor > 1, "model.bias", " with experts cut over expert_tensor"},
@@ -87,9 +89,11 @@ void refuse_what_is_not_built(const Spec& spec) {
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
-      {row.servers && s.parameter_server->mode != "sync", "strategy.parameter_server.mode", " other than sync"},
+      {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves"},
       {row.servers && s.parameter_server->replicas > 1, "strategy.parameter_server.replicas", " above 1"},
-      {row.servers && s.parameter_server->snapshot_every > 0, "strategy.parameter_server.snapshot_every", " above 0"},
+      {snapshots && own_pace(s), "strategy.parameter_server.snapshot_every", " with a mode other than sync"},
+      {snapshots && !s.overlap.parameter_gather, "strategy.parameter_server.snapshot_every",
+       " without overlap.parameter_gather"},
       {apart && s.tensor > 1, "strategy.tensor", " above 1" + with},
       {apart && s.pipeline > 1, "strategy.pipeline", " above 1" + with},
       {apart && s.context > 1, "strategy.context", " above 1" + with},

@@ -113,6 +113,10 @@ std::string rank_file(const std::string& folder, std::int64_t rank) {
   return fmt::format("{}/rank_{}.run", folder, rank);
 }
 
+std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step) {
+  return fmt::format("{}/snapshot_{}.{}", folder, rank, step);
+}
+
 void write_rank_run(const std::string& path, const RankRun& run) {
   OutputFile file(path);
   const auto put = [&](const auto* values, std::size_t count) {

@@ -66,6 +66,8 @@ struct RankRun {
 };
 
 std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
+// What a rank noted after so many steps, to go on from: "folder/snapshot_3.10".
+std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
 // A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
 // sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file

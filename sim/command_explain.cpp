@@ -66,6 +66,18 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
+// What servers write to go on from: weights and optimizer states, which are all that the plan has of them but
+// gradients.
+std::string snapshots(const Spec& spec, const Prediction& p) {
+  const auto& servers = spec.strategy.parameter_server;
+  if (!servers || servers->snapshot_every == 0) return "";
+  const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, p.plan.slots.size() - 1);
+  const double bytes = static_cast<double>(f.parameters + f.optimizer) *
+                       as_double(elements_of(p.plan, p.plan.slots.size() - 1)) / as_double(p.plan.servers);
+  return fmt::format("{}every {} steps each server writes {:.3f} GB ({}Ψ/S); a lost rank costs the steps since then\n",
+                     kIndented, servers->snapshot_every, bytes / 1e9, f.parameters + f.optimizer);
+}
+
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
   constexpr Dimension kExperts = Dimension::expert_data;
   const StateFormula all = state_formula(spec, p.plan), e = state_formula(spec, p.plan, kExperts);
@@ -80,6 +92,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
   if (spec.model.moe) text += fmt::format("{}of experts: N = {}\n", kIndented, e.shards);
   if (spec.strategy.offload.any()) text += offloaded(spec, p, f);
+  text += snapshots(spec, p);
   Table t;
   t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -116,14 +117,35 @@ std::string tail_of(const std::string& log) {
   return text;
 }
 
-std::vector<RankRun> run_job(const Job& job, const Common& common) {
+namespace {
+
+std::int64_t snapshot_every(const Job& job) {
+  const auto& servers = job.spec.strategy.parameter_server;
+  return servers && job.options.device != "cuda" ? servers->snapshot_every : 0;
+}
+
+// The last step that all ranks left a snapshot of; 0: none.
+std::int64_t last_snapshot(const Job& job, const std::string& folder) {
+  const std::int64_t every = snapshot_every(job);
+  for (std::int64_t step = (job.steps - 1) / every * every; step > 0; step -= every) {
+    std::int64_t rank = 0;
+    while (rank < job.plan.ranks && std::filesystem::exists(snapshot_file(folder, rank, step))) ++rank;
+    if (rank == job.plan.ranks) return step;
+  }
+  return 0;
+}
+
+std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std::int64_t first, const Common& common) {
   const HeldSignals signals;
   const std::string program = find_rank_program(job.options.device);
   std::optional<TemporaryFolder> shared;
   if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
   const TemporaryFolder folder(short_temporary());
   const std::string log = folder.path() + "/log";
-  const std::vector<std::string> words = rank_arguments(program, arguments_for(job, folder.path()));
+  RankArguments arguments = arguments_for(job, folder.path());
+  arguments.snapshots = snapshots;
+  arguments.first_step = first;
+  const std::vector<std::string> words = rank_arguments(program, arguments);
   // A program for GPUs starts its ranks itself.
   const Launch launch = job.options.device == "cuda"
                             ? Launch{words, {}}
@@ -134,6 +156,27 @@ std::vector<RankRun> run_job(const Job& job, const Common& common) {
     watch(tree, job, folder.path(), log, common);
   }
   return read_runs(folder.path(), job.plan, job.hash);
+}
+
+}  // namespace
+
+// A fault ends a run of the plan; where servers leave snapshots another one begins with the last, as long as there is
+// one more than before.
+std::vector<RankRun> run_job(const Job& job, const Common& common) {
+  if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
+  const TemporaryFolder snapshots(short_temporary());
+  for (std::int64_t first = 0;;) {
+    try {
+      return run_from(job, snapshots.path(), first, common);
+    } catch (const Error& e) {
+      const std::int64_t last = e.exit_code == kRankLost ? last_snapshot(job, snapshots.path()) : 0;
+      if (last <= first) throw;
+      std::fputs(fmt::format("orrery: {}\norrery: goes on after step {}, from the servers' snapshots\n", e.what(), last)
+                     .c_str(),
+                 stderr);
+      first = last;
+    }
+  }
 }
 
 }  // namespace orrery

@@ -18,8 +18,10 @@ struct RankArguments {
   std::vector<std::string> overrides;
   std::string folder;
   std::int64_t steps = 1;
-  double hang_timeout = 0;  // 0: the ranks need not watch each other
-  bool turns = false;       // the ranks run one by one
+  double hang_timeout = 0;      // 0: the ranks need not watch each other
+  bool turns = false;           // the ranks run one by one
+  std::int64_t first_step = 0;  // to begin with, from the snapshots there
+  std::string snapshots;        // folder; "": none
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
 

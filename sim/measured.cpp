@@ -114,12 +114,14 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   return report;
 }
 
-// Over the ranks that see a loss: every one stands for as many tokens. steps: of a plan.
-std::vector<double> mean_losses(std::span<const RankRun> runs, std::int64_t steps) {
-  std::vector<double> means(runs[0].steps.size() * static_cast<std::size_t>(steps), 0);
+// Over the ranks that see a loss: every one stands for as many tokens.
+std::vector<double> mean_losses(std::span<const RankRun> runs) {
+  std::size_t steps = 0;  // a run that went on from a snapshot has the losses of those before; a plan may be of several
+  for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
+  std::vector<double> means(steps, 0);
   std::int64_t ranks = 0;
   for (const RankRun& r : runs) {
-    if (r.losses.size() != means.size()) continue;
+    if (steps == 0 || r.losses.size() != steps) continue;
     ++ranks;
     for (std::size_t i = 0; i < means.size(); ++i) means[i] += r.losses[i];
   }
@@ -213,7 +215,7 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   const auto [low, high] = std::minmax_element(times.begin() + (times.size() > 1 ? 1 : 0), times.end());
   r.step_time_low_s = seconds(*low);
   r.step_time_high_s = seconds(*high);
-  r.losses = mean_losses(runs, unfolded.steps);
+  r.losses = mean_losses(runs);
   if (!on_gpus) r.mfu = r.hfu = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
   r.simulation.ranks_simulated = 0;
   return r;

@@ -12,6 +12,7 @@ namespace orrery {
 // its own that machine's, else one of the workers'. With S servers that each have a NIC of B, W workers' whole weights
 // of Psi bytes take Psi W / (S B), as long as the workers' own NICs are not what is full. On the workers' only machine
 // they go over each GPU's link to the host, and in and out of the host's memory.
+// Where servers work in order of arrival it is one worker's transfer alone.
 NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile);
 
 }  // namespace orrery

@@ -123,8 +123,12 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
                      .expandable_segments = software.expandable_segments,
                      .collectives_hold_inputs = software.collectives_hold_inputs});
   for (std::size_t s = 0; s < slots.size(); ++s) {
-    const SlotMemory& m = slots[s];
-    const Bytes device = plan.slots[s].server ? 0 : m.peak_reserved + context + prices.nccl_bytes[s];
+    SlotMemory m = slots[s];
+    Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
+    if (plan.slots[s].server) {  // it has no GPU
+      m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
+      device = 0;
+    }
     add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
   }

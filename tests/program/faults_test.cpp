@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -231,6 +233,48 @@ TEST_F(Faults, UnderTheUsersLauncherRanksWatchEachOther) {
           << r.error;
     }
   }
+}
+
+std::vector<double> losses_of(const std::string& report) {
+  std::vector<double> losses;
+  const std::size_t begin = report.find("\"losses\": [");
+  if (begin == std::string::npos) return losses;
+  std::istringstream in(report.substr(begin + 11, report.find(']', begin) - begin - 11));
+  for (std::string number; std::getline(in, number, ',');) losses.push_back(std::stod(number));
+  return losses;
+}
+
+// A server that is killed, and a worker, cost the steps since the last snapshot and change no loss.
+TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
+  constexpr int kSteps = 400;
+  const std::string path =
+      spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2, snapshot_every: 20}");
+  start(command({}, path, kSteps, 60));
+  const Result clean = finish();
+  ASSERT_EQ(clean.status, 0) << clean.error;
+  const std::vector<double> wanted = losses_of(clean.out);
+  ASSERT_EQ(wanted.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_LT(wanted.back(), wanted.front());
+  for (const std::int64_t rank : {2, 0}) {  // ranks 2 and 3 are servers
+    start(command({}, path, kSteps, 60));
+    const pid_t struck = strike({.rank = rank, .step = 50});
+    const Result r = finish();
+    ASSERT_NE(struck, 0) << r.error;
+    EXPECT_EQ(r.status, 0) << r.error;
+    const std::regex line(fmt::format(R"(rank {} was lost[^\n]*\norrery: goes on after step \d+, from)", rank));
+    EXPECT_TRUE(std::regex_search(r.error, line)) << r.error;
+    const std::vector<double> losses = losses_of(r.out);
+    ASSERT_EQ(losses.size(), wanted.size());
+    for (std::size_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(losses[k], wanted[k], 1e-5 * wanted[k]) << k;
+  }
+}
+
+// Before there is a snapshot, or without any, a lost server ends the run.
+TEST_F(Faults, WithoutASnapshotALostServerEndsTheRun) {
+  start(command({}, spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2}"), kManySteps, 60));
+  ASSERT_NE(strike({.rank = 3, .step = 20}), 0);
+  const Result r = finish();
+  EXPECT_EQ(r.status, kLost) << r.error;
 }
 
 }  // namespace

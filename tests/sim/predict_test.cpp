@@ -140,6 +140,7 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
     EXPECT_GT(folded.trace.step_time, even) << strategy;
     EXPECT_LE(folded.trace.step_time, even * 3 / 2) << strategy;
+    if (spec.strategy.servers() > 0) continue;  // whose transfers are what everybody waits for here
     EXPECT_GT(folded.report.time_s[static_cast<std::size_t>(TimeKind::imbalance)], 0) << strategy;
   }
 }

@@ -1,0 +1,74 @@
+#include "exec/snapshot.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "models/blocks.h"
+#include "models/error.h"
+#include "models/output_file.h"
+#include "models/trace_file.h"
+
+namespace orrery {
+namespace {
+
+constexpr StateSlot kKept[] = {kParameterShard, kMaster, kMoment1, kMoment2};
+
+Bytes bytes_of(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
+  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].bytes;
+}
+
+// Calls f(state frame, slot, bytes) for what a server keeps.
+template <class F>
+void for_states(const Rank& rank, const F& f) {
+  if (!rank.plan.slots.front().server) return;
+  for (const std::uint32_t state : rank.states) {
+    for (const StateSlot slot : kKept) {
+      if (const Bytes bytes = bytes_of(rank, state, slot); bytes > 0) f(state, slot, bytes);
+    }
+  }
+}
+
+}  // namespace
+
+void write_snapshot(const std::string& folder, const Rank& rank, const Buffers& buffers, std::int64_t step,
+                    std::int64_t every, const std::vector<double>& losses) {
+  OutputFile file(snapshot_file(folder, rank.number, step));
+  const auto count = static_cast<std::int64_t>(losses.size());
+  const auto write = [&](const void* data, std::size_t bytes) { file.write({static_cast<const char*>(data), bytes}); };
+  write(&count, sizeof count);
+  write(losses.data(), losses.size() * sizeof(double));
+  for_states(rank, [&](std::uint32_t state, std::uint16_t slot, Bytes bytes) {
+    write(buffers.state(state, slot), static_cast<std::size_t>(bytes));
+  });
+  file.commit();
+  std::filesystem::remove(snapshot_file(folder, rank.number, step - 2 * every));
+}
+
+std::vector<double> read_snapshot(const std::string& folder, const Rank& rank, Buffers& buffers, std::int64_t step) {
+  const std::string path = snapshot_file(folder, rank.number, step);
+  std::ifstream in(path, std::ios::binary);
+  const std::string all(std::istreambuf_iterator<char>(in), {});
+  std::size_t at = 0;
+  const auto read = [&](void* to, std::size_t bytes) {
+    if (all.size() - at < bytes) throw Error(fmt::format("{}: it is shorter than this rank's states", path));
+    std::memcpy(to, all.data() + at, bytes);
+    at += bytes;
+  };
+  std::int64_t count = 0;
+  read(&count, sizeof count);
+  if (count < 0 || count > step) throw Error(fmt::format("{}: it has {} losses of {} steps", path, count, step));
+  std::vector<double> losses(static_cast<std::size_t>(count));
+  read(losses.data(), losses.size() * sizeof(double));
+  for_states(rank, [&](std::uint32_t state, std::uint16_t slot, Bytes bytes) {
+    buffers.hold_state(state, slot);
+    read(buffers.state(state, slot), static_cast<std::size_t>(bytes));
+  });
+  if (at != all.size()) throw Error(fmt::format("{}: it is longer than this rank's states", path));
+  return losses;
+}
+
+}  // namespace orrery
