@@ -37,7 +37,7 @@ constexpr Reached kReached[] = {
 // GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
 // Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedStart_us = 500;
-constexpr double kSharedRing = 0.7, kSharedTree = 0.85, kSharedOmniPath = 0.35;  // part for two nodes
+constexpr double kSharedRing = 0.7, kSharedTree = 0.85, kSharedOmniPath = 0.28;  // part for two nodes
 constexpr double kSlowest = 0.15;                                                // power of their number
 
 double reached_on_shared(const NcclTopology& t, A a) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -67,6 +68,7 @@ class Replay {
         if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);
       }
     }
+    find_filling(slot);
     for (step_ = 0; step_ < 2; ++step_) {
       for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
       if (step_ == 0) result_.first_step_peak = result_.peak;
@@ -85,7 +87,7 @@ class Replay {
     if (op.allocates.empty() && op.frees.empty()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
-    const Picoseconds now = offset + std::max(trace_.spans[t].issued, behind);
+    const Picoseconds now = offset + std::max(host_at(t), behind);
     const int stream = stream_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
@@ -95,6 +97,31 @@ class Replay {
       const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
       give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
     }
+  }
+
+  // The forwards before the first backward but the first of them, of a pipeline that has two to fill it with.
+  void find_filling(const RankSlot& slot) {
+    TaskId backward = slot.begin;
+    while (backward < slot.end && plan_.op_of(backward).phase != Phase::backward) ++backward;
+    const auto reaches = [&](std::int32_t micro_batch) {
+      TaskId t = slot.begin;
+      while (t < backward && plan_.frames[plan_.tasks[t].frame].micro_batch < micro_batch) ++t;
+      return t;
+    };
+    const std::int32_t last = backward == slot.begin ? 0 : plan_.frames[plan_.tasks[backward - 1].frame].micro_batch;
+    filling_ = {last > 1 ? reaches(1) : backward, backward};
+  }
+
+  // When the host comes to a task. While a pipeline fills it goes on at its own pace from its last wait.
+  Picoseconds host_at(TaskId t) const {
+    const Picoseconds issued = trace_.spans[t].issued;
+    if (options_.host_part == 1 || t < filling_.first || t >= filling_.second) return issued;
+    const std::vector<HostResume>& waits = trace_.host[plan_.slot_of(t)];
+    const auto after = std::upper_bound(waits.begin(), waits.end(), t,
+                                        [](TaskId task, const HostResume& w) { return task < w.first; });
+    const Picoseconds begun = trace_.spans[filling_.first].issued;
+    const Picoseconds since = after == waits.begin() ? begun : std::max(begun, std::prev(after)->time);
+    return since + static_cast<Picoseconds>(options_.host_part * static_cast<double>(issued - since));
   }
 
   void note_reads(TaskId t, Picoseconds ended) {
@@ -189,6 +216,7 @@ class Replay {
   CategoryBytes now_{};
   Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
   int step_ = 0;
+  std::pair<TaskId, TaskId> filling_;
   TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
 };
 

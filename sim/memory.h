@@ -37,6 +37,7 @@ struct MemoryOptions {
   Bytes workspace = 0;  // of cuBLAS, taken through the allocator at the first task
   bool expandable_segments = false;
   bool collectives_hold_inputs = false;  // what a collective read comes back when the host sees that it has ended
+  double host_part = 1;  // of the time that issuing takes, what the host needs: so far ahead it fills a pipeline
 };
 
 // Replays every slot's allocations through the caching allocator.

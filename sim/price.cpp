@@ -62,6 +62,8 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
+    if (const double far = far_stage_us(); far > 0)
+      prices_.host_part = spec_.software.layer_us / (spec_.software.layer_us + far);
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
@@ -186,10 +188,13 @@ class Pricer {
     return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
   }
 
+  // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
+  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
+
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
     const Software& s = spec_.software;
-    const double far = has_far_stages() ? s.far_stage_layer_us * tensor_reach() : 0;
+    const double far = far_stage_us();
     const auto add = [&](std::span<const std::uint32_t> ops, double us) {
       for (const std::uint32_t op : ops)
         result[op].issue += picoseconds(us * kMicrosecond / static_cast<double>(ops.size()));
