@@ -25,8 +25,11 @@ bool averages_gradients(const Spec& spec, const ShardingRow& row) {
   const Strategy& s = spec.strategy;
   const std::string& pass = spec.software.gradient_average;
   const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
+  // Of whole fp32 units NCCL multiplies as it reduces.
+  const bool premultiplies = unit_gradients(spec, row) && s.gradient_precision == Precision::fp32;
   return group > 1 && !row.master && !row.servers &&
-         (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)));
+         (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)) ||
+          (pass == "scale_or_premultiply" && !premultiplies));
 }
 
 LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)

@@ -119,7 +119,7 @@ Broken trouble_rules(const Spec& spec) {
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
 constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
 constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
-constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
+constexpr std::string_view kAverages[] = {"none", "scale", "copy", "scale_or_premultiply"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};

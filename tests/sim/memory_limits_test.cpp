@@ -47,7 +47,8 @@ TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
       const Spec spec = parse_spec(
           fmt::format("model: {{name: gpt-4b, layers: 44, hidden: 2560, heads: 32, feed_forward: 10240, gated: false, "
                       "vocab: {}, positions: learned, norm: layernorm, bias: true, tied_embeddings: true}}\n"
-                      "sequence: 1024\ncluster: {{node: dgx-2, nodes: 1}}\nsoftware: deepspeed-megatron-2021\n"
+                      "sequence: 1024\ncluster: {{node: dgx-2, nodes: 1}}\nsoftware: {{profile: "
+                      "deepspeed-megatron-2021, context_MiB: 500}}\n"
                       "strategy: {{data: 16, sharding: zero2, micro_batch: {}, precision: fp16, gradient_precision: "
                       "fp16, recompute: full, contiguous_activations: {}}}\n",
                       v, b, contiguous),

@@ -144,6 +144,7 @@ TEST_F(Published, BubblesAreComparedInPoints) {
   nlohmann::json row = row_of("b", 1, 1);
   row["spec"]["strategy"] = {{"pipeline", 4}, {"data", 2}, {"global_batch", 16}, {"clip", 0}};
   row["spec"]["model"]["layers"] = 8;
+  row["spec"]["model"]["vocab"] = 256;
   row["measured"]["bubble_fraction"] = 0.2;
   const std::vector<PublishedCase> cases = predict(nlohmann::json::array({row}));
   const std::vector<Miss> list = misses(cases, Judged::bubble, false);

@@ -79,14 +79,12 @@ TEST(Report, DeviceIsReservedContextAndCommunicators) {
   EXPECT_LE(p.report.memory.first_step_peak, p.report.memory.peak);
 }
 
-// Where no stage waits for the others between steps, those follow each other as fast as the busiest stage goes; without
-// a bubble inside, none is left.
+// Where no stage waits for the others between steps, those follow each other as fast as the busiest stage goes.
 TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   const std::string strategy = "{pipeline: 4, data: 1, global_batch: 32, schedule: zb-h2}";
   const Report plain = predicted(strategy).report;
   const Report staggered = predicted(strategy + "\nsoftware: {profile: orrery, validates_after_update: true}").report;
-  EXPECT_LT(staggered.step_time_s, plain.step_time_s);
-  EXPECT_LT(staggered.bubble_fraction, plain.bubble_fraction);
+  EXPECT_LT(staggered.step_time_s, 0.95 * plain.step_time_s);
   double sum = 0;
   for (const double part : staggered.time_s) sum += part;
   EXPECT_NEAR(sum / staggered.step_time_s, 1, 1e-6);
