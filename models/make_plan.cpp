@@ -214,7 +214,7 @@ bool PlanBuilder::ring_is_alike() const {
 }
 
 // Of a stage's ranks the first member of every expert group may have the busy experts, and the blocks of a context ring
-// different work.
+// different work. Classes of one rank each meet in every group: nothing is folded.
 void PlanBuilder::tell_classes_apart() {
   classes_ = {{}};
   const std::vector<double> slow = slowdowns(spec_);
@@ -232,10 +232,11 @@ void PlanBuilder::tell_classes_apart() {
     plan_.meeting = {Dimension::expert, Dimension::model, Dimension::world};
     classes_ = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
   }
+  const bool of_one_rank = uneven && plan_.ranks == spec_.strategy.pipeline * std::ssize(classes_);
+  if (ring || of_one_rank) meet_everywhere();
   if (ring) {
     for (const Coordinates& c : coordinates(spec_.strategy))
       plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec_.strategy.context_ulysses));
-    meet_everywhere();
     classes_.clear();
     for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
       classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
@@ -245,6 +246,7 @@ void PlanBuilder::tell_classes_apart() {
 }
 
 void PlanBuilder::meet_everywhere() {
+  plan_.meeting.clear();
   for (std::size_t d = 0; d < kDimensions; ++d) plan_.meeting.push_back(static_cast<Dimension>(d));
 }
 

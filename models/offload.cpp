@@ -251,13 +251,6 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
   return sum_over_model("reduce found infinity", kFoundInfinity, true);
 }
 
-// fp16: the norm of infinite gradients is infinite, where one is taken before a scale must be known or nothing else
-// passes over the gradients: a delayed update's scale is the next step's before it has begun.
-bool PlanBuilder::norm_tells_infinity() const {
-  const bool fused = spec_.strategy.clip > 0 && spec_.software.fused_clip;
-  return host_update() && (delayed() || spec_.strategy.offload.gradients == Device::nvme || fused);
-}
-
 // What the next loss is multiplied by (Micikevicius et al. 2018: less after an infinity, more after long without). Once
 // a step and before the update, which may run beside the next loss (DeepSpeed: _update_scale() before the update).
 void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {

@@ -229,7 +229,12 @@ class PlanBuilder {
   bool host_update() const { return spec_.strategy.offload.optimizer != Device::none; }
   bool delayed() const { return host_update() && spec_.strategy.offload.delayed_update; }
   bool half() const { return spec_.strategy.precision == Precision::fp16; }
-  bool norm_tells_infinity() const;
+  // fp16: the norm of infinite gradients is infinite, where one is taken before a scale must be known or nothing else
+  // passes over the gradients: a delayed update's scale is the next step's before it has begun.
+  bool norm_tells_infinity() const {
+    const bool fused = spec_.strategy.clip > 0 && spec_.software.fused_clip;
+    return host_update() && (delayed() || spec_.strategy.offload.gradients == Device::nvme || fused);
+  }
   bool takes_norm() const { return spec_.strategy.clip > 0 || (half() && norm_tells_infinity()); }
   // Bytes of an element of what gathers begin from.
   Bytes shard_width() const { return row_.fp32_shards ? spec_.strategy.optimizer.master_bytes : context_.width; }

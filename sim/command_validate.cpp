@@ -11,6 +11,7 @@
 #include "sim/compose.h"
 #include "sim/job.h"
 #include "sim/launch.h"
+#include "sim/measured_loads.h"
 #include "sim/validation.h"
 
 namespace orrery {
@@ -62,7 +63,8 @@ Outcome validate_steps(const ValidateOptions& options, const Common& common) {
   std::vector<Validation> all;
   for (const std::string& path : options.specs) {
     const Ran ran = run_one(path, options, common);
-    all.push_back(validate(ran.job.spec, ran.prediction, ran.runs, options.device == "cuda"));
+    const Prediction loaded = with_measured_loads(ran.job.spec, ran.prediction, ran.runs, options.profile);
+    all.push_back(validate(ran.job.spec, loaded, ran.runs, options.device == "cuda"));
     all.back().name = ran.name;
   }
   write(options, "validation.json", to_json(all));

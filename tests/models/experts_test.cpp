@@ -185,6 +185,15 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
   EXPECT_THROW(spec_for({2, 4, 4, 1, ""}, ", sharding: hsdp, shard_group: 1"), Error);
 }
 
+// Each of two ranks is a class by itself: they meet in every group, as if unfolded.
+TEST(Experts, TwoRanksMayBeUneven) {
+  for (const char* more : {"", ", sharding: zero1", ", sharding: fsdp"}) {
+    const Plan plan = make_plan(spec_for({1, 2, 2, 1, ", imbalance: 1.5"}, more));
+    EXPECT_EQ(plan.slots.size(), 2U);
+    EXPECT_EQ(unfold(plan).matches.size(), plan.matches.size()) << more;
+  }
+}
+
 // Hybrid: experts are cut over those who share shards and hold the same ones; a shard's replicas are reduced over the
 // sets, after the last micro-batch and apart from the rest, whose shards lie on other ranks.
 TEST(Experts, ShardsHaveReplicas) {
