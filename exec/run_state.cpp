@@ -3,7 +3,7 @@
 namespace orrery {
 
 RunState run_state(const Rank& rank, const Text& text, const Training& training) {
-  RunState state = {rank, text, training, 0, {}, {}};
+  RunState state = {rank, text, training, 0, std::vector<StepLoss>(static_cast<std::size_t>(rank.plan.steps)), {}};
   const Model& m = rank.spec.model;
   if (m.positions == Positions::rope)
     state.rotary =

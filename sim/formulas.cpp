@@ -56,8 +56,9 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   Volume v{.what = std::string(name_of(copies))};
   double per_parameter = 0;
   if (!row.shards_optimizer) {
-    v.formula = "2Ψ·g";
-    per_parameter = 2 * g;
+    const std::int64_t updates = std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
+    v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
+    per_parameter = 2 * g * real(updates);
   } else if (!unit_gradients(spec, row)) {
     v.formula = "Ψ·g + Ψ·w";
     per_parameter = g + w;

@@ -211,7 +211,9 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
                        bool on_gpus) {
   Report r = make_report(spec, unfolded, trace, notes_of(unfolded, runs), measured_memory(unfolded, runs));
   r.plan_hash = runs[0].plan_hash;
-  const std::vector<Picoseconds> times = step_times(runs);
+  std::vector<Picoseconds> times = step_times(runs);
+  for (std::size_t k = 0; k < times.size() && unfolded.steps > 1; ++k)
+    times[k] = period_of(unfolded, measured_trace(unfolded, runs, k)).length();
   const auto [low, high] = std::minmax_element(times.begin() + (times.size() > 1 ? 1 : 0), times.end());
   r.step_time_low_s = seconds(*low);
   r.step_time_high_s = seconds(*high);

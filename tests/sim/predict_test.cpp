@@ -150,8 +150,8 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
 TEST(Predict, AsynchronousStepsAddUp) {
   const auto asynchronous = [](const std::string& schedule) {
     return parse_spec(
-        "model: {name: small, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 512}\n"
-        "sequence: 256\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 8\nstrategy: {pipeline: 4, "
+        "model: {name: small, layers: 8, hidden: 4096, heads: 32, feed_forward: 16384, vocab: 512}\n"
+        "sequence: 2048\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 8\nstrategy: {pipeline: 4, "
         "global_batch: 16, clip: 0, recompute: full, schedule: " +
             schedule + "}\n",
         "test.yaml");
