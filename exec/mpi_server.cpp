@@ -1,5 +1,7 @@
 #include "exec/mpi_server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -58,6 +60,7 @@ class Server {
       if (!accept()) std::this_thread::sleep_for(kNoMessageNap);
     }
     if (options_.on_end) options_.on_end(buffers_);
+    result_.memory.capacity = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
     result_.memory.host_peak = buffers_.host_use().peak_allocated;
     return std::move(result_);
   }
@@ -152,13 +155,12 @@ class Server {
     return std::all_of(outboxes_.begin(), outboxes_.end(), [](Outbox& out) { return mpi::all_done(out.requests); });
   }
 
-  // As many updates as there are workers count as a step.
+  // As many updates as there are workers count as a step, in all of which its transfers may begin or end.
   void note_step(Picoseconds begin) {
     if (version_ % workers_ != 0) return;
     MeasuredStep step = {begin_, host_now(), {}, {}};
-    step.spans.assign(rank_.plan.task_count(), {begin, begin, begin});
+    step.spans.assign(rank_.plan.task_count(), {step.begin, step.begin, step.end});
     step.spans[update_] = {begin, begin, step.end};
-    for (TaskId t = update_ + 1; t < rank_.plan.task_count(); ++t) step.spans[t] = {step.end, step.end, step.end};
     begin_ = step.end;
     result_.steps.push_back(std::move(step));
   }

@@ -229,7 +229,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const bool serves = context_.duty == Duty::server;
   const bool kept = row_.fp32_shards ? host_update() && !host_parameters() : width < o.master_bytes || host_update();
   const bool master = kept && updates();
-  const bool shards = row_.shards_parameters || serves, shards_gradients = unit_gradients_ || serves;
+  const bool cuts_weights = row_.shards_parameters || serves, cuts_gradients = unit_gradients_ || serves;
   Block block;
   block.name = "state";
   block.role = BlockRole::state;
@@ -238,11 +238,11 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
   // Stacks that gather eight-bit matrices keep those alone.
   const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
-  block.slots[kParameters] = {"parameters", shards ? 0 : wide * width, Category::parameters};
-  block.slots[kParameterShard] = {"parameter shard", shards ? own * (row_.fp32_shards ? o.master_bytes : width) : 0,
-                                  Category::parameters};
-  block.slots[kGradients] = {"gradients", shards_gradients ? 0 : whole * gradient_width_, Category::gradients};
-  block.slots[kGradientShard] = {"gradient shard", shards_gradients ? own * gradient_width_ : 0, Category::gradients};
+  block.slots[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
+  block.slots[kParameterShard] = {
+      "parameter shard", cuts_weights ? own * (row_.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
+  block.slots[kGradients] = {"gradients", cuts_gradients ? 0 : whole * gradient_width_, Category::gradients};
+  block.slots[kGradientShard] = {"gradient shard", cuts_gradients ? own * gradient_width_ : 0, Category::gradients};
   block.slots[kMaster] = {"master weights", master ? own * o.master_bytes : 0, Category::optimizer};
   const Bytes moment = o.kind == OptimizerKind::sgd || !updates() ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};

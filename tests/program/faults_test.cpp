@@ -246,9 +246,9 @@ std::vector<double> losses_of(const std::string& report) {
 
 // A server that is killed, and a worker, cost the steps since the last snapshot and change no loss.
 TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
-  constexpr int kSteps = 400;
+  constexpr int kSteps = 120;
   const std::string path =
-      spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2, snapshot_every: 20}");
+      spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2, snapshot_every: 10}");
   start(command({}, path, kSteps, 60));
   const Result clean = finish();
   ASSERT_EQ(clean.status, 0) << clean.error;
@@ -257,7 +257,7 @@ TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
   EXPECT_LT(wanted.back(), wanted.front());
   for (const std::int64_t rank : {2, 0}) {  // ranks 2 and 3 are servers
     start(command({}, path, kSteps, 60));
-    const pid_t struck = strike({.rank = rank, .step = 50});
+    const pid_t struck = strike({.rank = rank, .step = 25});
     const Result r = finish();
     ASSERT_NE(struck, 0) << r.error;
     EXPECT_EQ(r.status, 0) << r.error;

@@ -76,8 +76,8 @@ TEST(ServerClocks, StragglersCostWhatTheyMust) {
   EXPECT_LE(pace("mode: ssp, staleness: 4", 3), bound);
 }
 
-// Where nothing takes time but one server's NIC, W workers' weights and gradients pass through it: a step of all takes
-// the longer of both directions, Psi W / B.
+// Where nothing takes time but one server's NIC, W workers' weights and gradients pass through it: Psi W / B each way.
+// Both ways at once if workers drift apart, one after the other if they stay side by side.
 TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   Spec spec = paced_spec("{servers: 1, colocated: false, mode: async}", ", bucket_MiB: 100000", 16);
   spec.strategy.micro_batch = 1;
@@ -91,7 +91,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   const double all = static_cast<double>(pushed) / static_cast<double>(p.steps.steps) * 16 / (0.98 * 48e9);
   const double step = seconds(p.clocks.window) / p.clocks.steps;
   EXPECT_GT(step, all);
-  EXPECT_LT(step, 1.25 * all);
+  EXPECT_LT(step, 2.1 * all);
 }
 
 // Of equal workers each sees the updates of all others between what it reads and its own.
