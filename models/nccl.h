@@ -45,7 +45,7 @@ struct NcclTopology {
   bool shared_pcie_switch = false;  // two GPUs or more beside each NIC
   double net_latency_us = 0;        // what the network plugin adds per hop
   bool shared_network = false;      // others' traffic is on it, so that the slowest of many links is slow
-  bool omni_path = false;           // then: whose rings are slower still
+  bool omni_path = false;           // then: which more nodes slow down more
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };

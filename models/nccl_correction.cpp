@@ -37,12 +37,14 @@ constexpr Reached kReached[] = {
 // GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
 // Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedStart_us = 500;
-constexpr double kSharedRing = 0.7, kSharedTree = 0.85, kSharedOmniPath = 0.28;  // part for two nodes
-constexpr double kSlowest = 0.15;                                                // power of their number
+constexpr double kSharedRing = 0.7, kSharedTree = 0.85;           // part for two nodes
+constexpr double kSlowest = 0.15;                                 // power of their number, EFA
+constexpr double kSlowestOmniRing = 0.6, kSlowestOmniTree = 0.3;  // Omni-Path
 
 double reached_on_shared(const NcclTopology& t, A a) {
-  const double two = t.omni_path ? kSharedOmniPath : a == A::ring ? kSharedRing : kSharedTree;
-  return two * std::pow(2.0 / t.nodes, kSlowest);
+  const bool ring = a == A::ring;
+  const double omni = ring ? kSlowestOmniRing : kSlowestOmniTree;
+  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / t.nodes, t.omni_path ? omni : kSlowest);
 }
 
 double reached(const NcclTopology& t, A a) {

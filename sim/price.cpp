@@ -196,8 +196,10 @@ class Pricer {
     const Software& s = spec_.software;
     const double far = far_stage_us();
     const auto add = [&](std::span<const std::uint32_t> ops, double us) {
-      for (const std::uint32_t op : ops)
-        result[op].issue += picoseconds(us * kMicrosecond / static_cast<double>(ops.size()));
+      if (ops.empty()) return;
+      const Picoseconds all = picoseconds(us * kMicrosecond), each = all / static_cast<Picoseconds>(ops.size());
+      for (const std::uint32_t op : ops) result[op].issue += each;
+      result[ops.front()].issue += all - each * static_cast<Picoseconds>(ops.size());
     };
     const auto last_of = [](const std::vector<std::uint32_t>& pass) {
       return std::span(pass).last(std::min<std::size_t>(1, pass.size()));

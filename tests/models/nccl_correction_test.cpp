@@ -68,6 +68,33 @@ Errors errors(const Sweep& s, Bytes from) {
 // Fitted: ar_8xA100_80_mpirun, ar_8xH200_stas, nccl_scan_H100_4_nodes, and large messages where nccl_correction.cpp
 // says so. The rest is held out. gb200 over 20 racks is far off with and without: no public log shows what NCCL finds
 // there.
+// A shared network's rate falls with its nodes, Omni-Path's more than EFA's.
+TEST(NcclCorrection, MoreNodesSlowSharedNetworks) {
+  const auto rate = [](int nodes, bool omni_path) {
+    NcclTopology t = nccl_topology(find_cluster("aws-p5", nodes), nodes, 1);
+    t.omni_path = omni_path;
+    const NcclModel m = nccl_model(t);
+    NcclChoice c{.algorithm = NcclAlgorithm::ring, .protocol = NcclProtocol::simple};
+    const Bytes bytes = Bytes{1} << 40;  // starts do not count
+    return static_cast<double>(bytes) / nccl_corrected(m, CollectiveKind::all_gather, c, bytes) * (nodes - 1) / nodes /
+           (t.nics * t.nic_GBps);
+  };
+  const double efa = rate(32, false) / rate(2, false), omni = rate(32, true) / rate(2, true);
+  EXPECT_NEAR(rate(2, false), rate(2, true), 1e-6 * rate(2, true));
+  EXPECT_GT(efa, 1.5 * omni);
+  EXPECT_LT(efa, 1);
+}
+
+// The first chunk of a tensor passes every rank; a reduction and a gather pass it twice.
+TEST(NcclCorrection, NextTensorsGoRound) {
+  const auto next = [](int nodes, CollectiveKind kind) {
+    return nccl_next_tensor(nccl_model(nccl_topology(find_cluster("aws-p5", nodes), nodes, 8)), kind);
+  };
+  const double few = next(4, CollectiveKind::all_gather), many = next(32, CollectiveKind::all_gather);
+  EXPECT_NEAR(many - few, (255 - 31) * 3.4e-6, 1e-9);
+  EXPECT_NEAR(next(4, CollectiveKind::all_reduce) - few, 31 * 3.4e-6, 1e-9);
+}
+
 TEST(NcclCorrection, ErrorsPerSweep) {
   fmt::print("mean error from 1 MiB                nodes ranks       NCCL  corrected\n");
   double nccl = 0, corrected = 0;

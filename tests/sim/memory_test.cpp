@@ -97,5 +97,22 @@ TEST(Memory, CollectivesHoldWhatTheyRead) {
   EXPECT_LT(run(1e6, true).peak_reserved, held.peak_reserved);
 }
 
+// A host that goes on at its own pace while a pipeline fills takes blocks that its device has not given back; a
+// pipeline of two stages has nothing to fill.
+TEST(Memory, HostRunsAheadWhileAPipelineFills) {
+  const auto reserved = [](int stages, double host_part) {
+    const Spec spec = spec_of(kModel, fmt::format("tensor: 4, pipeline: {}, micro_batch: 8, global_batch: 64", stages),
+                              4096, "profile: nanotron, layer_us: 20000");
+    const Plan plan = make_plan(spec);
+    const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
+    return replay_memory(plan, simulate(plan, prices.timing),
+                         {.capacity = Bytes{1} << 50, .collectives_hold_inputs = true, .host_part = host_part})
+        .front()
+        .peak_reserved;
+  };
+  EXPECT_GT(reserved(4, 0.001), reserved(4, 1) + 4 * Bytes{8 * 4096 * 512 * 2});
+  EXPECT_EQ(reserved(2, 0.001), reserved(2, 1));
+}
+
 }  // namespace
 }  // namespace orrery

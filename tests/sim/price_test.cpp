@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
+#include "models/nccl.h"
+#include "sim/simulate.h"
 
 namespace orrery {
 namespace {
@@ -58,6 +60,49 @@ TEST(Price, HostPaysPerLayerAndPass) {
   EXPECT_EQ(issue("{profile: orrery, layer_us: 10, micro_batch_us: 0, step_us: 0}") - plain, 2 * 16 * 10'000'000);
   EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 10, step_us: 0}") - plain, 2 * 10'000'000);
   EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 0, step_us: 10}") - plain, 10'000'000);
+}
+
+// A host calls one op after another: no op waits for all of its layer's host time.
+TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
+  const Priced p("data: 1, global_batch: 1", "{profile: orrery, layer_us: 1000, launch_us: 0}");
+  for (const Block& block : p.plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    for (const std::uint32_t op : block.forward) {
+      EXPECT_GT(p.prices.timing.rows[0][op].issue, 0);
+      EXPECT_LT(p.prices.timing.rows[0][op].issue, 200'000'000);
+    }
+  }
+}
+
+// Where the host waits for what a stage receives, a pipeline whose host is slower than its device takes m + p - 1 times
+// what the host needs for a micro-batch; where it does not, host time hides in the bubble.
+TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
+  const auto step = [](const char* blocking) {
+    const Priced p("tensor: 4, pipeline: 4, data: 1, global_batch: 4",
+                   std::string("{profile: orrery, layer_us: 1000, step_us: 0, blocking_receives: ") + blocking + "}");
+    return seconds(simulate(p.plan, p.prices.timing).step_time);
+  };
+  EXPECT_NEAR(step("true") / ((4 + 3) * 4 * 2 * 1e-3), 1, 0.08);
+  EXPECT_LT(step("false"), 0.85 * step("true"));
+}
+
+// One call for all parameters: each tensor goes round the ring by itself.
+TEST(Price, CoalescedTensorsGoRoundOneByOne) {
+  const auto reduction = [](const Priced& p) {
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
+      if (c != nullptr && c->kind == CollectiveKind::reduce_scatter) return std::pair(*c, seconds(p.of(t).duration));
+    }
+    return std::pair(Collective{}, Seconds{0});
+  };
+  const std::string strategy = "data: 16, global_batch: 16, sharding: zero1, bucket_MiB: 0";
+  const auto [many, slow] = reduction(Priced(strategy, "nanotron"));
+  const auto [one, fast] = reduction(Priced(strategy, "{profile: nanotron, sharded_in_one_bucket: false}"));
+  EXPECT_EQ(many.bytes, one.bytes);
+  EXPECT_EQ(one.tensors, 1);
+  EXPECT_GE(many.tensors, 16 * 6);  // a layer's four matrices and two norms
+  const NcclModel model = nccl_model(nccl_topology(Priced(strategy, "nanotron").spec.cluster, 2, 8));
+  EXPECT_NEAR(slow - fast, static_cast<double>(many.tensors - 1) * nccl_next_tensor(model, many.kind), 1e-9);
 }
 
 // Layers that run again in backward are called again; every rank of the job may be waited for once a step.
