@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/version.h"
 
 namespace orrery {
 
@@ -24,6 +25,7 @@ RankOptions parse_rank_options(int argc, char** argv, const std::string& name) {
   app.add_option("--first-step", o.first_step, "goes on after so many steps, from the snapshots");
   app.add_option("--snapshots", o.snapshots, "folder of what to go on from");
   app.add_option("--text", o.text, "what to train on, instead of the built-in text");
+  app.set_version_flag("--version", fmt::format("{} {}", name, kVersion));
   app.add_flag("--turns", o.turns, "the ranks run one by one, each alone on a GPU");
   try {
     app.parse(argc, argv);

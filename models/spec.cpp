@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "models/names.h"
 #include "models/open_spec.h"
+#include "models/recipes.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
@@ -192,12 +195,29 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
 OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return read_spec(text, path, overrides, true);
 }
-OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_open_spec(read_file(path, kMostSpecBytes), path, overrides);
+// A file, or where there is none a recipe's name. Of a recipe the path becomes "bloom-176b.recipe".
+static std::string spec_text(std::string& path) {
+  const std::vector<std::string_view> recipes = recipe_names();
+  const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
+  const bool exists = std::filesystem::exists(path);
+  if (!exists && !recipe && path.find_first_of("./") == std::string::npos)
+    throw Error(fmt::format("{}: no such file, and {}", path, unknown_name("recipe", path, recipes)));
+  if (exists || !recipe) return read_file(path, kMostSpecBytes);
+  std::string text = find_recipe(path).spec;
+  path += ".recipe";
+  return text;
 }
 
-Spec load_spec(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_spec(read_file(path, kMostSpecBytes), path, overrides);
+OpenSpec load_open_spec(const std::string& given, const std::vector<std::string>& overrides) {
+  std::string path = given;
+  const std::string text = spec_text(path);
+  return parse_open_spec(text, path, overrides);
+}
+
+Spec load_spec(const std::string& given, const std::vector<std::string>& overrides) {
+  std::string path = given;
+  const std::string text = spec_text(path);
+  return parse_spec(text, path, overrides);
 }
 
 bool is_given(const Origin& origin) {

@@ -8,6 +8,7 @@
 #include "models/cluster.h"
 #include "models/data.h"
 #include "models/names.h"
+#include "models/recipes.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "models/software.h"
@@ -104,12 +105,21 @@ Table software() {
   return t;
 }
 
+Table recipes() {
+  Table t;
+  t.columns = {{"recipe", "", Align::left}, {"GPUs"}, {"about", "", Align::left}};
+  for (const std::string_view name : recipe_names())
+    t.rows.push_back({std::string(name), text_of(load_spec(std::string(name)).gpus), find_recipe(name).about});
+  return t;
+}
+
 struct List {
   std::string_view name;
   Table (*make)();
 };
 constexpr List kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
-                           {"schedules", schedules}, {"shardings", shardings}, {"software", software}};
+                           {"schedules", schedules}, {"shardings", shardings}, {"software", software},
+                           {"recipes", recipes}};
 
 // A figure as a number, "-" as null.
 ordered_json value_of(const std::string& cell) {

@@ -11,6 +11,7 @@
 #include "sim/peers.h"
 #include "sim/predict.h"
 #include "sim/search_advice.h"
+#include "sim/search_front.h"
 #include "sim/search_largest.h"
 #include "sim/search_machines.h"
 #include "sim/search_report.h"
@@ -111,28 +112,30 @@ std::string text_of(const Rival& rival, const SearchCase& c) {
   return text + '\n';
 }
 
-// Faster strategies need more memory: the best in ever less of it.
-std::vector<Found> pareto(const SearchCase& c, const SearchCommandOptions& o, const Common& common) {
-  constexpr std::size_t kMost = 8;
-  constexpr double kLess = 0.95;  // of the memory of the one before
-  std::vector<Found> front{c.result.best.front()};
-  SearchOptions options = options_for(o, common);
-  options.top = 1;
-  while (front.size() < kMost) {
-    options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().report.memory.peak_device));
-    SearchResult r = search(*c.space, c.profile, options);
-    if (r.best.empty() || r.stopped) break;
-    front.push_back(std::move(r.best.front()));
-  }
-  return front;
+FrontRow front_row(const SearchCase& c, const Found& found) {
+  FrontRow row{c.machine.name, c.machine.gpus, c.space->text_of(found.point), c.space->overrides_of(found.point)};
+  row.step_s = found.report.step_time_s;
+  row.tokens_per_s = found.report.tokens_per_s;
+  row.memory = found.report.memory.peak_device;
+  if (c.machine.usd_per_Mtoken)
+    row.usd_per_Mtoken = *c.machine.usd_per_Mtoken * c.machine.tokens_per_s / row.tokens_per_s;
+  return row;
 }
 
-std::string pareto_text(const std::vector<Found>& front, const Space& space) {
-  std::string text = "\n  time against memory\n";
-  for (const Found& f : front)
-    text += fmt::format("  {:>9}  {:>9}  {}\n", time_text(f.report.step_time_s),
-                        memory_text(static_cast<double>(f.report.memory.peak_device)), space.text_of(f.point));
-  return text;
+// Faster strategies need more memory: the best of a machine in ever less of it.
+void add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
+                  std::vector<FrontRow>& front) {
+  constexpr std::size_t kMost = 8;
+  constexpr double kLess = 0.95;  // of the memory of the one before
+  front.push_back(front_row(c, c.result.best.front()));
+  SearchOptions options = options_for(o, common);
+  options.top = 1;
+  for (std::size_t n = 1; n < kMost; ++n) {
+    options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().memory));
+    const SearchResult r = search(*c.space, c.profile, options);
+    if (r.best.empty() || r.stopped) break;
+    front.push_back(front_row(c, r.best.front()));
+  }
 }
 
 // All that a search of several machines comes to.
@@ -141,7 +144,7 @@ struct Findings {
   const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
   std::optional<Advice> advice;
   std::optional<Rival> rival;
-  std::vector<Found> front;
+  std::vector<FrontRow> front;
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {
@@ -159,11 +162,7 @@ std::string json_of(const Findings& f) {
   if (f.rival)
     j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
   if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
-  for (const Found& found : f.front)
-    j["pareto"].push_back({{"name", shown.space->text_of(found.point)},
-                           {"overrides", shown.space->overrides_of(found.point)},
-                           {"step_time_s", found.report.step_time_s},
-                           {"peak_device_bytes", found.report.memory.peak_device}});
+  if (!f.front.empty()) j["pareto"] = ordered_json::parse(front_json(f.front));
   j["machines"] = ordered_json::parse(machines_json(f.machines()));
   j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
@@ -180,7 +179,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   if (!shown.result.best.empty())
     text += "\n  to repeat the best: " + repeat_text(*shown.space, shown.result.best.front().point, o.profile) + '\n';
   if (f.rival) text += text_of(*f.rival, shown);
-  if (!f.front.empty()) text += pareto_text(f.front, *shown.space);
+  if (!f.front.empty()) text += front_text(f.front);
   return text;
 }
 
@@ -255,7 +254,10 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   const bool prints = o.peers == nullptr || o.peers->rank() == 0;
   if (proven && prints && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   if (prints) f.rival = rival_of(shown, o);
-  if (o.pareto && proven) f.front = pareto(shown, o, common);
+  for (const SearchCase& c : f.cases) {
+    if (o.pareto && proven && c.machine.excluded.empty()) add_to_front(c, o, common, f.front);
+  }
+  f.front = front_of(std::move(f.front));
   const int status = proven ? 0 : 1;
   const std::string log = log_of(f, o, common);
   if (common.json) return {json_of(f), status, log};

@@ -111,6 +111,7 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  if (options.recipes) return validate_recipes_command(common);
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
   if (options.profile.empty() && options.device != "cuda") return validate_unmeasured(options, common);

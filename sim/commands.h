@@ -73,10 +73,12 @@ Outcome import_command(const CalibrateOptions& options);
 // Predicts every spec with a profile (on CPU ranks without one, the machine is measured in short form first), runs it,
 // and compares: kinds of ops, the engine (measured durations played
 // again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
-// Or, of files of published measurements, predicts every row and prints how far off it is.
+// Or, of files of published measurements, predicts every row and prints how far off it is; or does so of the built-in
+// recipes.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
   std::vector<std::string> published;  // files; then nothing is run
+  bool recipes = false;                // likewise
   bool leave_one_out = false;          // fits the listed numbers again without each source
   // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
   std::string scatter, page, intervals, rows;
@@ -90,6 +92,7 @@ struct ValidateOptions {
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
 Outcome validate_published_command(const ValidateOptions& options, const Common& common);
+Outcome validate_recipes_command(const Common& common);
 
 // Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
 // {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
@@ -108,7 +111,7 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// what: models, clusters, gpus, schedules, shardings or software. Throws Error naming them for anything else.
+// what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming them for anything else.
 Outcome list_command(std::string_view what, const Common& common);
 std::vector<std::string_view> list_names();
 

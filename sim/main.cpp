@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -59,7 +60,9 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
 
 void add_simulate(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("simulate", "predict one training step: time, memory, communication");
-  c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON), or a recipe (list recipes)")
+      ->required()
+      ->type_name("");
   add_shared(c, o.simulate.overrides, o.simulate.profile);
   c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
   c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
@@ -108,7 +111,8 @@ void add_search(CLI::App& app, Options& o) {
   positive(c.add_option("--top", s.top, "strategies to show (5)"), "K");
   positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),
            "PERCENT");
-  c.add_flag("--pareto", s.pareto, "the best in ever less memory too");
+  c.add_flag("--pareto", s.pareto,
+             "the best in ever less memory too; of several machines the front over time, cost and memory");
   c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
   c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
   c.footer(
@@ -183,6 +187,7 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("SPEC", o.validate.specs, "one or more specs")->type_name("");
   c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
       ->type_name("FILE...");
+  c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
   c.add_flag("--leave-one-out", o.validate.leave_one_out,
              "published: fit the listed numbers again without each source, and judge it");
   c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
@@ -285,6 +290,17 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
+// Where a launcher passes stderr on there is no terminal to draw on: a line every ten seconds.
+orrery::Progress progress_in_lines() {
+  using Clock = std::chrono::steady_clock;
+  const auto last = std::make_shared<Clock::time_point>(Clock::now());
+  return [last](std::string_view line) {
+    if (line.empty() || Clock::now() - *last < std::chrono::seconds(10)) return;
+    *last = Clock::now();
+    std::fputs(fmt::format("orrery: {}\n", line).c_str(), stderr);
+  };
+}
+
 // Under mpirun or srun all processes search together, and the first one speaks, while the others are still there:
 // mpirun passes Ctrl-C on as SIGTERM, and gives no more than a second.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
@@ -296,7 +312,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   if (peers == nullptr) return orrery::search_command(options, common);
   std::signal(SIGTERM, on_interrupt);
   const bool speaks = peers->rank() == 0;
-  if (!speaks) common.progress = [](std::string_view) {};
+  common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     orrery::Outcome outcome = orrery::search_command(options, common);
     return speaks ? outcome : orrery::Outcome{};

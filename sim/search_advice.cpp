@@ -48,15 +48,16 @@ bool has(const Spec& spec, const Rate& rate) {
 }
 
 // What the tasks of the critical path, and its waits for the host, take at other prices.
-Picoseconds length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
-  Picoseconds sum = 0, before = 0;
+double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
+  double sum = 0;
+  Picoseconds before = 0;
   for (const TaskId t : path) {
     const std::uint32_t slot = p.plan.slot_of(t), op = p.plan.tasks[t].op;
-    sum += timing.of(slot, op).duration;
-    const Picoseconds late = std::max<Picoseconds>(p.trace.spans[t].entered - before, 0);
-    const Picoseconds issue = p.prices.timing.of(slot, op).issue;
-    if (late > 0 && issue > 0)
-      sum += late * timing.of(slot, op).issue / issue;  // the host's ops before it, as this one
+    sum += static_cast<double>(timing.of(slot, op).duration);
+    const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
+    const auto issue = static_cast<double>(p.prices.timing.of(slot, op).issue);
+    // The host's ops before it change as this one does.
+    if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }
   return sum;
@@ -66,8 +67,8 @@ std::optional<double> slope(const Prediction& p, const std::vector<TaskId>& path
   if (rate.steps) return std::nullopt;
   Spec other = spec;
   rate.raise(other, kMore);
-  const Picoseconds saved = length(p, path, p.prices.timing) - length(p, path, price(p.plan, other, p.profile).timing);
-  return static_cast<double>(saved) / static_cast<double>(p.trace.step_time);
+  const double saved = length(p, path, p.prices.timing) - length(p, path, price(p.plan, other, p.profile).timing);
+  return saved / static_cast<double>(p.trace.step_time);
 }
 
 std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile, const SearchResult& r,

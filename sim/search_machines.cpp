@@ -122,6 +122,11 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
 
 namespace {
 
+// Seconds of training between two checkpoints: those asked for, or as many as lose least.
+double saves_every(const Machine& m) {
+  return m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures);
+}
+
 // A figure, or "-" where it is not known.
 std::string figure(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
@@ -170,6 +175,7 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
            {"tokens/s", "K"},
            {"MFU", "%"},
            {"fails", "every h"},
+           {"saves", "every min"},
            {"goodput", "%"},
            {"run", "days"},
            {"rent", "$"},
@@ -183,13 +189,14 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
     const std::string power = figure(m.power_kW, 0), gpus = grouped(static_cast<double>(m.gpus));
     if (m.strategy.empty()) {
       t.rows.push_back(
-          {m.name, gpus, "-", "-", "-", "-", "-", "-", "-", "-", money(m.purchase_usd), power, "-", "none"});
+          {m.name, gpus, "-", "-", "-", "-", "-", "-", "-", "-", "-", money(m.purchase_usd), power, "-", "none"});
       continue;
     }
     const std::string most = m.failures.is_complete() ? "" : "<=";
     t.rows.push_back({m.name, gpus, number(m.step_s, time), fmt::format("{:.1f}", m.tokens_per_s / 1000),
                       fmt::format("{:.1f}", 100 * m.mfu),
                       m.failures.between_failures > 0 ? fmt::format("{:.1f}", m.failures.between_failures / 3600) : "-",
+                      saves_every(m) > 0 ? fmt::format("{:.1f}", saves_every(m) / 60) : "-",
                       fmt::format("{}{:.1f}", most, 100 * m.goodput), figure(m.days, 1), money(m.cloud_usd),
                       money(m.usd_per_Mtoken), money(m.purchase_usd), power, figure(m.energy_MWh, 0), m.strategy});
   }
@@ -209,28 +216,27 @@ static ordered_json json_of(const Price& p) {
 std::string machines_json(const std::vector<Machine>& machines) {
   ordered_json list = ordered_json::array();
   for (const Machine& m : machines) {
-    list.push_back(
-        {{"machine", m.name},
-         {"gpus", m.gpus},
-         {"nodes", m.nodes},
-         {"strategy", m.strategy},
-         {"excluded", m.excluded},
-         {"step_time_s", m.step_s},
-         {"tokens_per_s", m.tokens_per_s},
-         {"mfu", m.mfu},
-         {"between_failures_s", m.failures.between_failures},
-         {"checkpoint_s", or_null(m.failures.checkpoint)},
-         {"restart_s", or_null(m.failures.restart)},
-         {"checkpoint_interval_s", m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures)},
-         {"goodput", m.goodput},
-         {"goodput_is_at_most", !m.failures.is_complete()},
-         {"days", or_null(m.days)},
-         {"cloud_usd", or_null(m.cloud_usd)},
-         {"usd_per_Mtoken", or_null(m.usd_per_Mtoken)},
-         {"purchase_usd", or_null(m.purchase_usd)},
-         {"power_kW", or_null(m.power_kW)},
-         {"energy_MWh", or_null(m.energy_MWh)},
-         {"price", m.price ? json_of(*m.price) : ordered_json(nullptr)}});
+    list.push_back({{"machine", m.name},
+                    {"gpus", m.gpus},
+                    {"nodes", m.nodes},
+                    {"strategy", m.strategy},
+                    {"excluded", m.excluded},
+                    {"step_time_s", m.step_s},
+                    {"tokens_per_s", m.tokens_per_s},
+                    {"mfu", m.mfu},
+                    {"between_failures_s", m.failures.between_failures},
+                    {"checkpoint_s", or_null(m.failures.checkpoint)},
+                    {"restart_s", or_null(m.failures.restart)},
+                    {"checkpoint_interval_s", saves_every(m)},
+                    {"goodput", m.goodput},
+                    {"goodput_is_at_most", !m.failures.is_complete()},
+                    {"days", or_null(m.days)},
+                    {"cloud_usd", or_null(m.cloud_usd)},
+                    {"usd_per_Mtoken", or_null(m.usd_per_Mtoken)},
+                    {"purchase_usd", or_null(m.purchase_usd)},
+                    {"power_kW", or_null(m.power_kW)},
+                    {"energy_MWh", or_null(m.energy_MWh)},
+                    {"price", m.price ? json_of(*m.price) : ordered_json(nullptr)}});
   }
   return list.dump(2) + '\n';
 }

@@ -25,7 +25,11 @@ Spec changed(const Spec& spec, F change) {
   change(s);
   const std::int64_t model_ranks = s.tensor * s.pipeline * s.context;
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
-  if (s.tensor == 1) s.sequence_parallel = false;
+  if (s.tensor == 1) {
+    s.sequence_parallel = false;
+    s.tensor_kind = "1d";
+    s.tensor_depth = 1;
+  }
   if (s.pipeline != spec.strategy.pipeline || s.virtual_stages != spec.strategy.virtual_stages) s.stage_layers.clear();
   if (s.sharding != spec.strategy.sharding) {
     s.shard_group = 0;
@@ -54,8 +58,7 @@ void add_sharding(const Spec& spec, List& list) {
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : s.data * s.context;
   const auto as = [&](Sharding kind) { return changed(spec, [&](Strategy& x) { x.sharding = kind; }); };
   if (s.data * s.context == 1) return;
-  if (s.sharding != Sharding::none) {
-    const ShardingRow& row = row_of(s.sharding);
+  if (const ShardingRow& row = row_of(s.sharding); row.shards_optimizer) {
     list.push_back({fmt::format("{} over {}", row.name, ranks(shards)), true, saved_by(row, shards), cost_of(row),
                     "without it (plain replicas)", as(Sharding::none), "data"});
   }

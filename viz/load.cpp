@@ -33,9 +33,11 @@ Format format_of(const std::string& path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw Error(path + ": is empty");
   if (head[first] == '[' || head.find("\"traceEvents\"") != std::string_view::npos) return Format::trace;
-  if (head.find("\"orrery.report/1\"") != std::string_view::npos) return Format::report;
+  for (const char* schema : {"\"orrery.report/1\"", "\"orrery.search/1\""}) {
+    if (head.find(schema) != std::string_view::npos) return Format::report;
+  }
   if (head.find("\"model\"") != std::string_view::npos || head[first] != '{') return Format::spec;
-  throw Error(path + ": is no trace (it has no \"traceEvents\"), no report and no spec");
+  throw Error(path + ": is no trace (it has no \"traceEvents\"), no report, no search and no spec");
 }
 
 bool is_trace_name(const std::string& name) { return ends_with(name, ".json") || ends_with(name, ".json.gz"); }
@@ -82,10 +84,12 @@ class ReportDetails : public DetailSource {
   Details details_;
 };
 
-void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, TimelineBuilder& builder) {
+// prefix: of the names of its classes of ranks.
+void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, const std::string& prefix,
+                       TimelineBuilder& builder) {
   for (const auto& rank : memory.at("ranks")) {
     Process p;
-    p.name = rank.at("name").get<std::string>();
+    p.name = prefix + rank.at("name").get<std::string>();
     p.ranks = rank.at("ranks").get<std::int64_t>();
     p.capacity = memory.at("capacity_bytes").get<Bytes>();
     p.reserved = rank.at("peak_reserved_bytes").get<Bytes>();
@@ -100,6 +104,29 @@ void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, Ti
     p.counters.push_back(std::move(c));
     builder.add_process(std::move(p));
   }
+}
+
+// A bar for each share of the step, one after the other, and the memory of its ranks.
+void add_report(const nlohmann::ordered_json& report, const std::string& name, const std::string& prefix,
+                TimelineBuilder& builder) {
+  Details details;
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_primitive()) details.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  const std::uint64_t source = builder.add_source(std::make_shared<ReportDetails>(std::move(details)));
+  Process all;
+  all.name = name;
+  all.order = static_cast<std::int64_t>(builder.timeline().processes.size());
+  const auto process = static_cast<std::uint32_t>(builder.timeline().processes.size());
+  builder.add_process(std::move(all));
+  const std::uint32_t thread = builder.add_thread(process, "share of the step", 0);
+  Picoseconds at = 0;
+  for (const auto& [kind, share] : report.at("time_s").items()) {
+    const Picoseconds end = at + picoseconds(share.get<double>());
+    if (end > at) builder.add({at, end, thread, builder.label(kind, kind_of_share(kind)), source});
+    at = end;
+  }
+  add_report_memory(report.at("memory"), at, prefix, builder);
 }
 
 Document open_spec(const std::string& path, const SpecOptions& options) {
@@ -155,34 +182,30 @@ Document open_trace(const std::vector<std::string>& files, const LoadProgress& p
 
 Document document_of_report(const std::string& path, const std::string& text) {
   try {
-    const auto report = nlohmann::ordered_json::parse(text);
+    const auto j = nlohmann::ordered_json::parse(text);
+    const bool search = j.at("schema") == "orrery.search/1";
     TimelineBuilder builder;
     Timeline& t = builder.timeline();
     t.title = fs::path(path).filename().string();
-    t.source = report.at("source").get<std::string>() + " report";
+    t.source = search ? "search" : j.at("source").get<std::string>() + " report";
     t.remarks.push_back("a report holds no timeline: bars show shares of the step, not when something happened");
-    Details details;
-    for (const auto& [key, value] : report.items()) {
-      if (value.is_primitive()) details.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+    if (search && (!j.contains("strategies") || j.at("strategies").empty()))
+      throw Error(path + ": this search shows no strategies");
+    if (search) {
+      int place = 0;
+      for (const auto& row : j.at("strategies")) {
+        const std::string number = fmt::format("{}. ", ++place);
+        add_report(row.at("report"), number + row.at("name").get<std::string>(), number, builder);
+      }
+    } else {
+      add_report(j, "where the time goes", "", builder);
     }
-    const std::uint64_t source = builder.add_source(std::make_shared<ReportDetails>(std::move(details)));
-    Process all;
-    all.name = "where the time goes";
-    builder.add_process(std::move(all));
-    const std::uint32_t thread = builder.add_thread(0, "share of the step", 0);
-    Picoseconds at = 0;
-    for (const auto& [name, share] : report.at("time_s").items()) {
-      const Picoseconds end = at + picoseconds(share.get<double>());
-      if (end > at) builder.add({at, end, thread, builder.label(name, kind_of_share(name)), source});
-      at = end;
-    }
-    add_report_memory(report.at("memory"), at, builder);
     Document d;
     d.name = t.title;
     d.timeline = builder.finish(0);
     return d;
   } catch (const nlohmann::json::exception& e) {
-    throw Error(fmt::format("{}: is no report of orrery.report/1: {}", path, e.what()));
+    throw Error(fmt::format("{}: is no report of orrery.report/1 or orrery.search/1: {}", path, e.what()));
   }
 }
 

@@ -45,7 +45,8 @@ std::vector<Document> open_inputs(const std::vector<std::string>& paths, const S
 // Of one trace in several files.
 Document open_trace(const std::vector<std::string>& files, const LoadProgress& progress = {});
 
-// A report as a timeline of one bar per share of the step, in the order of the report: it knows no order of events.
+// A report, or those of a search's strategies, as a timeline of one bar per share of the step, in the order of the
+// report: it knows no order of events.
 Document document_of_report(const std::string& path, const std::string& text);
 
 // "step_rank3.json.gz" -> "step_.json.gz": what rank files of one trace have in common.

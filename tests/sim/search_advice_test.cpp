@@ -36,6 +36,21 @@ TEST(SearchAdvice, SaysWhatWouldHelp) {
   EXPECT_NE(advice_text(a, {}).find("% for the first 10 %"), std::string::npos);
 }
 
+// A step that waits for the host all the time: 10 % faster launches are worth 10 / 1.1 % of it, and no less for its
+// length.
+TEST(SearchAdvice, TellsAHostBoundStep) {
+  const std::string text =
+      "model: gpt2\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\nstrategy: {global_batch: 16, tensor: 2, "
+      "context: "
+      "1, pipeline: 2, micro_batch: 1, schedule: 1f1b, recompute: none, sharding: zero1}\n";
+  const Space space(parse_open_spec(text, "t.yaml"), 8);
+  const Profile profile = profile_for(space.base(), "");
+  const Advice a = advice(space, profile, search(space, profile, {}), 1);
+  EXPECT_EQ(a.helps.front().what, "half the host's time");
+  ASSERT_TRUE(a.helps.front().slope);
+  EXPECT_NEAR(*a.helps.front().slope, 0.09, 0.01);
+}
+
 // Too little memory for the fastest: what more of it would bring is said.
 TEST(SearchAdvice, SaysWhatMoreMemoryWouldBring) {
   const std::string text =

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-Spec spec_of(const std::vector<std::string>& overrides) {
+Spec cut_in_two(const std::vector<std::string>& overrides) {
   return parse_spec(
       "{model: gpt2, sequence: 1024, cluster: {node: dgx-a100, nodes: 2}, strategy: {tensor: 2, pipeline: 2, "
       "sharding: zero1, recompute: full, global_batch: 16}}",
@@ -16,7 +16,7 @@ Spec spec_of(const std::vector<std::string>& overrides) {
 
 // What a spec has comes first, each with what it saves and costs; its other spec keeps GPUs, batch and all else.
 TEST(Techniques, AreThoseOfTheSpecFirst) {
-  const Spec spec = spec_of({});
+  const Spec spec = cut_in_two({});
   std::vector<std::string> used;
   bool others = false;
   for (const Technique& t : techniques(spec)) {
@@ -35,7 +35,7 @@ TEST(Techniques, AreThoseOfTheSpecFirst) {
 }
 
 TEST(Techniques, AreWorthWhatSimulationSays) {
-  const Spec spec = spec_of({});
+  const Spec spec = cut_in_two({});
   const Prediction p = predict(spec);
   const std::vector<Effect> one = effects(p.profile, p.report, techniques(spec), 1),
                             three = effects(p.profile, p.report, techniques(spec), 3);
@@ -43,7 +43,7 @@ TEST(Techniques, AreWorthWhatSimulationSays) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(text_of(one[i]), text_of(three[i]));
   for (const Effect& e : one) {
     if (e.technique.name != "full recomputation") continue;
-    const Report other = predict(spec_of({"strategy.recompute=none"})).report;
+    const Report other = predict(cut_in_two({"strategy.recompute=none"})).report;
     EXPECT_DOUBLE_EQ(e.step_s, other.step_time_s);
     EXPECT_EQ(e.more, other.memory.peak_device - p.report.memory.peak_device);
     EXPECT_LT(e.slower, 0);
@@ -54,7 +54,7 @@ TEST(Techniques, AreWorthWhatSimulationSays) {
 }
 
 TEST(Techniques, SayWhichRuleForbids) {
-  const Spec spec = spec_of({"strategy.micro_batch=4"});
+  const Spec spec = cut_in_two({"strategy.micro_batch=4"});
   const Prediction p = predict(spec);
   bool refused = false;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), 1)) {
@@ -67,7 +67,7 @@ TEST(Techniques, SayWhichRuleForbids) {
 
 // One GPU, one node, no NVLink, no InfiniBand.
 TEST(Techniques, KnowTheUsualSituations) {
-  const Spec spec = spec_of({});
+  const Spec spec = cut_in_two({});
   const Prediction p = predict(spec);
   std::vector<std::string> names;
   for (const Effect& e : effects(p.profile, p.report, situations(spec), 1)) {

@@ -92,6 +92,27 @@ TEST(Load, ReportsAreBarsOfShares) {
   EXPECT_EQ(report[0].timeline.remarks.size(), 1u);
 }
 
+// orrery search --json: the strategies below each other.
+TEST(Load, SearchesAreTheReportsOfTheirStrategies) {
+  const TemporaryFolder folder;
+  const auto d = open_inputs({kSpec});
+  const std::string report = to_json(d[0].step->prediction.report);
+  const std::string path = write(folder.path() + "/search.json",
+                                 "{\"schema\": \"orrery.search/1\", \"model\": \"small\", \"strategies\": "
+                                 "[{\"name\": \"TP1\", \"report\": " +
+                                     report + "}, {\"name\": \"TP2\", \"report\": " + report + "}]}");
+  const auto search = open_inputs({path});
+  ASSERT_EQ(search.size(), 1u);
+  const auto& processes = search[0].timeline.processes;
+  const std::size_t ranks = d[0].step->prediction.report.memory.ranks.size();
+  ASSERT_EQ(processes.size(), 2 * (1 + ranks));
+  EXPECT_EQ(processes[0].name, "1. TP1");
+  EXPECT_EQ(processes[1 + ranks].name, "2. TP2");
+  EXPECT_NE(message({write(folder.path() + "/none.json", "{\"schema\": \"orrery.search/1\", \"strategies\": []}")})
+                .find("shows no strategies"),
+            std::string::npos);
+}
+
 TEST(Load, SaysWhatIsWrongWithAFile) {
   const TemporaryFolder folder;
   EXPECT_NE(message({"/nowhere/trace.json"}).find("cannot be read"), std::string::npos);

@@ -19,6 +19,8 @@ struct Options {
   std::vector<std::string> inputs;
   orrery::SpecOptions spec;
   std::string screenshot, size = "1600x900", view, pin;
+  bool quiet = false;
+  unsigned threads = 2;
 };
 
 QSize parse_size(const std::string& text) {
@@ -44,6 +46,7 @@ int take_screenshot(const Options& o) {
   const QSize size = parse_size(o.size);
   orrery::MainWindow window;
   window.set_options(o.spec);
+  window.set_threads(o.threads);
   window.layout()->setSizeConstraint(QLayout::SetNoConstraint);  // the picture is as small as asked for
   window.setMinimumSize(1, 1);
   window.resize(size);
@@ -60,11 +63,13 @@ int take_screenshot(const Options& o) {
 
 int run(int argc, char** argv, const Options& o) {
   if (!o.screenshot.empty()) setenv("QT_QPA_PLATFORM", "offscreen", 0);
+  if (o.quiet) qInstallMessageHandler([](QtMsgType, const QMessageLogContext&, const QString&) {});
   QApplication application(argc, argv);
   set_look();
   if (!o.screenshot.empty()) return take_screenshot(o);
   orrery::MainWindow window;
   window.set_options(o.spec);
+  window.set_threads(o.threads);
   window.pin_what_opens(o.pin);
   window.show();
   if (!o.inputs.empty()) window.open_later(o.inputs);
@@ -92,6 +97,10 @@ int main(int argc, char** argv) {
       ->type_name("KEY=VALUE");
   app.add_option("--profile", o.spec.profile, "a measured profile in the place of the built-in one")->type_name("FILE");
   app.add_flag("--unfold", o.spec.unfold, "simulate every rank of a spec instead of one of each class");
+  app.add_flag("--quiet", o.quiet, "nothing on stderr but errors: none of Qt's warnings");
+  app.add_option("--threads", o.threads, "workers that prepare what is opened; what is shown does not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   app.set_version_flag("--version", std::string("orrery-view ") + std::string(orrery::kVersion));
   try {
     app.parse(argc, argv);

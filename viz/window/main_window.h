@@ -32,6 +32,7 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   void set_options(const SpecOptions& options) { options_ = options; }  // of the specs that are opened from now on
+  void set_threads(unsigned threads) { threads_ = threads; }            // that prepare what is opened
   void open(const std::vector<std::string>& paths);                     // at once
   void open_later(const std::vector<std::string>& paths);  // in a thread, with a progress bar that can cancel
   void show_documents(std::vector<Document> documents);
@@ -83,6 +84,7 @@ class MainWindow : public QMainWindow {
   void say(const std::string& text);
 
   SpecOptions options_;
+  unsigned threads_ = 2;
   std::vector<std::string> inputs_;  // as they were opened, with their options
   SpecOptions inputs_options_;
   bool step_changed_ = false;  // in What if: no longer the step of the inputs

@@ -15,11 +15,9 @@
 namespace orrery {
 namespace {
 
-constexpr unsigned kThreads = 2;  // that prepare a scene
-
-std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents) {
+std::vector<std::shared_ptr<const Scene>> scenes_of(std::vector<Document> documents, unsigned threads) {
   std::vector<std::shared_ptr<const Scene>> scenes;
-  for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), kThreads));
+  for (Document& d : documents) scenes.push_back(std::make_shared<const Scene>(std::move(d), threads));
   return scenes;
 }
 
@@ -35,7 +33,7 @@ void MainWindow::stop_loading() {
 
 void MainWindow::open(const std::vector<std::string>& paths) {
   const Opening opening = opening_of(paths, options_);
-  show_scenes(open_scenes(opening.inputs, opening.options, {}, kThreads));
+  show_scenes(open_scenes(opening.inputs, opening.options, {}, threads_));
   opened(opening);
   for (const auto& s : scenes_) put_in_cache(*s);
 }
@@ -65,7 +63,7 @@ void MainWindow::opened(const Opening& opening) {
 void MainWindow::show_step(std::shared_ptr<const Step> step) {
   compare(false);
   step_changed_ = true;
-  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), kThreads);
+  const auto now = std::make_shared<const Scene>(document_of(timeline_of(std::move(step))), threads_);
   if (scenes_.empty()) scenes_.emplace_back();
   scenes_[0] = now;
   critical_ = {};
@@ -92,7 +90,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   const auto cancelled = cancelled_;
   connect(dialog, &QProgressDialog::canceled, this, [cancelled] { *cancelled = true; });
   // The thread touches no widget: everything goes through the event loop.
-  loader_ = std::thread([this, dialog, cancelled, opening] {
+  loader_ = std::thread([this, dialog, cancelled, opening, threads = threads_] {
     const auto later = [this](auto function) { QMetaObject::invokeMethod(this, function, Qt::QueuedConnection); };
     auto scenes = std::make_shared<std::vector<std::shared_ptr<const Scene>>>();
     std::string error;
@@ -103,7 +101,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
         });
         return !*cancelled;
       };
-      *scenes = open_scenes(opening.inputs, opening.options, progress, kThreads);
+      *scenes = open_scenes(opening.inputs, opening.options, progress, threads);
     } catch (const Cancelled&) {
       error = "loading was cancelled";
     } catch (const std::exception& e) {
@@ -123,7 +121,9 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
   });
 }
 
-void MainWindow::show_documents(std::vector<Document> documents) { show_scenes(scenes_of(std::move(documents))); }
+void MainWindow::show_documents(std::vector<Document> documents) {
+  show_scenes(scenes_of(std::move(documents), threads_));
+}
 
 void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   if (scenes.empty()) return;
