@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "models/plan.h"
 #include "models/profile.h"
 #include "models/spec.h"
@@ -28,5 +30,8 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 
 // With a profile at hand. Where nothing of it is measured, residuals of published steps give the report's interval.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false);
+
+// The folded step's report alone, given up as soon as the step is known to take longer than `latest`: nullopt.
+std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest);
 
 }  // namespace orrery

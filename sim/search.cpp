@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
 #include <queue>
 #include <set>
@@ -49,7 +50,8 @@ class Search {
     });
     keep_one_of_each_layout();
     if (result_.best.empty()) result_.least_memory = least_;
-    if (result_.proven) result_.reason = why_nothing();
+    const bool none = result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0;
+    if (result_.proven && none) result_.reason = why_nothing(space_, profile_);
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -116,7 +118,7 @@ class Search {
     while (!queue_.empty() && queue_.top().value <= limit_) {
       std::vector<Node> nodes;
       floor_ = queue_.top().value;
-      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::point &&
+      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::played &&
              queue_.top().value <= limit_) {
         nodes.push_back(queue_.top());
         queue_.pop();
@@ -160,9 +162,22 @@ class Search {
       case Level::cell:
         return points_of(bounds, node, tally);
       case Level::point:
+        return played(bounds, node, tally);
+      case Level::played:
         break;
     }
     return {};
+  }
+
+  std::vector<Node> played(Bounds& bounds, Node node, Tally tally) const {
+    bounds.enter(layouts_[node.layout]);
+    bounds.of(node.what);
+    node.level = Level::played;
+    node.bound = bounds.played(node.features);
+    node.value = std::max(node.value, value_of(node.bound));
+    if (node.bound.memory > room_) ++tally.counts.without_room;
+    if (node.bound.memory > room_ || node.value > limit_) return {};
+    return {node};
   }
 
   // The same layout by its own bound; none where it is not possible.
@@ -183,7 +198,7 @@ class Search {
       if (!bounds.possible(groups[g])) continue;
       Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
       next.level = Level::group;
-      next.bound = bounds.of(groups[g]);
+      next.bound = {.time = bounds.time_of_group(groups[g])};
       if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
       ++tally.counts.bounded;
       if (next.value <= limit_) result.push_back(next);
@@ -209,7 +224,7 @@ class Search {
     const auto lacks_room = [&](const Recipe& cell) {
       const Bytes memory = bounds.of(cell).memory;
       ++tally.counts.bounded;
-      if (tally.least == 0 || memory < tally.least) tally.least = memory;
+      if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
       return memory > room_;
     };
     bounds.of(cells[c]);
@@ -258,13 +273,16 @@ class Search {
     const std::vector<Features> all = space_.features(layout, node.what);
     for (std::size_t f = 0; f < all.size(); ++f) {
       Node next = node;
-      next.level = Level::point;
+      next.level = layout.pipeline > 1 ? Level::point : Level::played;
       next.feature = static_cast<std::int32_t>(f);
       next.features = all[f];
       next.bound = bounds.of(all[f]);
       next.value = std::max(node.value, value_of(next.bound));
       ++tally.counts.bounded;
-      if (next.value <= limit_) result.push_back(next);
+      if (next.bound.memory > room_)
+        ++tally.counts.without_room;
+      else if (next.value <= limit_)
+        result.push_back(next);
     }
     return result;
   }
@@ -272,7 +290,7 @@ class Search {
   // Simulates the points that come first. Returns false when none is left.
   bool simulate_next() {
     std::vector<Node> nodes;
-    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::point &&
+    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::played &&
            queue_.top().value <= limit_) {
       nodes.push_back(queue_.top());
       queue_.pop();
@@ -283,31 +301,56 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
+  // When a point's step need not be played further: it is neither the best then, nor the best of its layout, if that
+  // is to be shown.
+  Picoseconds latest_of(const Node& node) const {
+    if (options_.objective != SearchObjective::time) return kNothing;
+    const auto own = best_of_.find(place(layouts_[node.layout]));
+    std::vector<std::int64_t> values;
+    for (const auto& [layout, value] : best_of_) values.push_back(value);
+    std::int64_t latest = own == best_of_.end() ? kNothing : own->second;
+    if (values.size() >= options_.top) {
+      const auto last = values.begin() + static_cast<std::ptrdiff_t>(options_.top) - 1;
+      std::nth_element(values.begin(), last, values.end());
+      latest = std::min(latest, *last);
+    }
+    return std::max(latest, best_);
+  }
+
   void simulate_all(const std::vector<Node>& nodes) {
-    std::vector<std::optional<Report>> reports(nodes.size());
+    std::vector<Evaluation> found(nodes.size());
     std::vector<char> done(nodes.size());  // all, unless stopped
+    std::vector<Picoseconds> latest;
+    for (const Node& node : nodes) latest.push_back(latest_of(node));
     in_parallel(nodes.size(), [&](std::size_t, std::size_t i) {
       if (stopped()) return;
-      reports[i] = evaluate(space_, profile_, point_of(nodes[i]));
+      found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i]);
       done[i] = 1;
     });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (done[i] == 0) continue;
-      ++result_.counts.simulated;
-      if (!reports[i]) {
-        ++result_.counts.refused;
-      } else if (!reports[i]->memory.fits || reports[i]->memory.peak_device > room_) {
-        ++result_.counts.did_not_fit;
-      } else {
-        best_ = std::min(best_, value_of(*reports[i]));
-        limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
-        result_.best.push_back({point_of(nodes[i]),
-                                nodes[i].bound,
-                                std::move(*reports[i]),
-                                {nodes[i].layout, nodes[i].group, nodes[i].cell, nodes[i].feature}});
-      }
+      if (done[i] != 0) take(nodes[i], found[i]);
     }
     progress();
+  }
+
+  void take(const Node& node, Evaluation& found) {
+    SearchCounts& counts = result_.counts;
+    ++counts.simulated;
+    if (found.late) {
+      ++counts.late;
+    } else if (!found.report) {
+      ++counts.refused;
+    } else if (!found.report->memory.fits || found.report->memory.peak_device > room_) {
+      ++counts.did_not_fit;
+    } else {
+      const std::int64_t value = value_of(*found.report);
+      best_ = std::min(best_, value);
+      limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+      const auto [own, fresh] = best_of_.try_emplace(place(layouts_[node.layout]), value);
+      own->second = std::min(own->second, value);
+      result_.best.push_back(
+          {point_of(node), node.bound, std::move(*found.report), {node.layout, node.group, node.cell, node.feature}});
+    }
   }
 
   // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.
@@ -319,7 +362,7 @@ class Search {
       limit_ = queue_.top().value + queue_.top().value / 16;
       if (!open()) continue;
       std::vector<Node> nodes;
-      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::point) {
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
         if (seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
         queue_.pop();
       }
@@ -329,7 +372,9 @@ class Search {
     limit_ = limit;
   }
 
-  static auto place(const Degrees& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
+  // What layouts are told apart by.
+  using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  static Place place(const Degrees& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
 
   void keep_one_of_each_layout() {
     std::vector<Found> kept;
@@ -340,23 +385,6 @@ class Search {
       if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
     }
     result_.best = std::move(kept);
-  }
-
-  // Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
-  std::string why_nothing() const {
-    if (!result_.best.empty() || result_.counts.without_room + result_.counts.did_not_fit > 0) return "";
-    for (const Degrees& layout : layouts_) {
-      const std::vector<Recipe> groups = space_.groups(layout);
-      if (groups.empty()) continue;
-      const Recipe cell = space_.cells_of(layout, groups.front()).front();
-      std::string why;
-      evaluate(space_, profile_, {layout, cell, space_.features(layout, cell).front()}, &why);
-      if (!why.empty()) return why;
-    }
-    const std::string broken = rule_broken_by(space_.base(), space_.path());
-    if (!broken.empty()) return broken;
-    return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space_.path(),
-                       space_.gpus());
   }
 
   void progress() const {
@@ -379,6 +407,7 @@ class Search {
   std::vector<Degrees> layouts_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
+  std::map<Place, std::int64_t> best_of_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
   Bytes room_ = 0, least_ = 0;

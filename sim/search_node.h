@@ -7,8 +7,8 @@
 namespace orrery {
 
 // rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
-// again, too.
-enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point };
+// again, too. played: a point whose bound is from its schedule's order.
+enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, played };
 
 // A part of the space, with its place in the order of the space.
 struct SearchNode {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -75,7 +76,8 @@ class Engine {
     line_up();
   }
 
-  Trace run() {
+  // nullopt: the step ends after `latest`.
+  std::optional<Trace> run(Picoseconds latest) {
     for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
       if (lanes_[lane].head != kNone) come_up(lane, kNone);
     }
@@ -87,6 +89,7 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
+      if (now() > latest) return std::nullopt;
     }
     assert(done_ == count_);
     return std::move(trace_);
@@ -313,6 +316,12 @@ class Engine {
 
 }  // namespace
 
-Trace simulate(const Plan& plan, const Timing& timing) { return Engine(plan, timing).run(); }
+Trace simulate(const Plan& plan, const Timing& timing) {
+  return *Engine(plan, timing).run(std::numeric_limits<Picoseconds>::max());
+}
+
+std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest) {
+  return Engine(plan, timing).run(latest);
+}
 
 }  // namespace orrery

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "models/plan.h"
 #include "models/trace.h"
 #include "sim/timing.h"
@@ -12,5 +14,8 @@ namespace orrery {
 // timing give the same trace everywhere.
 // One step, from idle devices to the last task: edges carried from step to step are not played yet (asserted).
 Trace simulate(const Plan& plan, const Timing& timing);
+
+// The same, given up as soon as the step is known to end after `latest`: nullopt.
+std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest);
 
 }  // namespace orrery
