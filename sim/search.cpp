@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <map>
 #include <memory>
 #include <queue>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "sim/in_parallel.h"
 #include "sim/search_node.h"
 #include "sim/text.h"
 
@@ -72,33 +71,10 @@ class Search {
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
-  // f(worker, i) for every i, each by whichever worker is free.
-  template <class F>
-  void in_parallel(std::size_t count, F f) {
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::exception_ptr> errors(count);
-    const auto work = [&](std::size_t worker) {
-      for (std::size_t i = next++; i < count; i = next++) {
-        try {
-          f(worker, i);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      }
-    };
-    std::vector<std::jthread> workers;
-    for (std::size_t w = 1; w < std::min(bounds_.size(), count); ++w) workers.emplace_back(work, w);
-    work(0);
-    workers.clear();  // joins
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
-  }
-
   void look_at_layouts() {
     std::vector<Node> nodes(layouts_.size());
     std::vector<std::uint64_t> points(layouts_.size());
-    in_parallel(layouts_.size(), [&](std::size_t worker, std::size_t i) {
+    in_parallel(bounds_.size(), layouts_.size(), [&](std::size_t worker, std::size_t i) {
       if (stopped()) return;
       nodes[i].layout = static_cast<std::uint32_t>(i);
       const bool rough = bounds_[worker]->has_rough(layouts_[i]);
@@ -134,7 +110,7 @@ class Search {
     std::vector<std::vector<Node>> parts(nodes.size());
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
-    in_parallel(nodes.size(), [&](std::size_t worker, std::size_t i) {
+    in_parallel(bounds_.size(), nodes.size(), [&](std::size_t worker, std::size_t i) {
       if (!stopped()) parts[i] = parts_of(*bounds_[worker], nodes[i], {counts[i], least[i]});
     });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -322,7 +298,7 @@ class Search {
     std::vector<char> done(nodes.size());  // all, unless stopped
     std::vector<Picoseconds> latest;
     for (const Node& node : nodes) latest.push_back(latest_of(node));
-    in_parallel(nodes.size(), [&](std::size_t, std::size_t i) {
+    in_parallel(bounds_.size(), nodes.size(), [&](std::size_t, std::size_t i) {
       if (stopped()) return;
       found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i]);
       done[i] = 1;

@@ -109,10 +109,12 @@ class Player {
     for (const Action& a : actions) {
       const std::int64_t k = order_.virtual_stage[s][a.chunk];
       const PassCost& takes = cost(a, k);
+      // A whole backward in a schedule that splits others.
+      const PassCost weight = a.phase == Phase::backward ? costs_[k].weight : PassCost{};
       const Picoseconds from = std::max(begin, input(a, k));
-      stage.free = std::max(stage.free, from + takes.busy);
-      kernels += takes.compute;
-      beside += takes.beside;
+      stage.free = std::max(stage.free, from + std::max(takes.busy, takes.compute + weight.compute));
+      kernels += takes.compute + weight.compute;
+      beside += takes.beside + weight.beside;
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
