@@ -203,27 +203,30 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
 
 // An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait; and if nothing
 // that does not wait changes what it uses.
-bool BlockBuilder::may_wait(std::size_t index, const std::vector<bool>& waits) const {
+bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes)) return false;
   for (const Operand& o : op.operands) {
-    const bool gradient = o.scope == gradients_ && o.slot == gradient_slot_;
-    bool served = !writes(o) || gradient;
-    for (std::size_t j = index + 1; j < backward_.size(); ++j) {
-      for (const Operand& later : backward_[j].op.operands) {
-        if (gradient || !is(later, o.scope, o.slot)) continue;
-        if (!waits[j] && (writes(o) || writes(later))) return false;
-        served = served || waits[j];
-      }
-    }
-    if (!served) return false;
+    if (o.scope == gradients_ && o.slot == gradient_slot_) continue;
+    const auto found = later.find({o.scope, o.slot});
+    const LaterUse use = found == later.end() ? LaterUse{} : found->second;
+    if (writes(o) ? use.now : use.written_now) return false;
+    if (writes(o) && !use.late) return false;
   }
   return true;
 }
 
 void BlockBuilder::put_weight_gradients_last() {
   std::vector<bool> waits(backward_.size(), false);
-  for (std::size_t i = backward_.size(); i-- > 0;) waits[i] = may_wait(i, waits);
+  LaterUses later;
+  for (std::size_t i = backward_.size(); i-- > 0;) {
+    waits[i] = may_wait(i, later);
+    for (const Operand& o : backward_[i].op.operands) {
+      LaterUse& use = later[{o.scope, o.slot}];
+      (waits[i] ? use.late : use.now) = true;
+      use.written_now = use.written_now || (!waits[i] && writes(o));
+    }
+  }
   std::vector<Recorded> parts[2];
   for (std::size_t i = 0; i < backward_.size(); ++i) {
     backward_[i].op.phase = waits[i] ? Phase::weight_gradient : Phase::input_gradient;

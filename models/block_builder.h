@@ -107,7 +107,12 @@ class BlockBuilder {
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);
   void put_weight_gradients_last();
-  bool may_wait(std::size_t op, const std::vector<bool>& waits) const;
+  // How later ops of backward use a buffer: those that wait, and those that do not.
+  struct LaterUse {
+    bool late = false, now = false, written_now = false;
+  };
+  using LaterUses = std::map<std::pair<Scope, Id>, LaterUse>;
+  bool may_wait(std::size_t op, const LaterUses& later) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
   void set_lifetimes();
   struct Use {

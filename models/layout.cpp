@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/groups.h"
+#include "models/order_time.h"
 #include "models/pace.h"
 #include "models/plan_builder.h"
 
@@ -70,19 +71,8 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   return entries;
 }
 
-// In nanoseconds on the spec's GPU and its fastest link at their peaks, which is as near as an order needs; on a
-// machine without known peaks operations count. Launches are left out: they hide behind one another.
 std::vector<PhaseTimes> PlanBuilder::phase_times() {
-  const Gpu& gpu = spec_.cluster.gpu;
-  const bool known = !gpu.tflops.empty() && gpu.memory_GBps > 0;
-  const auto time_of = [&](std::uint32_t id) {
-    const Op& op = plan_.ops[id];
-    const Cost cost = cost_of(op.work, context_.width);
-    const auto* c = std::get_if<Collective>(&op.work);
-    if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(gpu.nvlink_GBps, gpu.pcie_GBps);
-    if (!known) return cost.flops * 1e-3;
-    return 1e9 * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
-  };
+  const auto time_of = [&](std::uint32_t id) { return order_time(plan_.ops[id], context_.width, spec_.cluster.gpu); };
   std::vector<PhaseTimes> times;
   for (std::size_t k = 0; k < layers_of_.size(); ++k) {
     double forward = 0, input = 0, weight = 0;

@@ -14,8 +14,7 @@ Broken interleave_rules(const Spec& spec) {
   const std::int64_t group = interleave_group(spec), rest = s.micro_batches() % group;
   if (s.interleave_group != 0 && group < s.pipeline)
     return broken("interleave_group", "interleave_group: {} is less than pipeline: {}", group, s.pipeline);
-  const bool few = spec.software.interleave_group == "rounds" ? rest > 0 : rest > 0 && rest < s.pipeline;
-  if (!few || spec.software.uneven_interleaving) return {};
+  if (interleaves(spec, s.pipeline, s.micro_batches())) return {};
   if (group == s.pipeline) {
     return broken("global_batch",
                   "schedule: interleaved needs micro-batches in multiples of pipeline: {}; global_batch: {} gives {}",

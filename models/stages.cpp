@@ -112,11 +112,20 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   return cut;
 }
 
+std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
+  if (spec.strategy.interleave_group > 0) return spec.strategy.interleave_group;
+  if (spec.software.interleave_group == "stages") return stages;
+  return micro_batches / std::max<std::int64_t>(1, micro_batches / stages);
+}
+
 std::int64_t interleave_group(const Spec& spec) {
-  const Strategy& s = spec.strategy;
-  if (s.interleave_group > 0) return s.interleave_group;
-  if (spec.software.interleave_group == "stages") return s.pipeline;
-  return s.micro_batches() / std::max<std::int64_t>(1, s.micro_batches() / s.pipeline);
+  return interleave_group(spec, spec.strategy.pipeline, spec.strategy.micro_batches());
+}
+
+bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
+  const std::int64_t rest = micro_batches % interleave_group(spec, stages, micro_batches);
+  const bool few = rest > 0 && (spec.software.interleave_group == "rounds" || rest < stages);
+  return !few || spec.software.uneven_interleaving;
 }
 
 }  // namespace orrery

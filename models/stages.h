@@ -23,5 +23,9 @@ std::vector<std::int64_t> stage_layers(const Spec& spec);
 // says, or the profile's habit: as many as stages (Megatron-LM), or the step in as many equal turns as stages go into
 // it (PyTorch's ScheduleInterleaved1F1B).
 std::int64_t interleave_group(const Spec& spec);
+// The same with so many stages and micro-batches instead of the spec's.
+std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
+// Whether the turns of interleaved stages leave no more micro-batches over than the stack takes.
+bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
 
 }  // namespace orrery

@@ -14,8 +14,14 @@
 #include "sim/simulate.h"
 
 namespace orrery {
-
 namespace {
+
+void add_interval(Report& report, const Spec& spec, const Profile& profile) {
+  if (!profile.measured.empty()) return;
+  const Interval interval = interval_of(spec);
+  report.step_time_low_s = report.step_time_s * interval.low;
+  report.step_time_high_s = report.step_time_s * interval.high;
+}
 
 // Steps of every worker that are simulated against servers in order of arrival: enough for the first ones not to count
 // for much, few enough for a second of work.
@@ -97,14 +103,24 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   p.trace = simulate(p.plan, p.prices.timing, stop);
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
   if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan);
-  if (p.profile.measured.empty()) {
-    const Interval interval = interval_of(spec);
-    p.report.step_time_low_s = p.report.step_time_s * interval.low;
-    p.report.step_time_high_s = p.report.step_time_s * interval.high;
-  }
+  add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;
+}
+
+std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
+                                    const std::atomic<bool>* stop) {
+  if (own_pace(spec.strategy)) return predict(spec, profile, false, stop).report;  // no single step has an end
+  const auto start = std::chrono::steady_clock::now();
+  const Plan plan = make_plan(spec);
+  const Prices prices = price(plan, spec, profile);
+  const std::optional<Trace> trace = simulate_until(plan, prices.timing, latest, stop);
+  if (!trace) return std::nullopt;
+  Report report = make_report(spec, plan, prices, *trace, profile);
+  add_interval(report, spec, profile);
+  report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include "models/plan.h"
 #include "models/profile.h"
@@ -31,5 +32,10 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // With a profile at hand. Where nothing of it is measured, residuals of published steps give the report's interval.
 // Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
+
+// The folded step's report alone, given up as soon as the step is known to take longer than `latest`: nullopt.
+// Throws Stopped as predict() does.
+std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
+                                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

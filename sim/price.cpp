@@ -23,8 +23,6 @@ namespace orrery {
 namespace {
 
 constexpr double kPressureUnit = 65536;
-// NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
-constexpr Bytes kConnectionBytes = 9'646'899;
 
 // How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
 // and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
@@ -118,7 +116,7 @@ class Pricer {
     }
     std::int64_t channels = 0;
     for (const Dimension d : used) channels += model(lie[static_cast<std::size_t>(d)]).graphs.collective_channels;
-    return channels * kConnectionBytes;
+    return channels * kNcclConnectionBytes;
   }
 
   const NcclModel& model(const Spread& members) {

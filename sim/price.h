@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+// NCCL's buffers of one connection and channel: LL 512 KiB, LL128 4.69 MiB, Simple 4 MiB (2.28.9, device.h).
+inline constexpr Bytes kNcclConnectionBytes = 9'646'899;
+
 // Over which wires a transfer of an op goes, and how: for the report.
 struct TransferNote {
   std::string link;       // "nvlink", "pcie", "network"

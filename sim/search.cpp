@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <queue>
 #include <set>
@@ -55,8 +56,8 @@ class Search {
     take_from_peers();
     if (result_.best.empty()) result_.least_memory = least_;
     result_.stopped = stopped();
-    if (result_.proven && result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0)
-      result_.reason = why_nothing(space_, profile_, layouts_);
+    const bool none = result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0;
+    if (result_.proven && none) result_.reason = why_nothing(space_, profile_, layouts_);
     result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -106,7 +107,7 @@ class Search {
     while (!queue_.empty() && queue_.top().value <= limit_) {
       std::vector<Node> nodes;
       floor_ = queue_.top().value;
-      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::point &&
+      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::played &&
              queue_.top().value <= limit_) {
         nodes.push_back(queue_.top());
         queue_.pop();
@@ -160,9 +161,22 @@ class Search {
       case Level::cell:
         return points_of(bounds, node, tally);
       case Level::point:
+        return played(bounds, node, tally);
+      case Level::played:
         break;
     }
     return {};
+  }
+
+  std::vector<Node> played(Bounds& bounds, Node node, Tally tally) const {
+    bounds.enter(layouts_[node.layout]);
+    bounds.of(node.what);
+    node.level = Level::played;
+    node.bound = bounds.played(node.features);
+    node.value = std::max(node.value, value_of(node.bound));
+    if (node.bound.memory > room_) ++tally.counts.without_room;
+    if (node.bound.memory > room_ || node.value > limit_) return {};
+    return {node};
   }
 
   // The same layout by its own bound; none where it is not possible.
@@ -183,7 +197,7 @@ class Search {
       if (!bounds.possible(groups[g])) continue;
       Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
       next.level = Level::group;
-      next.bound = bounds.of(groups[g]);
+      next.bound = {.time = bounds.time_of_group(groups[g])};
       if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
       ++tally.counts.bounded;
       if (next.value <= limit_) result.push_back(next);
@@ -209,7 +223,7 @@ class Search {
     const auto lacks_room = [&](const Recipe& cell) {
       const Bytes memory = bounds.of(cell).memory;
       ++tally.counts.bounded;
-      if (tally.least == 0 || memory < tally.least) tally.least = memory;
+      if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
       return memory > room_;
     };
     bounds.of(cells[c]);
@@ -258,13 +272,16 @@ class Search {
     const std::vector<Features> all = space_.features(layout, node.what);
     for (std::size_t f = 0; f < all.size(); ++f) {
       Node next = node;
-      next.level = Level::point;
+      next.level = layout.pipeline > 1 ? Level::point : Level::played;
       next.feature = static_cast<std::int32_t>(f);
       next.features = all[f];
       next.bound = bounds.of(all[f]);
       next.value = std::max(node.value, value_of(next.bound));
       ++tally.counts.bounded;
-      if (next.value <= limit_) result.push_back(next);
+      if (next.bound.memory > room_)
+        ++tally.counts.without_room;
+      else if (next.value <= limit_)
+        result.push_back(next);
     }
     return result;
   }
@@ -272,7 +289,7 @@ class Search {
   // Simulates the points that come first. Returns false when none is left.
   bool simulate_next() {
     std::vector<Node> nodes;
-    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::point &&
+    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::played &&
            queue_.top().value <= limit_) {
       nodes.push_back(queue_.top());
       queue_.pop();
@@ -283,43 +300,73 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
+  // When a point's step need not be played further: it is neither the best then, nor the best of its layout, if that
+  // is to be shown.
+  Picoseconds latest_of(const Node& node) const {
+    if (options_.objective != SearchObjective::time) return kNothing;
+    const auto own = best_of_.find(place(layouts_[node.layout]));
+    std::vector<std::int64_t> values;
+    for (const auto& [layout, value] : best_of_) values.push_back(value);
+    std::int64_t latest = own == best_of_.end() ? kNothing : own->second;
+    if (values.size() >= options_.top) {
+      const auto last = values.begin() + static_cast<std::ptrdiff_t>(options_.top) - 1;
+      std::nth_element(values.begin(), last, values.end());
+      latest = std::min(latest, *last);
+    }
+    return std::max(latest, best_);
+  }
+
   void simulate_all(const std::vector<Node>& nodes) {
-    std::vector<std::optional<Report>> reports(nodes.size());
+    std::vector<Evaluation> found(nodes.size());
     std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
+    std::vector<Picoseconds> latest;
+    for (const Node& node : nodes) latest.push_back(latest_of(node));
     const auto simulate_one = [&](std::size_t, std::size_t i) {
       if (crew_.hurries()) return;
       try {
-        reports[i] = evaluate(space_, profile_, point_of(nodes[i]), nullptr, options_.stop);
+        found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
       } catch (const Stopped&) {  // left undone
       }
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
       wire.share(done[i]);
-      share_result(wire, reports[i]);
+      wire.share(found[i].late);
+      share_result(wire, found[i].report);
     };
     crew_.each(
         nodes.size(), simulate_one, [&](std::size_t i) { return layouts_[nodes[i].layout].micro_batches; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (done[i] == 0) continue;
-      ++result_.counts.simulated;
-      if (!reports[i]) {
-        ++result_.counts.refused;
-        continue;
-      }
-      const Node& n = nodes[i];
-      Found found{point_of(n), n.bound, std::move(*reports[i]), {n.layout, n.group, n.cell, n.feature}, here[i] != 0};
-      if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
-        ++result_.counts.did_not_fit;
-        if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
-          result_.roomier = std::move(found);
-        continue;
-      }
-      best_ = std::min(best_, value_of(found.report));
-      limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
-      result_.best.push_back(std::move(found));
+      if (done[i] != 0) take(nodes[i], found[i], here[i] != 0);
     }
     progress();
+  }
+
+  // here: this process has the whole report.
+  void take(const Node& node, Evaluation& evaluation, bool here) {
+    SearchCounts& counts = result_.counts;
+    ++counts.simulated;
+    if (!evaluation.report) {
+      ++(evaluation.late ? counts.late : counts.refused);
+      return;
+    }
+    Found found{point_of(node),
+                node.bound,
+                std::move(*evaluation.report),
+                {node.layout, node.group, node.cell, node.feature},
+                here};
+    if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
+      ++counts.did_not_fit;
+      if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
+        result_.roomier = std::move(found);
+      return;
+    }
+    const std::int64_t value = value_of(found.report);
+    best_ = std::min(best_, value);
+    limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+    const auto [own, fresh] = best_of_.try_emplace(place(layouts_[node.layout]), value);
+    own->second = std::min(own->second, value);
+    result_.best.push_back(std::move(found));
   }
 
   // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.
@@ -331,7 +378,7 @@ class Search {
       limit_ = queue_.top().value + queue_.top().value / 16;
       if (!open()) continue;
       std::vector<Node> nodes;
-      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::point) {
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
         if (seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
         queue_.pop();
       }
@@ -341,7 +388,9 @@ class Search {
     limit_ = limit;
   }
 
-  static auto place(const Degrees& l) { return std::tie(l.tensor, l.context, l.pipeline, l.data, l.expert); }
+  // What layouts are told apart by.
+  using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  static Place place(const Degrees& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
 
   void keep_one_of_each_layout() {
     std::vector<Found> kept;
@@ -385,6 +434,7 @@ class Search {
   SearchCrew crew_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
+  std::map<Place, std::int64_t> best_of_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
   Bytes room_ = 0, least_ = 0;

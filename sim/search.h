@@ -44,6 +44,7 @@ struct SearchCounts {
   std::uint64_t bounded = 0;       // by themselves; the others as part of a cell or a layout
   std::uint64_t without_room = 0;  // of cells and points: bounds say that they do not fit
   std::uint64_t simulated = 0;     // event by event
+  std::uint64_t late = 0;          // of those, given up when the clock had passed the best
   std::uint64_t refused = 0;       // of those, what the planner does not build
   std::uint64_t did_not_fit = 0;   // of those
 };
@@ -67,7 +68,16 @@ struct SearchResult {
 // strategy (a profile that lacks what a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
-// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so. Throws Stopped (simulate.h).
+// What became of a point: its report, or that it takes longer than was asked, or why a rule or the planner refuses it.
+struct Evaluation {
+  std::optional<Report> report{};
+  bool late = false;
+  std::string refused{};
+};
+Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
+                           const std::atomic<bool>* stop = nullptr);  // throws Stopped (simulate.h)
+
+// A point's report. nullopt: a rule or the planner refuses it; why, if given, says so. Throws Stopped.
 std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point,
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 

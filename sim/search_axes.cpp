@@ -68,6 +68,11 @@ void check_context_kind(std::string_view word) {
     throw Error(unknown_name("context_kind", word, kContextKinds));
 }
 
+void check_offload(std::string_view word) {
+  if (std::find(std::begin(kOffloads), std::end(kOffloads), word) == std::end(kOffloads))
+    throw Error(unknown_name("offload", word, kOffloads));
+}
+
 void check_rank_order(const std::string& order) {
   Spec spec;
   spec.strategy.rank_order = order;
@@ -76,15 +81,13 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Bounds know stages in turn alone, which keep their activations, and steps that end before the next one begins.
-bool is_searched(const ScheduleRow& row) {
-  return row.placement == ChunkPlacement::in_turn && row.updates == Updates::flush && row.moves == nullptr;
-}
+// Steps that end before the next one begins, with activations that stay where they are.
+bool has_bounds(const ScheduleRow& row) { return row.updates == Updates::flush && row.moves == nullptr; }
 
 void Space::check_schedule(const std::string& from, const std::string& name) const {
   const std::string where = from + ": strategy.schedule: ";
   if (name == "file") throw Error(where + "search does not know order files; leave the key out or name a schedule");
-  if (!is_searched(find_schedule(name)))
+  if (!has_bounds(find_schedule(name)))
     throw Error(where + fmt::format("search does not know {} yet; leave the key out or name another", name));
 }
 
@@ -96,6 +99,7 @@ void Space::take_given(const Origin& origin) {
   const std::string whole = key.substr(0, key.find('.'));  // of a map, as context_kind: {ring: 2, ulysses: 4}
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
+  offload_given_ = offload_given_ || whole == "offload";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };
   const Strategy& s = base_.strategy;
   if (key == "tensor_kind" && s.tensor_kind != "1d")
@@ -115,6 +119,7 @@ void Space::take_given(const Origin& origin) {
     fixed(schedule_, s.schedule);
   }
   if (key == "sharding") fixed(sharding_, std::string(name_of(s.sharding)));
+  if (whole == "offload") fixed(offload_, std::string("none"));  // beyond the spec's
   if (key == "recompute") fixed(recompute_, origin.value);
   if (whole == "context_kind") fixed(context_kind_, s.context_kind);
   if (whole == "context_kind" && s.context_kind == "mixed" && context_.open)
@@ -145,6 +150,7 @@ void Space::take_range(const SearchRange& range) {
       {"recompute_layers", plain(recompute_layers_)},
       {"schedule", names(schedule_, [&](const std::string& name) { check_schedule(range.from, name); })},
       {"sharding", names(sharding_, [](const std::string& name) { row_of(find_sharding(name)); })},
+      {"offload", names(offload_, check_offload)},
       {"recompute", names(recompute_, [&](const std::string& parts) { recompute_of(parts, base_.software); })},
       {"context_kind", names(context_kind_, check_context_kind)},
       {"rank_order", names(rank_order_, check_rank_order)},

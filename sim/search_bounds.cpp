@@ -11,12 +11,11 @@
 namespace orrery {
 namespace {
 
-constexpr double kBytesOfMiB = 1048576.0;
-
 // Layers first ... end - 1; the last one only to the end of its compute.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
-  return {sums[end].through - sums[first].through, 0, sums[end].issue - sums[first].issue,
-          sums[end].compute - sums[first].compute};
+  return {sums[end].through - sums[first].through, 0,
+          sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
+          sums[end].beside - sums[first].beside,   sums[end].late - sums[first].late};
 }
 
 }  // namespace
@@ -71,19 +70,44 @@ const Bounds::Cut& Bounds::cut(std::int64_t pipeline, std::int64_t virtual_stage
 void Bounds::enter(const Degrees& layout) {
   layout_ = layout;
   stacks_.clear();
+  communicator_bytes_.clear();
+  sends_ = {};
+  tensor_channels_.reset();
+  known_.reset();
+  groups_known_.clear();
 }
 
-// What all blocks take in a micro-batch.
-static Picoseconds work_of(const StackCost& cost) {
+// What all blocks take in a micro-batch; woven ones at least their kernels.
+static Picoseconds work_of(const StackCost& cost, bool woven) {
   Picoseconds all = 0;
-  for (const BlockCost* block : {&cost.embedding, &cost.head})
-    all += block->forward.busy + block->backward.busy + block->weight.busy;
-  for (const BlockCost& layer : cost.layers) all += layer.forward.busy + layer.backward.busy + layer.weight.busy;
+  const auto add = [&](const BlockCost& block) {
+    for (const PassCost* pass : {&block.forward, &block.backward, &block.weight})
+      all += woven ? pass->compute : pass->busy;
+  };
+  add(cost.embedding);
+  add(cost.head);
+  for (const BlockCost& layer : cost.layers) add(layer);
   return all;
 }
 
-// The mean over stages of what nothing but more work can raise: recomputation only adds, and a pipeline has its first
-// micro-batch's way to the last stage and back before it, or the mean is larger. 0: not possible.
+// Layers before the first virtual stage of a stage, at least, summed over stages, however many chunks a stage has.
+// two: a stage may as well begin with the place of its mirror image.
+std::int64_t Bounds::layers_ahead(std::int64_t pipeline, bool two) {
+  const auto [it, fresh] = ahead_.try_emplace({pipeline, two}, 0);
+  if (!fresh) return it->second;
+  std::optional<std::int64_t> least;
+  for (std::int64_t v = 1; v * pipeline <= space_.base().model.layers + 2; ++v) {
+    const Cut& c = cut(pipeline, v);
+    if (c.layers.empty()) continue;
+    std::int64_t sum = 0;
+    for (std::int64_t s = 0; s < pipeline; ++s) sum += c.first[two ? std::min(s, pipeline - 1 - s) : s];
+    least = std::min(least.value_or(sum), sum);
+  }
+  return it->second = least.value_or(0);
+}
+
+// The mean over stages of what nothing but more work can raise: recomputation only adds; and before a stage begins, a
+// micro-batch has come through the layers before it, and goes back through them at the end. 0: not possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
   std::optional<Picoseconds> least;
@@ -93,7 +117,13 @@ Bound Bounds::of(const Degrees& layout) {
       if ((splits && (units || layout.pipeline == 1)) || like(sharding) != sharding) continue;
       const StackCost& cost = *stack("none", sharding, splits);
       if (!cost.possible) continue;
-      const Picoseconds time = work_of(cost) / layout.pipeline * layout.micro_batches;
+      const auto way_of = [&](const BlockCost& layer) {
+        return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
+      };
+      Picoseconds way = way_of(cost.layers.front());
+      for (const BlockCost& layer : cost.layers) way = std::min(way, way_of(layer));
+      const Picoseconds idle = way * layers_ahead(layout.pipeline, !units) / layout.pipeline;
+      const Picoseconds time = work_of(cost, splits) / layout.pipeline * layout.micro_batches + idle;
       least = std::min(least.value_or(time), time);
     }
   }
@@ -101,8 +131,15 @@ Bound Bounds::of(const Degrees& layout) {
 }
 
 bool Bounds::has_rough(const Degrees& l) const {
-  constexpr std::int64_t kLong = 4;
-  return l.context >= kLong && !space_.base().model.moe;
+  return !space_.base().model.moe && own_tokens_of(l) < space_.base().sequence;
+}
+
+// Halves of a rank's tokens, as short as its tensor ranks can cut.
+std::int64_t Bounds::own_tokens_of(const Degrees& l) const {
+  constexpr std::int64_t kShort = 256;
+  std::int64_t own = space_.base().sequence / l.context;
+  while (own % 2 == 0 && own / 2 >= kShort && own / 2 % l.tensor == 0) own /= 2;
+  return own;
 }
 
 Bound Bounds::rough(const Degrees& layout) {
@@ -110,7 +147,8 @@ Bound Bounds::rough(const Degrees& layout) {
   own.context = 1;
   own.context_kind = "ring";
   own.data = layout.replicas();
-  own_tokens_ = space_.base().sequence / layout.context;
+  own_tokens_ = own_tokens_of(layout);
+  own.micro_batch = layout.micro_batch * (space_.base().sequence / layout.context / own_tokens_);
   const Bound bound = of(own);
   own_tokens_ = 0;
   return bound;
@@ -123,88 +161,115 @@ bool Bounds::possible(const Recipe& cell) {
          stack(cell.recompute, like(cell.sharding), splits)->possible;
 }
 
-// A stage's chunk: its first layers are recomputed as long as `left` allows.
+void Bounds::place() {
+  const ScheduleRow& row = find_schedule(cell_.schedule);
+  const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
+  const bool same = placed_.placement == row.placement && placed_.pipeline == p && placed_.virtual_stages == v;
+  if (!same) {
+    placed_ = {row.placement, p, v, place_chunks(row.placement, {.stages = p, .chunks = v}), {}};
+    placed_.of_stage.resize(p);
+    for (std::size_t k = 0; k < placed_.where.stage_of.size(); ++k)
+      placed_.of_stage[placed_.where.stage_of[k]].push_back(static_cast<std::int64_t>(k));
+  }
+  copies_ = placed_.where.copies;
+  woven_ = cell_.schedule.starts_with("dualpipe");
+  micro_batches_ = layout_.micro_batches / copies_;
+  // Where a closed form does not tell what is alive.
+  const bool closed = row.placement == ChunkPlacement::in_turn && in_usual_turns();
+  order_ = closed || p == 1 || needs_times(cell_.schedule) ? nullptr : orders_.of(cell_.schedule, shape());
+}
+
+// A stage's chunk, the virtual stage k: its first layers are recomputed as long as `left` allows.
 void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
-  const Cut& c = cut(layout_.pipeline, cell_.virtual_stages);
-  const std::int64_t first = c.first[k], n = c.layers[k], end = first + n;
-  const bool last_stage = k + 1 == static_cast<std::int64_t>(c.layers.size());
+  const Cut& c = *cut_;
+  const std::int64_t place = k % std::ssize(c.layers), first = c.first[place], n = c.layers[place], end = first + n;
+  const bool first_place = place == 0, last_place = place + 1 == std::ssize(c.layers);
   const std::int64_t again = std::min(left, n), middle = first + again;
   left -= again;
-  const auto last = [&](auto member) {
-    return n == 0 ? PassCost{} : (again == n ? again_ : plain_)->layers[end - 1].*member;
-  };
-  PassCost forward, backward, weight;
+  VirtualStage& costs = virtual_stages_[k];
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
-    cost += range(again_->sums.*sums, first, middle);
+    cost = range(again_->sums.*sums, first, middle);
     cost += range(plain_->sums.*sums, middle, end);
     cost.busy = cost.through;
-    if (k == 0) cost += plain_->embedding.*member;
-    if (last_stage) cost += plain_->head.*member;
+    if (first_place) cost += plain_->embedding.*member;
+    if (last_place) cost += plain_->head.*member;
   };
-  pass(forward, &LayerSums::forward, &BlockCost::forward);
-  pass(backward, &LayerSums::backward, &BlockCost::backward);
-  pass(weight, &LayerSums::weight, &BlockCost::weight);
+  pass(costs.forward, &LayerSums::forward, &BlockCost::forward);
+  pass(costs.backward, &LayerSums::backward, &BlockCost::backward);
+  pass(costs.weight, &LayerSums::weight, &BlockCost::weight);
+  costs.early = 0;
   // The block that ends a pass is followed by no compute of its own micro-batch.
+  stage.last_forward = 0;
   if (n > 0) {
-    if (!last_stage) forward.busy -= last(&BlockCost::forward).through - last(&BlockCost::forward).busy;
-    const BlockCost& low = (again > 0 ? again_ : plain_)->layers[first];
-    if (k > 0) {
-      backward.busy -= low.backward.through - low.backward.busy;
-      weight.busy -= low.weight.through - low.weight.busy;
+    const BlockCost &high = (again == n ? again_ : plain_)->layers[end - 1],
+                    &low = (again > 0 ? again_ : plain_)->layers[first];
+    if (!last_place) costs.forward.busy -= high.forward.through - high.forward.busy;
+    if (!first_place) {
+      costs.backward.busy -= low.backward.through - low.backward.busy;
+      costs.weight.busy -= low.weight.through - low.weight.busy;
     }
+    stage.last_forward = woven_ ? 0 : high.forward.busy;
+    costs.early = last_place ? plain_->head.early : high.early;
   }
-  const bool first_chunk = stage.layers == 0 && stage.elements == 0;
+  const bool first_chunk = stage.first_place < 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
-  stage.forward += forward;
-  stage.backward += backward;
-  stage.weight += weight;
+  // What waits for transfers may let the other of two woven actions compute.
+  const auto least = [&](PassCost cost) {
+    if (woven_) cost.busy = cost.compute;
+    return cost;
+  };
+  stage.forward += least(costs.forward);
+  stage.backward += least(costs.backward);
+  stage.weight += least(costs.weight);
   if (!first_chunk) {
     stage.forward.through = before[0].through;
     stage.backward.through = before[1].through;
     stage.weight.through = before[2].through;
+  } else {
+    stage.first_place = place;
   }
-  stage.last_forward = last(&BlockCost::forward).busy;
-  Bytes kept =
-      again_->sums.kept[middle] - again_->sums.kept[first] + plain_->sums.kept[end] - plain_->sums.kept[middle];
-  if (k == 0) kept += plain_->embedding.kept;
-  if (last_stage) kept += plain_->head.kept;
-  chunk_kept_.push_back(kept);
-  const std::int64_t elements_before = stage.elements;
-  // Whether or not that layer runs again, so that running more again never raises the bound.
-  stage.extra = last_stage ? plain_->head.backward_extra
-                : n > 0    ? std::min(again_->layers[end - 1].backward_extra, plain_->layers[end - 1].backward_extra)
-                           : 0;
+  add_memory(stage, place, again);
+  add_weights(stage, place);
+  if (first_chunk) stage.first_elements = stage.elements;
+}
+
+void Bounds::add_weights(Stage& stage, std::int64_t place) {
+  const Cut& c = *cut_;
   const LayerSums& sums = plain_->sums;
+  const std::int64_t first = c.first[place], n = c.layers[place], end = first + n, before = stage.elements;
   stage.elements += sums.elements[end] - sums.elements[first];
   stage.expert_elements += sums.expert_elements[end] - sums.expert_elements[first];
   stage.eight_bit_elements += sums.eight_bit_elements[end] - sums.eight_bit_elements[first];
-  const bool tied = space_.base().model.tied_embeddings && layout_.pipeline == 1;
-  if (k == 0) stage.elements += plain_->embedding.elements;
-  if (last_stage) {
-    // In the small plan one stage holds both ends, and a tied output's matrix belongs to the embedding.
+  // In the small plan one stage holds both ends, and a tied output's matrix belongs to the embedding.
+  const bool meet = layout_.pipeline == 1 || placed_.placement == ChunkPlacement::v_shaped;
+  if (place == 0) stage.elements += plain_->embedding.elements;
+  if (place + 1 == std::ssize(c.layers)) {
     stage.elements += plain_->head.elements;
-    if (tied) stage.elements -= std::min(plain_->head.elements, plain_->embedding.elements);
+    if (space_.base().model.tied_embeddings && meet)
+      stage.elements -= std::min(plain_->head.elements, plain_->embedding.elements);
     stage.expert_elements += plain_->head.expert_elements;
   }
-  if (first_chunk) stage.first_elements = stage.elements;
   stage.layer_elements += sums.elements[end] - sums.elements[first];
-  chunk_elements_.push_back(stage.elements - elements_before);
   stage.layers += n;
+  stage.last_layers = n;
+  chunk_elements_.push_back(stage.elements - before);
 }
 
 std::int64_t Bounds::own(const Stage& stage) const {
   const ShardingRow& row = row_of(cell_.sharding);
   if (!row.shards_optimizer) return stage.elements + stage.expert_elements;
   const std::int64_t group = row.hybrid ? cell_.shard_group : layout_.replicas();
-  const std::int64_t copies =
-      std::max<std::int64_t>(1, layout_.tensor * group / (layout_.expert * layout_.expert_tensor));
-  return ceil_div(stage.elements, group) + ceil_div(stage.expert_elements, copies);
+  const std::int64_t expert_copies =
+      copies_ * std::max<std::int64_t>(1, layout_.tensor * group / (layout_.expert * layout_.expert_tensor));
+  return ceil_div(stage.elements, row.hybrid ? group : group * copies_) +
+         ceil_div(stage.expert_elements, expert_copies);
 }
 
 // Norm, clipping, update and clearing of what one rank owns.
 Picoseconds Bounds::update_time(std::int64_t elements) {
   if (space_.base().strategy.offload.any()) return 0;  // the host may do it
-  const auto [it, fresh] = updates_.try_emplace(elements);
+  const bool host = cell_.offload != "none";
+  const auto [it, fresh] = updates_.try_emplace({elements, host});
   if (!fresh) return it->second;
   const Spec& spec = space_.base();
   const Strategy& s = spec.strategy;
@@ -213,47 +278,67 @@ Picoseconds Bounds::update_time(std::int64_t elements) {
     const Op op{.name = "", .work = work, .phase = Phase::step, .precision = s.precision};
     return picoseconds(kernel_time(op, width, spec.cluster.gpu, profile_, spec.software.attention_kernel));
   };
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool master = width < s.optimizer.master_bytes;
+  const Update update = {elements, gradient,    master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
+                         0,        sgd ? 0 : 2, spec.software.fused_optimizer};
+  // The node's memory, if it were this rank's alone.
+  if (host) return it->second = picoseconds(cost_of(update, width).bytes / (spec.cluster.host->dram_GBps * 1e9));
   Picoseconds sum = 0;
   if (s.clip > 0) sum += time(SquaredNorm{elements, gradient});
   if (s.clip > 0 && !spec.software.fused_clip) sum += time(Multiply{elements, gradient});
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
-  const bool master = width < s.optimizer.master_bytes;
-  sum += time(Update{elements, gradient, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes, 0,
-                     sgd ? 0 : 2, spec.software.fused_optimizer});
+  sum += time(update);
   return it->second = sum;
 }
 
 void Bounds::add_up() {
-  const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
-  stages_.assign(p, {});
+  const std::int64_t p = layout_.pipeline;
+  stages_.assign(p, {.first_place = -1});
+  virtual_stages_.resize(placed_.where.stage_of.size());
+  chunks_ = cell_.virtual_stages * copies_;
   chunk_kept_.clear();
   chunk_elements_.clear();
-  const std::int64_t most = cell_.recompute_layers < 0 ? space_.base().model.layers : cell_.recompute_layers;
-  Picoseconds head = 0, tail = 0;
+  const std::int64_t all = space_.base().model.layers;
+  const std::int64_t most = cell_.recompute == "none" ? 0 : cell_.recompute_layers < 0 ? all : cell_.recompute_layers;
   for (std::int64_t s = 0; s < p; ++s) {
-    Stage& stage = stages_[s];
-    std::int64_t left = cell_.recompute == "none" ? 0 : most;
-    for (std::int64_t c = 0; c < v; ++c) add_chunk(stage, c * p + s, left);
-    stage.head = head;
-    stage.tail = tail;
-    head += stage.forward.through;
-    tail += stage.backward.through;
-    stage.update = update_time(own(stage));
+    std::int64_t left = most;
+    for (const std::int64_t k : placed_.of_stage[s]) {
+      if (copies_ > 1) left = most;
+      add_chunk(stages_[s], k, left);
+    }
+    stages_[s].update = update_time(own(stages_[s]));
+  }
+  // Of a stage's chunks, the one that lies first has the least before it.
+  std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
+  for (std::int64_t k = 0; k < p; ++k) {
+    ahead[k + 1] = ahead[k] + virtual_stages_[k].forward.to_result();
+    behind[k + 1] = behind[k] + virtual_stages_[k].way_back();
+  }
+  for (std::int64_t s = 0; s < p; ++s) {
+    std::int64_t first = stages_[s].first_place;
+    for (const std::int64_t k : placed_.of_stage[s]) first = std::min(first, k % (p * cell_.virtual_stages));
+    stages_[s].head = ahead[first];
+    const Picoseconds late = virtual_stages_[first].backward.late;  // beside the way back
+    stages_[s].tail = std::max<Picoseconds>(0, behind[first] - late);
+    stages_[s].first_place = first;
   }
 }
 
 Bound Bounds::of(const Recipe& cell) {
+  if (known_ && cell == cell_) return *known_;
   cell_ = cell;
+  cut_ = &cut(layout_.pipeline, cell.virtual_stages);
   splits_ = find_schedule(cell.schedule).splits;
   units_ = unit_gradients(space_.base(), row_of(cell.sharding));
   plain_ = stack("none", like(cell.sharding), splits_);
   // What a layer keeps on the host it need not compute again.
   const bool plain = cell.recompute == "none" || space_.base().strategy.offload.activations != Device::none;
   again_ = plain ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
+  place();
   add_up();
   least_update_ = stages_.front().update;
   for (const Stage& s : stages_) least_update_ = std::min(least_update_, s.update);
-  const std::int64_t m = layout_.micro_batches;
+  const std::int64_t m = micro_batches_;
   Bound bound;
   for (const Stage& s : stages_) {
     const Picoseconds input = m * (s.forward.busy + s.backward.busy), work = input + m * s.weight.busy;
@@ -262,7 +347,16 @@ Bound Bounds::of(const Recipe& cell) {
         std::max({bound.time, s.head + end + least_update_, m * (s.forward.issue + s.backward.issue + s.weight.issue)});
   }
   bound.memory = memory_ = memory();
+  known_ = bound;
   return bound;
+}
+
+// Shardings whose blocks cost alike differ in the update alone, which is left out.
+Picoseconds Bounds::time_of_group(const Recipe& group) {
+  const auto [it, fresh] =
+      groups_known_.try_emplace({group.schedule, group.virtual_stages, like(group.sharding)}, Picoseconds{0});
+  if (fresh) it->second = of(group).time - least_update_;
+  return it->second;
 }
 
 bool Bounds::frees_memory() const {
@@ -279,80 +373,14 @@ std::optional<Picoseconds> Bounds::may_fall() const {
     Picoseconds most = 0;
     for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
       const PassCost &a = plain_->layers[i].*pass, &b = again_->layers[i].*pass;
-      if (b.through < a.through || b.busy < a.busy || b.issue < a.issue || b.compute < a.compute) return std::nullopt;
+      if (b.to_result() < a.to_result() || b.through < a.through || b.busy < a.busy || b.issue < a.issue ||
+          b.compute < a.compute)
+        return std::nullopt;
       most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
     }
     fall += most;
   }
   return fall * layout_.micro_batches * cell_.virtual_stages;
-}
-
-// Forwards of a stage that are issued before its first backward.
-std::int64_t Bounds::forwards_first(std::int64_t s) const {
-  const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
-  const auto at_most = [&](std::int64_t n) { return std::min(m, std::max<std::int64_t>(1, n)); };
-  if (p == 1 || cell_.schedule == "naive") return 1;
-  if (cell_.schedule == "gpipe") return m;
-  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return at_most(p - s);
-  if (cell_.schedule == "zb-h2") return at_most(2 * (p - s) - 1);
-  if (cell_.schedule != "interleaved" || m % p != 0) return 1;
-  return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
-}
-
-// Of those forwards, one chunk's: they go through the chunks in rounds of p.
-std::int64_t Bounds::forwards_of_chunk(std::int64_t forwards, std::int64_t chunk) const {
-  const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
-  if (v == 1) return forwards;
-  return forwards / (p * v) * p + std::clamp<std::int64_t>(forwards % (p * v) - chunk * p, 0, p);
-}
-
-// Bytes that forwards issued before the first backward keep.
-Bytes Bounds::in_flight(std::int64_t s) const {
-  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
-  Bytes sum = 0;
-  for (std::int64_t c = 0; c < v; ++c) sum += forwards_of_chunk(forwards, c) * chunk_kept_[s * v + c];
-  return sum;
-}
-
-// Bytes of weights that their chunks' forwards have left gathered then.
-Bytes Bounds::gathered(std::int64_t s) const {
-  const ShardingRow& row = row_of(cell_.sharding);
-  if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  const std::int64_t v = cell_.virtual_stages, forwards = forwards_first(s);
-  std::int64_t elements = 0;
-  for (std::int64_t c = 0; c < v; ++c) elements += forwards_of_chunk(forwards, c) > 0 ? chunk_elements_[s * v + c] : 0;
-  return elements * storage_bytes(space_.base().strategy.precision);
-}
-
-Bytes Bounds::state_bytes(const Stage& stage) const {
-  const Spec& spec = space_.base();
-  const ShardingRow& row = row_of(cell_.sharding);
-  const Optimizer& o = spec.strategy.optimizer;
-  const Bytes width = storage_bytes(spec.strategy.precision);
-  const Bytes gradient = storage_bytes(spec.strategy.gradient_precision);
-  const std::int64_t whole = stage.elements + stage.expert_elements, mine = own(stage);
-  Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
-  sum += units_ ? mine * gradient : whole * gradient;
-  if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
-  if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
-  if (!row.shards_parameters) sum += 2 * stage.eight_bit_elements;
-  return sum;
-}
-
-Bytes Bounds::memory() const {
-  const Spec& spec = space_.base();
-  if (spec.strategy.offload.any()) return 0;  // what lies elsewhere is not told apart yet
-  const bool cpu = spec.cluster.gpu.memory_bytes == 0;
-  const double buffers = row_of(cell_.sharding).shards_optimizer ? spec.software.buffers_MiB : 0;
-  const auto fixed =
-      cpu ? 0 : static_cast<Bytes>((spec.software.context_MiB + spec.software.workspace_MiB + buffers) * kBytesOfMiB);
-  Bytes most = 0;
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const Bytes extra = splits_ ? 0 : stages_[s].extra;
-    const auto at = static_cast<std::int64_t>(s);
-    most = std::max(most, state_bytes(stages_[s]) + in_flight(at) + gathered(at) + extra);
-  }
-  return most + fixed;
 }
 
 }  // namespace orrery

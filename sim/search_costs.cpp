@@ -7,6 +7,8 @@
 
 #include "models/blocks.h"
 #include "models/make_plan.h"
+#include "models/order_time.h"
+#include "models/sharding.h"
 #include "sim/price.h"
 #include "sim/search_space.h"
 #include "sim/simulate.h"
@@ -21,8 +23,10 @@ constexpr std::size_t kPasses = 3;
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
-  Picoseconds begin = 0, end = 0, issue = 0, compute = 0;
-  Bytes extra = 0;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0;
+  Picoseconds read = -1;             // when it first reads the output's gradient
+  Picoseconds result = 0, late = 0;  // when what the next block reads is made; sums before it that may come after
+  Bytes most = 0;                    // held during it
 };
 
 // Layers that differ only in their number cost the same.
@@ -83,14 +87,20 @@ bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
 }
 
+// Whether an op runs once in a step, not in every micro-batch. Gradients of units are averaged as they are reduced.
+bool runs_once(const Op& op) {
+  const bool unit =
+      std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
+  return op.optimizer || (op.phase == Phase::step && !unit);
+}
+
 // Only what counts takes time.
 Timing bare(const Plan& plan, Timing timing) {
   for (std::vector<OpTiming>& row : timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const Op& op = plan.ops[i];
       row[i].issue = 0;
-      const bool once = op.optimizer || op.phase == Phase::step;  // not in every micro-batch
-      if (!once && counts(op.lane)) continue;
+      if (!runs_once(op) && counts(op.lane)) continue;
       row[i].duration = 0;
       row[i].pressure = row[i].memory = row[i].yield = 0;
       row[i].nic = row[i].nvlink = 0;
@@ -161,49 +171,114 @@ class Probe {
   }
 
   void walk() {
-    std::map<std::uint32_t, std::set<std::uint16_t>> held;
-    Bytes now = 0, at_start = 0;
+    Held held;
+    Bytes now = 0;
     for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
       const Op& op = plan_.op_of(t);
       if (t == turn_) note_kept(held);
       if (is_own(t)) {
         const std::uint32_t frame = plan_.tasks[t].frame;
-        if (segments_.empty() || segments_.back().frame != frame || segments_.back().pass != pass_of(t)) {
-          segments_.push_back({.frame = frame, .pass = pass_of(t), .begin = -1});
-          at_start = now;
-        }
+        if (segments_.empty() || segments_.back().frame != frame || segments_.back().pass != pass_of(t))
+          segments_.push_back({.frame = frame, .pass = pass_of(t), .begin = -1, .most = now + unit_bytes(held, frame)});
         segments_.back().issue += issue_->of(0, plan_.tasks[t].op).issue;
       }
       for (const Operand& o : op.allocates) now += hold(held, t, o, true);
-      if (!segments_.empty()) segments_.back().extra = std::max(segments_.back().extra, now - at_start);
+      if (!segments_.empty()) note_most(held, now);
       for (const Operand& o : op.frees) now -= hold(held, t, o, false);
-      if (op.lane != LaneKind::compute || op.phase == Phase::step || segments_.empty()) continue;
+      if (segments_.empty()) continue;
+      if (is_own(t) && segments_.back().read < 0 && reads_gradient(op)) segments_.back().read = trace_.spans[t].entered;
+      if (is_own(t) && makes_result(op)) segments_.back().result = trace_.spans[t].ended;
+      if (is_own(t) && op.lane != LaneKind::compute && counts(op.lane))
+        segments_.back().beside += bare_.of(0, plan_.tasks[t].op).duration;
+      if (op.lane != LaneKind::compute || runs_once(op)) continue;
       if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
-      if (is_own(t)) segments_.back().compute += bare_.of(0, plan_.tasks[t].op).duration;
+      const Picoseconds takes = bare_.of(0, plan_.tasks[t].op).duration;
+      if (is_own(t)) segments_.back().compute += takes;
+      if (is_late(op)) segments_.back().late += takes;
       segments_.back().end = trace_.spans[t].ended;
     }
   }
 
-  // The bytes that come or go with an operand, of buffers that every micro-batch has anew.
-  Bytes hold(std::map<std::uint32_t, std::set<std::uint16_t>>& held, TaskId t, const Operand& o, bool take) const {
-    const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
-    if (frame == kNone || plan_.frames[frame].micro_batch < 0) return 0;
-    const bool changed = take ? held[frame].insert(o.slot).second : held[frame].erase(o.slot) > 0;
-    return changed ? plan_.blocks[plan_.frames[frame].block].slots[o.slot].bytes : 0;
+  static bool reads_gradient(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::write && o.scope == Scope::own && o.slot == kOutputGradient;
+    });
   }
 
-  void note_kept(const std::map<std::uint32_t, std::set<std::uint16_t>>& held) {
+  static bool makes_result(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::read && (o.scope == Scope::next || o.scope == Scope::previous);
+    });
+  }
+
+  bool is_late(const Op& op) const {
+    return spec_.software.accumulates_after_backward && std::holds_alternative<Accumulate>(op.work);
+  }
+
+  using Held = std::map<std::uint32_t, std::set<std::uint16_t>>;
+
+  void note_most(const Held& held, Bytes now) {
+    Segment& s = segments_.back();
+    s.most = std::max(s.most, now + unit_bytes(held, s.frame));
+  }
+
+  Bytes slot_bytes(std::uint32_t frame, std::uint16_t slot) const {
+    return plan_.blocks[plan_.frames[frame].block].slots[slot].bytes;
+  }
+
+  // What is held of a block's own weights that come and go; those that stay after forward count elsewhere.
+  Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
+    const ShardingRow& row = row_of(spec_.strategy.sharding);
+    const auto found = held.find(plan_.frames[frame].unit);
+    if (found == held.end() || !unit_gradients(spec_, row)) return 0;
+    Bytes sum = 0;
+    for (const std::uint16_t slot : found->second)
+      sum += slot == kGathered && !row.reshards_after_forward ? 0 : slot_bytes(found->first, slot);
+    return sum;
+  }
+
+  // The bytes that come or go with an operand, of buffers that every micro-batch has anew.
+  Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
+    const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
+    if (frame == kNone) return 0;
+    const bool unit = plan_.blocks[plan_.frames[frame].block].role == BlockRole::unit;
+    if (plan_.frames[frame].micro_batch < 0 && !unit) return 0;
+    const bool changed = take ? held[frame].insert(o.slot).second : held[frame].erase(o.slot) > 0;
+    return changed && !unit ? slot_bytes(frame, o.slot) : 0;
+  }
+
+  void note_kept(const Held& held) {
     for (const auto& [frame, slots] : held) {
-      for (const std::uint16_t s : slots) kept_[frame] += plan_.blocks[plan_.frames[frame].block].slots[s].bytes;
+      if (plan_.frames[frame].micro_batch < 0) continue;
+      for (const std::uint16_t s : slots) kept_[frame] += slot_bytes(frame, s);
     }
+  }
+
+  std::shared_ptr<const OrderTimes> order_times_of(const Block& block) const {
+    const auto time_of = [&](std::uint32_t id) {
+      return order_time(plan_.ops[id], plan_.element_bytes, spec_.cluster.gpu);
+    };
+    auto times = std::make_shared<OrderTimes>();
+    for (const std::uint32_t id : block.forward) times->forward.push_back(time_of(id));
+    for (std::size_t i = 0; i < block.backward.size(); ++i)
+      (i < block.input_gradients ? times->input : times->weight).push_back(time_of(block.backward[i]));
+    return times;
+  }
+
+  Bytes kept_of(std::uint32_t frame) const {
+    const auto kept = kept_.find(frame);
+    return kept == kept_.end() ? 0 : kept->second;
   }
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
+    Bytes kept = 0;  // by blocks whose backward is still to come
+    std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
       if (segment.begin < 0) continue;
-      BlockCost& block = blocks[segment.frame];
+      const auto [it, fresh] = blocks.try_emplace(segment.frame);
+      BlockCost& block = it->second;
       PassCost& cost = segment.pass == Pass::forward    ? block.forward
                        : segment.pass == Pass::backward ? block.backward
                                                         : block.weight;
@@ -212,12 +287,21 @@ class Probe {
       cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
       cost.issue = segment.issue;
       cost.compute = segment.compute;
-      if (segment.pass == Pass::backward) block.backward_extra = segment.extra;
+      cost.beside = segment.beside;
+      cost.late = segment.late + (segment.result > 0 ? std::max<Picoseconds>(0, segment.end - segment.result) : 0);
+      if (segment.pass == Pass::forward) {
+        block.forward_extra = std::max(block.forward_extra, segment.most - kept);
+        if (fresh) kept += kept_of(segment.frame);
+      } else if (segment.pass == Pass::backward && run_back.insert(segment.frame).second) {
+        block.backward_extra = std::max<Bytes>(0, segment.most - kept);
+        block.early = segment.read < 0 ? cost.through : std::max<Picoseconds>(0, segment.read - segment.begin);
+        kept -= kept_of(segment.frame);
+      }
     }
     for (auto& [frame, block] : blocks) {
       const Block& what = plan_.blocks[plan_.frames[frame].block];
-      const auto kept = kept_.find(frame);
-      block.kept = kept == kept_.end() ? 0 : kept->second;
+      block.kept = kept_of(frame);
+      if (spec_.strategy.schedule == "zb-h1") block.order_times = order_times_of(what);
       block.eight_bit_elements = orrery::eight_bit_elements(spec_, what);
       for (const LocalParameter& p : what.parameters)
         (p.experts > 0 ? block.expert_elements : block.elements) += p.out * p.in;
@@ -226,8 +310,8 @@ class Probe {
   }
 
   static void least(PassCost& a, const PassCost& b) {
-    a = {std::min(a.through, b.through), std::min(a.busy, b.busy), std::min(a.issue, b.issue),
-         std::min(a.compute, b.compute)};
+    a = {std::min(a.through, b.through), std::min(a.busy, b.busy),     std::min(a.issue, b.issue),
+         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.late, b.late)};
   }
   static void least(BlockCost& a, const BlockCost& b) {
     least(a.forward, b.forward);
@@ -235,16 +319,27 @@ class Probe {
     least(a.weight, b.weight);
     a.kept = std::min(a.kept, b.kept);
     a.backward_extra = std::min(a.backward_extra, b.backward_extra);
+    a.early = std::max(a.early, b.early);
+    a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
   // Blocks of the head follow one another.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;
     a.weight += b.weight;
+    a.forward_extra = std::max(a.forward_extra, a.kept + b.forward_extra);
     a.kept += b.kept;
     a.elements += b.elements;
     a.expert_elements += b.expert_elements;
     a.eight_bit_elements += b.eight_bit_elements;
+    if (b.order_times) {
+      auto times = std::make_shared<OrderTimes>(a.order_times ? *a.order_times : OrderTimes{});
+      for (const auto member : {&OrderTimes::forward, &OrderTimes::input, &OrderTimes::weight})
+        (*times.*member)
+            .insert((*times.*member).end(), (*b.order_times.*member).begin(), (*b.order_times.*member).end());
+      a.order_times = std::move(times);
+    }
+    a.early = b.early;
     a.backward_extra = b.backward_extra;  // the last block's backward comes first, with everything kept
   }
 
@@ -259,41 +354,7 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
-void add_up(const StackCost& cost, LayerSums& sums) {
-  PassCost forward, backward, weight;
-  Bytes kept = 0;
-  std::int64_t elements = 0, experts = 0, eight_bit = 0;
-  const auto note = [&] {
-    sums.forward.push_back(forward);
-    sums.backward.push_back(backward);
-    sums.weight.push_back(weight);
-    sums.kept.push_back(kept);
-    sums.elements.push_back(elements);
-    sums.expert_elements.push_back(experts);
-    sums.eight_bit_elements.push_back(eight_bit);
-  };
-  note();
-  for (const BlockCost& layer : cost.layers) {
-    forward += layer.forward;
-    backward += layer.backward;
-    weight += layer.weight;
-    kept += layer.kept;
-    elements += layer.elements;
-    experts += layer.expert_elements;
-    eight_bit += layer.eight_bit_elements;
-    note();
-  }
-}
-
 }  // namespace
-
-PassCost& PassCost::operator+=(const PassCost& other) {
-  through += other.through;
-  busy += other.busy;
-  issue += other.issue;
-  compute += other.compute;
-  return *this;
-}
 
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
   StackCost result;
@@ -301,22 +362,11 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
     const Spec spec = probe_spec(base, key);
     check(spec);
     result = Probe(spec, profile).cost(base);
-    add_up(result, result.sums);
+    add_up(result);
   } catch (const Error&) {
     result.possible = false;
   }
   return result;
-}
-
-const StackCost& StackCosts::of(const StackKey& key) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = known_.find(key);
-    if (it != known_.end()) return it->second;
-  }
-  StackCost cost = stack_cost(base_, profile_, key);
-  const std::lock_guard lock(mutex_);
-  return known_.try_emplace(key, std::move(cost)).first->second;
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -13,19 +14,30 @@ namespace orrery {
 
 // What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
 // it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
-// issue: what its host needs to launch it. compute: what its kernels take alone.
+// issue: what its host needs to launch it. compute: what its kernels take alone. beside: what those transfers take.
+// late: of the time through it, what may come after its result: sums of gradients, what is done to a unit's.
 struct PassCost {
-  Picoseconds through = 0, busy = 0, issue = 0, compute = 0;
+  Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, late = 0;
+
+  Picoseconds to_result() const { return through - late; }
 
   PassCost& operator+=(const PassCost& other);  // of what follows on the same rank
 };
 
+// What ops of a block count in orders that fit times (order_time.h), in their order.
+struct OrderTimes {
+  std::vector<double> forward, input, weight;
+};
+
 // A block of one micro-batch on one rank. backward: the input gradients' part where the schedule splits, then weight
-// has the rest. kept: bytes from its forward to its backward; extra: bytes at most in backward beyond those at its
-// start.
+// has the rest. kept: bytes from its forward to its backward. Extra: bytes at most in a pass beyond what it and the
+// blocks before it keep, weights of its own that are gathered for it and their gradients included; forward_extra:
+// beyond what those before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
-  Bytes kept = 0, backward_extra = 0;
+  Picoseconds early = 0;  // of the time through backward, what comes before anything reads the output's gradient
+  std::shared_ptr<const OrderTimes> order_times;  // where the schedule splits
+  Bytes kept = 0, backward_extra = 0, forward_extra = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
@@ -43,6 +55,9 @@ struct StackCost {
   std::vector<BlockCost> layers;
   LayerSums sums;
 };
+
+// Fills the sums over layers.
+void add_up(StackCost& cost);
 
 // What the costs of blocks depend on. Tensor, context and expert groups lie as "tp-cp-dp-pp" lays them, each on as few
 // nodes as it can: no other order of ranks makes their transfers faster.

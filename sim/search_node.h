@@ -10,8 +10,8 @@
 namespace orrery {
 
 // rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
-// again, too.
-enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point };
+// again, too. played: a point whose bound is from its schedule's order.
+enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, played };
 
 // A part of the space, with its place in the order of the space.
 struct SearchNode {
@@ -29,7 +29,7 @@ struct SearchNode {
 };
 
 // For a Wire. What the fields of these take together says whether one is missing here.
-static_assert(sizeof(Recipe) == 64 && sizeof(Features) == 24 && sizeof(Bound) == 16);
+static_assert(sizeof(Recipe) == 80 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
   Recipe& w = n.what;
   Features& f = n.features;
@@ -37,7 +37,7 @@ inline void share(Wire& wire, SearchNode& n) {
        {&n.value, &n.floor, &n.bound.time, &n.bound.memory, &w.virtual_stages, &w.recompute_layers, &w.shard_group})
     wire.share(*x);
   for (std::int32_t* x : {&n.group, &n.cell, &n.feature}) wire.share(*x);
-  for (std::string_view* x : {&w.schedule, &w.recompute, &f.rank_order}) wire.share(*x);
+  for (std::string_view* x : {&w.schedule, &w.recompute, &w.offload, &f.rank_order}) wire.share(*x);
   for (bool* x : {&f.gradient_reduce, &f.parameter_gather, &f.pipeline}) wire.share(*x);
   wire.share(n.layout);
   wire.share(n.level);

@@ -1,4 +1,6 @@
 // A point as a spec, as overrides, as text and as a report.
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "models/error.h"
@@ -15,6 +17,13 @@ Recompute recompute_of(std::string_view parts, const Software& software) {
     start = end + 2;
   }
   return result;
+}
+
+void set_offload(Offload& o, std::string_view name) {
+  if (name == "none") return;
+  o.optimizer = Device::cpu;
+  if (name.find("gradients") != std::string_view::npos) o.gradients = Device::cpu;
+  if (name.find("parameters") != std::string_view::npos) o.parameters = Device::cpu;
 }
 
 void set_context_kind(Strategy& s, std::string_view kind) {
@@ -49,6 +58,7 @@ Spec Space::spec_of(const Point& point) const {
   }
   s.recompute = recompute_of(c.recompute, spec.software);
   if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
+  set_offload(s.offload, c.offload);
   s.rank_order = f.rank_order;
   s.overlap = {f.gradient_reduce, f.parameter_gather, l.overlap_tensor, f.pipeline, l.overlap_expert};
   return spec;
@@ -80,6 +90,13 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
     list.push_back(fmt::format("strategy.context_kind={}", l.context_kind));
   if (c.shard_group > 0 || !shard_group_.open) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));
   if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
+  if (c.offload != "none") {
+    Offload o;
+    set_offload(o, c.offload);
+    list.push_back("strategy.offload.optimizer=cpu");
+    if (o.gradients != Device::none) list.push_back("strategy.offload.gradients=cpu");
+    if (o.parameters != Device::none) list.push_back("strategy.offload.parameters=cpu");
+  }
   if (!base_.model.moe) return list;
   list.push_back(fmt::format("strategy.expert={}", l.expert));
   list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
@@ -100,6 +117,7 @@ std::string Space::text_of(const Point& point) const {
   if (l.pipeline > 1) text += fmt::format(" {}", c.schedule);
   text += fmt::format(" {}", name_of(c.sharding));
   if (c.shard_group > 0) text += fmt::format("({})", c.shard_group);
+  if (c.offload != "none") text += fmt::format(", {} on the host", c.offload);
   if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
   if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
   if (told_apart(l, f.rank_order) != told_apart(l, w.rank_order)) text += fmt::format(", {}", f.rank_order);
@@ -113,16 +131,25 @@ std::string Space::text_of(const Point& point) const {
   return text;
 }
 
-std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why,
-                               const std::atomic<bool>* stop) {
+Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
+                           const std::atomic<bool>* stop) {
   const Spec spec = space.spec_of(point);
   try {
-    if (const std::string broken = rule_broken_by(spec, space.path()); !broken.empty()) throw Error(broken);
-    return predict(spec, profile, false, stop).report;
+    const std::string broken = rule_broken_by(spec, space.path());
+    if (!broken.empty()) return {.refused = broken};
+    Evaluation result{.report = report_within(spec, profile, latest, stop)};
+    result.late = !result.report;
+    return result;
   } catch (const Error& error) {
-    if (why != nullptr) *why = error.what();
-    return std::nullopt;
+    return {.refused = error.what()};
   }
+}
+
+std::optional<Report> evaluate(const Space& space, const Profile& profile, const Point& point, std::string* why,
+                               const std::atomic<bool>* stop) {
+  Evaluation result = evaluate_within(space, profile, point, std::numeric_limits<Picoseconds>::max(), stop);
+  if (why != nullptr && !result.report) *why = result.refused;
+  return std::move(result.report);
 }
 
 Point point_at(const Space& space, const std::vector<Degrees>& layouts, const std::array<std::int64_t, 4>& place) {

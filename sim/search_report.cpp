@@ -91,7 +91,7 @@ std::string proof_text(const Space& space, const SearchResult& r) {
         100 * r.gap);
   const std::vector<std::string_view> others = space.left_out();
   if (others.empty()) return text;
-  return text + fmt::format("  not among them: the schedules {}\n", fmt::join(others, ", "));
+  return text + fmt::format("  not among them: {}\n", fmt::join(others, ", "));
 }
 
 std::string why_text(const Space& space, const SearchResult& r) {

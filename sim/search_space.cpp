@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -32,6 +33,9 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
+// Whether actions share a stage, op by op: what they take together has no close bound.
+bool is_woven(std::string_view schedule) { return schedule.starts_with("dualpipe"); }
+
 // What two values may come to the same is asked once.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
@@ -60,8 +64,9 @@ Space::Space(OpenSpec open, std::int64_t gpus)
 std::vector<std::string_view> Space::left_out() const {
   std::vector<std::string_view> names;
   for (const ScheduleRow& row : schedule_rows()) {
-    if (schedule_.open && !is_searched(row)) names.push_back(row.name);
+    if (schedule_.open && (is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
   }
+  if (!offload_given_) names.insert(names.end(), {"offload.activations", "offload to disks", "offload with fsdp"});
   return names;
 }
 
@@ -155,12 +160,25 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// Layers of the stage that has most of them.
-std::int64_t Space::fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const {
+// Layers of the stage that has most of them; of one copy of the model, where there are two.
+std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) const {
+  const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
+  const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
+  const Schedule where = place_chunks(back ? ChunkPlacement::v_shaped : ChunkPlacement::in_turn, shape);
   std::vector<std::int64_t> layers(pipeline, 0);
-  std::int64_t k = 0;
-  for (const std::int64_t n : cut(pipeline, virtual_stages)) layers[k++ % pipeline] += n;
+  std::size_t k = 0;
+  for (const std::int64_t n : cut(pipeline, cell.virtual_stages)) layers[where.stage_of[k++]] += n;
   return *std::max_element(layers.begin(), layers.end());
+}
+
+// Rules of the planner and of the orders about a schedule.
+bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
+  if (is_woven(row.name) && l.micro_batches < 2 * l.pipeline) return false;
+  if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
+  if (row.placement != ChunkPlacement::both_ways) return true;
+  const Model& m = base_.model;
+  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && !m.tied_embeddings && m.mtp_layers == 0 &&
+         !base_.strategy.offload.any() && gradient_reduce_.admits(false);
 }
 
 std::vector<Recipe> Space::schedules(const Degrees& l) const {
@@ -174,14 +192,10 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
     return result;
   }
   for (const ScheduleRow& row : schedule_rows()) {
-    if (!schedule_.admits(std::string(row.name)) || (schedule_.open && row.name == "dapple")) continue;
-    if (!is_searched(row)) continue;
-    if (row.chunks == 1) {
-      add(row.name, 1);
-      continue;
-    }
-    if (!base_.software.uneven_interleaving && l.micro_batches % l.pipeline != 0) continue;
-    for (std::int64_t v = 2; v * l.pipeline <= base_.model.layers + 2; ++v) add(row.name, v);
+    if (!schedule_.admits(std::string(row.name)) || !runs(l, row) || !has_bounds(row)) continue;
+    if (schedule_.open && (row.name == "dapple" || is_woven(row.name))) continue;
+    if (row.chunks > 0) add(row.name, row.chunks);
+    for (std::int64_t v = 2; row.chunks == 0 && v * l.pipeline <= base_.model.layers + 2; ++v) add(row.name, v);
   }
   return result;
 }
@@ -195,21 +209,47 @@ std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
   return groups;
 }
 
+// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp, data_parallel_step.cpp).
+std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
+  const ShardingRow& row = row_of(cell.sharding);
+  const Model& m = base_.model;
+  const bool alone = l.replicas() == 1, copies = base_.software.gradient_average == "copy";
+  const bool summed = l.tensor > 1 && (l.sequence_parallel || l.tensor > m.kv_heads || m.qk_norm);
+  const bool tied = (m.tied_embeddings || m.mtp_layers > 0) && l.pipeline > 1;
+  const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
+  const bool can = base_.cluster.host && base_.cluster.gpu.memory_bytes > 0 && (row.shards_optimizer || alone) &&
+                   !row.fp32_shards && !summed && !tied && !two && (alone || !copies);
+  std::vector<std::string_view> result;
+  for (const std::string_view name : kOffloads) {
+    Offload o;
+    set_offload(o, name);
+    const bool gradients = o.gradients == Device::none || unit_gradients(base_, row);
+    const bool parameters = o.parameters == Device::none || row.kind == Sharding::zero3;
+    const bool built = name == "none" || (can && gradients && parameters);
+    if (built && offload_.admits(std::string(name))) result.push_back(name);
+  }
+  return result;
+}
+
 void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
-  const bool splits = find_schedule(cell.schedule).splits;
+  const ScheduleRow& schedule = find_schedule(cell.schedule);
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
     if (sharding_.open && (row.master || row.servers)) continue;  // baselines, on fewer cases or more machines
     const bool units = unit_gradients(base_, row);
-    if (units && splits) continue;
+    if (units && (schedule.splits || two)) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.
-    const bool repeats =
-        row.shards_optimizer && !row.shards_parameters && (l.replicas() == 1 || (row.shards_gradients && !units));
+    const bool repeats = row.shards_optimizer && !row.shards_parameters &&
+                         ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
     Recipe with = cell;
     with.sharding = row.kind;
     if (!row.hybrid) {
-      cells.push_back(with);
+      for (const std::string_view offload : offloads(l, with)) {
+        with.offload = offload;
+        cells.push_back(with);
+      }
       continue;
     }
     for (const std::int64_t g : shard_groups(l)) {
@@ -251,7 +291,7 @@ std::vector<Recipe> Space::groups(const Degrees& l) const {
 }
 
 std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const {
-  const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group.virtual_stages));
+  const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group));
   std::vector<Recipe> result;
   for (const std::string_view kind : recompute_kinds()) {
     Recipe cell = group;
@@ -279,11 +319,12 @@ std::vector<Recipe> Space::cells(const Degrees& l) const {
 std::uint64_t Space::count(const Degrees& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  std::array<std::optional<std::uint64_t>, 2> sharded;  // whether the schedule splits
+  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule splits
   for (const Recipe& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
-    const std::int64_t layers = fullest_stage(l.pipeline, schedule.virtual_stages);
-    auto& shardings = sharded[find_schedule(schedule.schedule).splits ? 1 : 0];
+    const std::int64_t layers = fullest_stage(l.pipeline, schedule);
+    const ScheduleRow& row = find_schedule(schedule.schedule);
+    auto& shardings = sharded[{row.splits, row.placement}];
     if (!shardings) {
       shardings = 0;
       std::vector<Recipe> cells;
@@ -296,10 +337,7 @@ std::uint64_t Space::count(const Degrees& l) const {
   return sum;
 }
 
-std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
-  const Software& w = base_.software;
-  const ShardingRow& row = row_of(cell.sharding);
-  const bool group = l.replicas() > 1;
+std::vector<std::string_view> Space::rank_orders(const Degrees& l) const {
   std::vector<std::string_view> orders;
   std::vector<std::string> seen;
   std::vector<std::string_view> candidates(kOrders.begin(), kOrders.end());
@@ -310,13 +348,22 @@ std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) cons
     seen.push_back(std::move(apart));
     orders.push_back(order);
   }
-  const bool habit = reduces_beside(w, cell.sharding);
-  const bool reduces = group && (habit || !gradient_reduce_.open);
+  return orders;
+}
+
+std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
+  const Software& w = base_.software;
+  const ShardingRow& row = row_of(cell.sharding);
+  const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
+  const bool group = l.replicas() > 1 || two;
+  const bool habit =
+      !two && reduces_beside(w, cell.sharding);  // two copies reduce in one order, after the last backward
+  const bool reduces = group && !two && (habit || !gradient_reduce_.open);
   const bool gathers = group && row.shards_optimizer && (w.overlap_parameter_gather || !parameter_gather_.open);
   const bool sends = l.pipeline > 1 && (w.overlap_pipeline || !overlap_pipeline_.open);
   std::vector<Features> result;
-  for (const std::string_view order : orders) {
-    for (const bool reduce : both(gradient_reduce_, reduces, habit)) {
+  for (const std::string_view order : rank_orders(l)) {
+    for (const bool reduce : both(two ? Choices<bool>{false, {false}} : gradient_reduce_, reduces, habit)) {
       for (const bool gather : both(parameter_gather_, gathers, w.overlap_parameter_gather)) {
         for (const bool send : both(overlap_pipeline_, sends, w.overlap_pipeline))
           result.push_back({order, reduce, gather, send});

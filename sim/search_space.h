@@ -10,13 +10,18 @@
 #include <vector>
 
 #include "models/open_spec.h"
+#include "models/schedules.h"
 
 namespace orrery {
 
 struct ScheduleRow;
-bool is_searched(const ScheduleRow& row);
+bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
+
+// What may lie on the host: the optimizer with its states, and what it reads and writes.
+inline constexpr std::array<std::string_view, 5> kOffloads = {"none", "optimizer", "optimizer+gradients",
+                                                              "optimizer+parameters", "optimizer+gradients+parameters"};
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
 template <class T>
@@ -51,6 +56,9 @@ struct Recipe {
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
+  std::string_view offload = "none";  // to the host
+
+  friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
 // What transfers go under what, and over which wires:
@@ -69,9 +77,10 @@ struct Point {
 // listed values, any other all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
 //   virtual_stages, recompute_layers                                            every number
-//   schedule    the rows of schedules.cpp whose stages lie in turn (left_out() are the others), but dapple (1f1b under
-//               another name); one stage: 1f1b
+//   schedule    the rows of schedules.cpp but dapple (1f1b under another name) and the woven ones, which may be
+//               listed; one stage: 1f1b
 //   sharding    the rows of sharding.cpp, once where two come to the same plan
+//   offload     one of kOffloads where it is built: states that are sharded, gradients that are reduced unit by unit
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
 //   overlap     on and off where the stack can (its habit) and there is something to overlap
@@ -92,11 +101,14 @@ class Space {
   std::vector<Recipe> groups(const Degrees& layout) const;
   std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
   std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
+  // The orders of ranks that tell a layout's ranks apart.
+  std::vector<std::string_view> rank_orders(const Degrees& layout) const;
   // The points of a layout, without making them.
   std::uint64_t count(const Degrees& layout) const;
   // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
-  // Schedules that are built but no part of the space, though the spec leaves the schedule open.
+
+  // Axes of a strategy that are built but no part of the space, though the spec leaves them open.
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
@@ -114,10 +126,12 @@ class Space {
   bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
+  std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
   std::vector<Recipe> schedules(const Degrees& layout) const;
   std::vector<std::string_view> recompute_kinds() const;
   std::vector<std::int64_t> recompute_numbers(std::int64_t layers) const;
-  std::int64_t fullest_stage(std::int64_t pipeline, std::int64_t virtual_stages) const;
+  std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
+  bool runs(const Degrees& layout, const ScheduleRow& row) const;
 
   struct Cuts {
     std::mutex mutex;
@@ -131,11 +145,14 @@ class Space {
   std::unique_ptr<Cuts> cuts_ = std::make_unique<Cuts>();
   Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
   Choices<std::int64_t> shard_group_, recompute_layers_;
-  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_;
+  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_, offload_;
   Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
       overlap_expert_;
-  bool batch_given_ = false, bucket_given_ = false;
+  bool batch_given_ = false, bucket_given_ = false, offload_given_ = false;
 };
+
+// Sets what one of kOffloads names; "none" leaves what the spec says.
+void set_offload(Offload& offload, std::string_view name);
 
 // All of the context ranks in a ring, or all in exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4}) leaves
 // what the spec says.

@@ -21,119 +21,165 @@ const NcclModel& Bounds::model(const std::vector<int>& spread) {
 }
 
 // Bytes in a picosecond at the size that suits the group best.
-double Bounds::best_rate(const std::vector<int>& spread, CollectiveKind kind) {
-  const auto [it, fresh] = rates_.try_emplace({spread, kind}, 0);
+double Bounds::best_rate(Group& group, CollectiveKind kind) {
+  const auto [it, fresh] = group.rates.try_emplace(kind, 0);
   if (!fresh) return it->second;
-  const NcclModel& members = model(spread);
+  const NcclModel& members = model(group.spread);
   double best = 0;
   for (double bytes = kLeastSample; bytes < kMostSample; bytes *= std::sqrt(std::sqrt(2.0)))
     best = std::max(best, bytes / nccl_choose(members, kind, static_cast<Bytes>(bytes)).seconds);
   return it->second = best * (1 + kSlack) / kPicosecondsPerSecond;
 }
 
-// How the ranks that hold the same weights lie on the nodes; empty where stages lie differently, and where nothing is
-// known of transfers.
-std::vector<int> Bounds::spread_of(const Strides& at) {
+// Every `step`-th of the ranks that hold the same weights, `size` in all, and how they lie on the nodes.
+Bounds::Group& Bounds::group_of(const Strides& at, std::int64_t step, std::int64_t size) {
+  const auto [it, fresh] =
+      groups_.try_emplace({at.data, at.context, at.pipeline, step, size, layout_.data, layout_.context});
+  if (!fresh) return it->second;
   const std::int64_t node = nccl_node_gpus(space_.base().cluster);
   const bool alike = at.pipeline % node == 0 || node % at.pipeline == 0 || layout_.pipeline == 1;
-  const std::int64_t group = cell_.shard_group > 0 ? cell_.shard_group : layout_.replicas();
-  if (group == 1 || !alike || !profile_.measured.transfers.empty()) return {};
-  std::vector<std::int64_t> nodes;
+  if (size == 1 || !alike || !profile_.measured.transfers.empty()) return it->second;
+  std::vector<std::int64_t> ranks;
   for (std::int64_t d = 0; d < layout_.data; ++d) {
-    for (std::int64_t c = 0; c < layout_.context; ++c) nodes.push_back(d * at.data + c * at.context);
+    for (std::int64_t c = 0; c < layout_.context; ++c) ranks.push_back(d * at.data + c * at.context);
   }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.resize(group);
-  std::vector<int> spread;
+  std::sort(ranks.begin(), ranks.end());
   std::int64_t last = -1;
-  for (const std::int64_t rank : nodes) {
-    if (rank / node != last) spread.push_back(0);
-    ++spread.back();
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::int64_t rank = ranks[i * step];
+    if (rank / node != last) it->second.spread.push_back(0);
+    ++it->second.spread.back();
     last = rank / node;
   }
-  return spread;
+  it->second.channels = model(it->second.spread).graphs.collective_channels;
+  return it->second;
 }
 
-Picoseconds Bounds::transfer(const Strides& at, CollectiveKind kind, Bytes bytes) {
-  const std::vector<int> spread = spread_of(at);
-  if (spread.empty()) return 0;
-  return static_cast<Picoseconds>(static_cast<double>(bytes) / best_rate(spread, kind));
+// Ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other are of one
+// group, and nothing is said of it.
+Bounds::Group& Bounds::replicas(const Strides& at) {
+  const bool one = copies_ > 1;
+  return group_of(at, 1, one ? 1 : cell_.shard_group > 0 ? cell_.shard_group : layout_.replicas());
+}
+
+Picoseconds Bounds::transfer(Group& group, CollectiveKind kind, Bytes bytes) {
+  if (group.spread.empty()) return 0;
+  return static_cast<Picoseconds>(static_cast<double>(bytes) / best_rate(group, kind));
+}
+
+// By how much a transfer slows the kernels beside it (price.cpp).
+double Bounds::pressure(int channels) const {
+  const double sms = space_.base().cluster.gpu.sms, taken = std::min<double>(channels, sms / 2);
+  return sms > 0 ? taken / (sms - taken) * (1 + profile_.contention) : 0;
 }
 
 // A layer's unit, which is moved in one piece: so long exactly, when nothing is beside it.
-Bounds::Moved Bounds::unit_of_layer(const Strides& at, CollectiveKind kind, Bytes bytes) {
-  const std::vector<int> spread = spread_of(at);
-  if (spread.empty() || space_.base().model.moe) return {};
-  const auto [it, fresh] = moved_.try_emplace({spread, kind, bytes});
+Bounds::Moved Bounds::unit_of_layer(Group& group, CollectiveKind kind, Bytes bytes) {
+  if (group.spread.empty() || space_.base().model.moe) return {};
+  const auto [it, fresh] = group.moved.try_emplace({kind, bytes});
   if (!fresh) return it->second;
-  const NcclChoice c = nccl_choose(model(spread), kind, bytes);
-  const double sms = space_.base().cluster.gpu.sms, taken = std::min<double>(c.channels, sms / 2);
+  const NcclChoice c = nccl_choose(model(group.spread), kind, bytes);
   it->second = {picoseconds(c.seconds), picoseconds(c.seconds * std::min(1.0, c.nic_share)),
-                picoseconds(c.seconds * std::min(1.0, c.nvlink_share)), sms > 0 ? taken / (sms - taken) : 0};
+                picoseconds(c.seconds * std::min(1.0, c.nvlink_share)), pressure(c.channels)};
   return it->second;
 }
 
 // From a stage to the next.
-Picoseconds Bounds::hop(const Strides& at, std::int64_t stage) {
-  const Spec& spec = space_.base();
+Picoseconds Bounds::send_time(bool near) {
+  std::optional<Picoseconds>& known = sends_[near ? 1 : 0];
+  if (known) return *known;
+  known = 0;
   if (!profile_.measured.transfers.empty()) return 0;
-  const std::int64_t node = nccl_node_gpus(spec.cluster);
-  const bool near = stage * at.pipeline / node == (stage + 1) * at.pipeline / node;
+  const Spec& spec = space_.base();
   const bool cut = layout_.sequence_parallel || spec.software.scattered_sends != "none";
   const std::int64_t rows = layout_.micro_batch * spec.sequence / layout_.context / (cut ? layout_.tensor : 1);
   const Bytes bytes = rows * spec.model.hidden * storage_bytes(spec.strategy.precision);
-  const auto [it, fresh] = sends_.try_emplace({near, bytes});
-  if (fresh) {
-    const std::vector<int> pair = near ? std::vector<int>{2} : std::vector<int>{1, 1};
-    it->second = picoseconds(nccl_point_to_point(model(pair), near, bytes).seconds);
+  const std::vector<int> pair = near ? std::vector<int>{2} : std::vector<int>{1, 1};
+  known = picoseconds(nccl_point_to_point(model(pair), near, bytes).seconds);
+  return *known;
+}
+
+// Between every virtual stage and the next, and before the first one of every stage.
+void Bounds::find_hops(const Strides& at) {
+  const std::vector<std::int32_t>& stage_of = placed_.where.stage_of;
+  const std::int64_t node = nccl_node_gpus(space_.base().cluster), places = placed_.where.virtual_stages();
+  boundary_hops_.assign(stage_of.size(), 0);
+  for (std::size_t k = 0; k + 1 < stage_of.size(); ++k) {
+    const std::int64_t a = stage_of[k], b = stage_of[k + 1];
+    const bool between = a != b && static_cast<std::int64_t>(k + 1) % places != 0;
+    if (between) boundary_hops_[k] = send_time(a * at.pipeline / node == b * at.pipeline / node);
   }
-  return it->second;
+  hops_.assign(stages_.size(), 0);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (std::int64_t k = 0; k < stages_[s].first_place; ++k) hops_[s] += boundary_hops_[k];
+  }
 }
 
 // What the units of a stage's weights move in a step: sums of their gradients, and the weights themselves before
 // forward and backward.
-Bounds::UnitTimes Bounds::unit_times(const Strides& at, const Stage& stage) {
+Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage) {
   const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
   const std::int64_t m = layout_.micro_batches;
   UnitTimes times;
-  if (!units_) return times;
+  if (!units_ || group.spread.empty()) return times;
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
-  times.reduce = m * transfer(at, CollectiveKind::reduce_scatter, stage.elements * gradient);
+  times.reduce = m * transfer(group, CollectiveKind::reduce_scatter, stage.elements * gradient);
   const std::int64_t again = row.reshards_after_forward ? stage.layer_elements : 0;  // gathered for backward too
   if (row.shards_parameters) {
-    times.gather = m * transfer(at, CollectiveKind::all_gather, stage.elements * width);
-    if (again > 0) times.gather += m * transfer(at, CollectiveKind::all_gather, again * width);
+    times.gather = m * transfer(group, CollectiveKind::all_gather, stage.elements * width);
+    if (again > 0) times.gather += m * transfer(group, CollectiveKind::all_gather, again * width);
   }
   if (stage.layers == 0 || stage.layer_elements % stage.layers != 0) return times;
   const std::int64_t layer = stage.layer_elements / stage.layers, n = m * stage.layers;
-  const Moved sum = unit_of_layer(at, CollectiveKind::reduce_scatter, layer * gradient);
+  const Moved sum = unit_of_layer(group, CollectiveKind::reduce_scatter, layer * gradient);
   const std::int64_t gathers = !row.shards_parameters ? 0 : again > 0 ? 2 * n : n;
-  const Moved weights = gathers > 0 ? unit_of_layer(at, CollectiveKind::all_gather, layer * width) : sum;
+  const Moved weights = gathers > 0 ? unit_of_layer(group, CollectiveKind::all_gather, layer * width) : Moved{};
   times.reduce = std::max(times.reduce, n * sum.time);
   times.gather = std::max(times.gather, gathers * weights.time);
-  const Picoseconds moving = std::max({n * sum.time, gathers * weights.time, n * sum.nic + gathers * weights.nic,
-                                       n * sum.nvlink + gathers * weights.nvlink});
-  const double pressure = std::min(sum.pressure, weights.pressure) * (1 + profile_.contention);
-  times.slowed = static_cast<Picoseconds>(static_cast<double>(moving) * pressure / (1 + pressure));
+  times.pressure = sum.pressure + weights.pressure;
+  times.least_pressure = gathers > 0 ? std::min(sum.pressure, weights.pressure) : sum.pressure;
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
+  const std::int64_t outer = stage.first_place == 0 ? std::min(layer, plain_->embedding.elements) : layer;
+  if (row.shards_parameters) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
+  times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
   return times;
+}
+
+// When a stage ends that moves units: work, what it loses to what moves, and while it does not compute. A part of what
+// moves may hide beside the rank's own transfers, which are in the work, and while it does not compute; the rest slows
+// kernels, least where as little as the links allow moves one after the other.
+Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const {
+  constexpr double kLonger = 1.05;  // of own transfers that share a link
+  const std::int64_t m = micro_batches_;
+  const auto lost = [](double pressure) { return pressure / (1 + pressure); };
+  const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
+  const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);
+  const double one = std::max(0.0, moving - both);
+  const double most = lost(units.pressure);
+  const double beside = static_cast<double>(m * (stage.forward.beside + stage.backward.beside)) * kLonger;
+  const double slowed = std::max(0.0, both * most + one * lost(units.least_pressure) - beside * most);
+  const Picoseconds idle = std::max(stage.head + hops_[s], units.before) + std::max(stage.tail + hops_[s], units.after);
+  const Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
+  return work + stage.update + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
 }
 
 // Fills works_ and hops_; returns when the first stage's last backward ends, and raises `bound` to what else takes
 // long.
 Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picoseconds& bound) {
-  const std::int64_t m = layout_.micro_batches, p = layout_.pipeline, v = cell_.virtual_stages;
+  const std::int64_t m = micro_batches_, p = layout_.pipeline, v = cell_.virtual_stages;
+  const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
   const bool one_each = cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1";
-  hops_.assign(p, 0);
+  find_hops(at);
   works_.assign(p, 0);
-  for (std::int64_t s = 1; s < p; ++s) hops_[s] = hops_[s - 1] + hop(at, s - 1);
+  Group& group = replicas(at);
   Picoseconds way = 0, end = 0;  // way: forward and back through this stage and those behind it
   for (std::int64_t s = p; s-- > 0;) {
     const Stage& stage = stages_[s];
-    const UnitTimes units = unit_times(at, stage);
+    const UnitTimes units = unit_times(group, stage);
     Picoseconds waits = 0;
-    if (!f.pipeline && p > 1) waits = (m * v - 1) * (s + 1 < p ? hops_[s + 1] - hops_[s] : hops_[s] - hops_[s - 1]);
+    if (!f.pipeline && p > 1 && in_turn)
+      waits = (m * v - 1) * (s + 1 < p ? hops_[s + 1] - hops_[s] : hops_[s] - hops_[s - 1]);
     if (!f.gradient_reduce) waits = std::max(waits, units.reduce);
     if (!f.parameter_gather) waits = std::max(waits, units.gather);
     const Picoseconds input = m * (stage.forward.busy + stage.backward.busy) + waits;
@@ -141,10 +187,9 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
     const Picoseconds head = stage.head + hops_[s], tail = stage.tail + hops_[s];
     // Where the schedule splits, weight gradients may still run when the first stage has all its input gradients.
     end = std::max(end, head + (splits_ ? input : works_[s]) + tail);
-    const Picoseconds kernels = m * (stage.forward.compute + stage.backward.compute + stage.weight.compute);
-    bound = std::max(
-        {bound, units.reduce, units.gather, units.links, head + works_[s], kernels + units.slowed + stage.update});
-    way += stage.forward.through + stage.backward.through;
+    bound = std::max({bound, units.reduce, units.gather, units.links, head + works_[s]});
+    if (units_) bound = std::max(bound, units_end(units, stage, s));
+    way += virtual_stages_[s].forward.to_result() + virtual_stages_[s].way_back();
     if (s + 1 < p) way += 2 * (hops_[s + 1] - hops_[s]);
     const std::int64_t most = cell_.schedule == "naive" ? 1 : one_each ? p - s : 0;
     if (most == 0 || v > 1) continue;
@@ -157,7 +202,7 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
 // A stage whose gradients stay whole until its last micro-batch: they are reduced when that has come back, and under
 // sharding the weights are gathered after the update or before the next step's first forward. done: when its last
 // backward ends.
-Picoseconds Bounds::replicas_end(const Features& f, const Strides& at, std::size_t s, Picoseconds done) {
+Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s, Picoseconds done) {
   const Software& w = space_.base().software;
   const Strategy& strategy = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
@@ -169,14 +214,14 @@ Picoseconds Bounds::replicas_end(const Features& f, const Strides& at, std::size
   Picoseconds end = done;
   if (f.gradient_reduce) {
     const Picoseconds last = std::min(done, stage.backward.busy + stage.weight.busy);
-    end = std::max(end, done - last + transfer(at, kind, stage.first_elements * gradient));
+    end = std::max(end, done - last + transfer(group, kind, stage.first_elements * gradient));
   } else {
-    end += transfer(at, kind, stage.elements * gradient);
+    end += transfer(group, kind, stage.elements * gradient);
   }
   end += stage.update;
   if (!row.shards_optimizer) return end;
-  if (!f.parameter_gather) return end + transfer(at, CollectiveKind::all_gather, stage.elements * width);
-  const Picoseconds gather = transfer(at, CollectiveKind::all_gather, stage.first_elements * width);
+  if (!f.parameter_gather) return end + transfer(group, CollectiveKind::all_gather, stage.elements * width);
+  const Picoseconds gather = transfer(group, CollectiveKind::all_gather, stage.first_elements * width);
   const Picoseconds rest = works_[s] - std::min(works_[s], stage.forward.busy);
   const Picoseconds last_layer = cell_.virtual_stages == 1 ? stage.last_forward : 0;
   return std::max(end, gather + last_layer + rest + (splits_ ? 0 : stage.tail + hops_[s]));
@@ -184,14 +229,15 @@ Picoseconds Bounds::replicas_end(const Features& f, const Strides& at, std::size
 
 Bound Bounds::of(const Features& f) {
   const Strides at = strides_of(layout_, f.rank_order);
-  Bound bound{.memory = memory_};
+  Group& group = replicas(at);
+  Bound bound{.memory = memory_with(f, group)};
   const Picoseconds end = pipeline_end(f, at, bound.time);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
     const Picoseconds issue = stage.forward.issue + stage.backward.issue + stage.weight.issue;
-    const Picoseconds done = s == 0 ? end : stage.head + hops_[s] + works_[s];
-    bound.time = std::max({bound.time, layout_.micro_batches * issue, done + stage.update});
-    if (!units_) bound.time = std::max(bound.time, replicas_end(f, at, s, done));
+    const Picoseconds done = s == 0 && copies_ == 1 ? end : stage.head + hops_[s] + works_[s];
+    bound.time = std::max({bound.time, end + least_update_, micro_batches_ * issue, done + stage.update});
+    if (!units_) bound.time = std::max(bound.time, replicas_end(f, group, s, done));
   }
   return bound;
 }

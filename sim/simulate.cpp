@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -75,7 +76,8 @@ class Engine {
     line_up();
   }
 
-  Trace run(const std::atomic<bool>* stop) {
+  // nullopt: the step ends after `latest`.
+  std::optional<Trace> run(Picoseconds latest, const std::atomic<bool>* stop) {
     for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
       if (lanes_[lane].head != kNone) come_up(lane, kNone);
     }
@@ -88,6 +90,7 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
+      if (now() > latest) return std::nullopt;
     }
     assert(done_ == count_);
     return std::move(trace_);
@@ -315,7 +318,12 @@ class Engine {
 }  // namespace
 
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
-  return Engine(plan, timing).run(stop);
+  return *Engine(plan, timing).run(std::numeric_limits<Picoseconds>::max(), stop);
+}
+
+std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
+                                    const std::atomic<bool>* stop) {
+  return Engine(plan, timing).run(latest, stop);
 }
 
 }  // namespace orrery

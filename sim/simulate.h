@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include "models/plan.h"
 #include "models/trace.h"
@@ -18,5 +19,9 @@ struct Stopped {};
 // Throws Stopped within milliseconds after `stop` is set.
 // The steps of the plan, from idle devices to the last task.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
+
+// The same, given up as soon as the step is known to end after `latest`: nullopt.
+std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
+                                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

@@ -41,11 +41,16 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
     bounds.enter(point.layout);
     ASSERT_TRUE(bounds.possible(point.cell)) << space.text_of(point) << small.text;
     const Bound cell = bounds.of(point.cell);
-    const Bound whole = bounds.of(point.features);
+    const Bound whole = bounds.of(point.features), played = bounds.played(point.features);
+    const Picoseconds group = bounds.time_of_group(point.cell);
     const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
     EXPECT_LE(layout.time, step) << what;
     EXPECT_LE(cell.time, step) << what;
     EXPECT_LE(whole.time, step) << what;
+    EXPECT_LE(group, step) << what;
+    EXPECT_LE(played.time, step) << what;
+    EXPECT_GE(played.time, whole.time) << what;
+    EXPECT_LE(whole.memory, report->memory.peak_device) << what;
     EXPECT_LE(cell.memory, report->memory.peak_device) << what;
     EXPECT_GE(whole.time, cell.time) << what;
     ++counts.compared;

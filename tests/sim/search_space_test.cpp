@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
+#include "models/sharding.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "tests/sim/small_space.h"
@@ -28,7 +29,8 @@ Space gpt_space(const std::string& strategy, std::int64_t gpus = 8) {
 }
 
 TEST(SearchSpace, PointIsTheSpecThatItsOverridesMake) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const SmallSpace small = small_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -41,7 +43,9 @@ TEST(SearchSpace, PointIsTheSpecThatItsOverridesMake) {
     if (!report) continue;
     EXPECT_EQ(report->plan_hash, plan_hash(make_plan(read))) << space.text_of(point);
     EXPECT_EQ(direct.strategy.bucket_MiB, read.strategy.bucket_MiB);
+    ++compared;
   }
+  EXPECT_GT(compared, 25U);
 }
 
 TEST(SearchSpace, GivenKeysAreFixedAndListedOnesRestricted) {
@@ -150,10 +154,55 @@ TEST(SearchSpace, ShardedReductionOverlapsWhereTheStackCan) {
   }
 }
 
-TEST(SearchSpace, SchedulesThatItLeavesOutAreNamed) {
+TEST(SearchSpace, WhatItLeavesOutIsNamed) {
   const std::vector<std::string_view> names = gpt_space("tensor: 1").left_out();
-  EXPECT_NE(std::find(names.begin(), names.end(), "zb-v"), names.end());
-  EXPECT_TRUE(gpt_space("schedule: 1f1b").left_out().empty());
+  EXPECT_NE(std::find(names.begin(), names.end(), "offload.activations"), names.end());
+  EXPECT_NE(std::find(names.begin(), names.end(), "dualpipev"), names.end());
+  EXPECT_TRUE(gpt_space("offload: {optimizer: cpu}, schedule: 1f1b").left_out().empty());
+}
+
+std::set<std::string_view> schedules_of(const Space& space, std::int64_t pipeline) {
+  std::set<std::string_view> seen;
+  for (const Degrees& l : space.layouts()) {
+    if (l.pipeline != pipeline) continue;
+    for (const Recipe& group : space.groups(l)) seen.insert(group.schedule);
+  }
+  return seen;
+}
+
+// Two copies of a model need an even number of stages and untied embeddings, woven ones many micro-batches.
+TEST(SearchSpace, SchedulesObeyTheirRules) {
+  const auto of = [](const std::string& model, std::int64_t pipeline, std::int64_t batch) {
+    const Space space(
+        parse_open_spec(fmt::format("model: {}\nsequence: 1024\ncluster: dgx-a100\nstrategy: {{tensor: 1, "
+                                    "context: 1, data: 1, micro_batch: 1, global_batch: {}}}\n",
+                                    model, batch),
+                        "t.yaml"),
+        pipeline);
+    return schedules_of(space, pipeline);
+  };
+  EXPECT_TRUE(of("llama-2-7b", 4, 16).contains("chimera"));
+  EXPECT_TRUE(of("llama-2-7b", 4, 16).contains("zb-v"));
+  EXPECT_FALSE(of("llama-2-7b", 4, 16).contains("dualpipe"));
+  EXPECT_FALSE(of("llama-2-7b", 4, 7).contains("chimera"));
+  EXPECT_FALSE(of("llama-2-7b", 3, 16).contains("chimera"));
+  EXPECT_FALSE(of("gpt2", 4, 16).contains("chimera"));
+}
+
+// States that are whole, and sums over ranks of the model, stay on the device.
+TEST(SearchSpace, OffloadObeysItsRules) {
+  const Space space = gpt_space("context: 1, micro_batch: 1, pipeline: 1, recompute: none");
+  std::set<std::string_view> seen;
+  for (const Degrees& l : space.layouts()) {
+    for (const Recipe& group : space.groups(l)) {
+      seen.insert(group.offload);
+      if (group.offload == "none") continue;
+      EXPECT_TRUE(l.tensor == 1 || !l.sequence_parallel);
+      EXPECT_TRUE(row_of(group.sharding).shards_optimizer || l.replicas() == 1);
+      EXPECT_FALSE(row_of(group.sharding).fp32_shards);
+    }
+  }
+  EXPECT_EQ(seen.size(), kOffloads.size());
 }
 
 // Values that mean nothing, and schedules that search does not know: the line, the key, what is wrong.
@@ -169,10 +218,7 @@ TEST(SearchSpace, RefusesValues) {
       {"}\nsearch: {rank_order: [tp-dp]", "search.rank_order: rank_order: tp-dp lacks"},
       {"}\nsearch: {sharding: [zero9]", "search.sharding: unknown"},
       {"}\nsearch: {overlap_tensor: [maybe]", "neither true nor false"},
-      {"}\nsearch: {schedule: [1f1b, zb-v]", "search does not know zb-v yet"},
-      {"schedule: chimera", "t.yaml:4: strategy.schedule: search does not know chimera yet"},
-      {"schedule: dualpipe", "does not know dualpipe yet"},
-      {"schedule: dualpipev", "does not know dualpipev yet"},
+      {"}\nsearch: {offload: [optimiser]", "search.offload: unknown offload optimiser; did you mean optimizer"},
       {"schedule: {file: order.txt}", "t.yaml:4: strategy.schedule: search does not know order files"},
   };
   for (const auto& c : cases) {

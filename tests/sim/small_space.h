@@ -51,8 +51,10 @@ inline SmallSpace small_space(std::uint64_t seed, const std::string& more = "") 
   range("pipeline", {"1", pick(2, 4)});
   range("virtual_stages", {"1", "2"});
   range("micro_batch", {pick(1, 2), pick(1, 4)});
-  range("schedule", {"1f1b", pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive")});
+  range("schedule", {"1f1b", pick("gpipe", "interleaved", "zb-h1", "zb-h2", "naive", "zb-1p", "zb-v", "v-half", "v-min",
+                                  "dualpipev", "chimera", "dualpipe")});
   range("sharding", {pick("none", "zero1"), pick("zero1", "zero2", "zero3", "fsdp", "hsdp", "fsdp-grad-op")});
+  range("offload", {"none", pick("none", "optimizer", "optimizer+gradients", "optimizer+gradients+parameters")});
   range("recompute", {"none", pick("selective", "full", "mlp")});
   range("recompute_layers", {"null", "1"});
   range("sequence_parallel", {"true", pick(true, false)});

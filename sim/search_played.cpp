@@ -1,0 +1,70 @@
+// Bounds: the order of the schedule, played.
+#include <algorithm>
+
+#include "models/stages.h"
+#include "sim/search_bounds.h"
+
+namespace orrery {
+
+// What the planner asks the schedule for, without times.
+ScheduleShape Bounds::shape() const {
+  const Spec& base = space_.base();
+  return {.stages = layout_.pipeline,
+          .micro_batches = layout_.micro_batches,
+          .chunks = cell_.virtual_stages,
+          .times = {},
+          .group = interleave_group(base, layout_.pipeline, layout_.micro_batches),
+          .extra_warm_up = base.strategy.extra_warm_up};
+}
+
+// Whether closed forms know an interleaved schedule's turns: Megatron-LM's.
+bool Bounds::in_usual_turns() const {
+  const ScheduleShape s = shape();
+  return cell_.schedule != "interleaved" ||
+         (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
+}
+
+// As the planner adds them up (layout.cpp), so that the order is the same.
+std::vector<PhaseTimes> Bounds::order_times() const {
+  const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
+  const std::int64_t all = std::ssize(plain_->layers);
+  const std::int64_t most = cell_.recompute == "none" ? 0 : cell_.recompute_layers < 0 ? all : cell_.recompute_layers;
+  std::vector<std::int64_t> before(p, 0);
+  std::vector<PhaseTimes> times;
+  for (std::int64_t k = 0; k < places; ++k) {
+    double forward = 0, input = 0, weight = 0;
+    const auto add = [&](const BlockCost& block) {
+      if (!block.order_times) return;
+      for (const double t : block.order_times->forward) forward += t;
+      for (const double t : block.order_times->input) input += t;
+      for (const double t : block.order_times->weight) weight += t;
+    };
+    std::int64_t& layers_before = before[placed_.where.stage_of[k]];
+    if (k == 0) add(plain_->embedding);
+    for (std::int64_t i = 0; i < cut_->layers[k]; ++i)
+      add((layers_before++ < most ? again_ : plain_)->layers[cut_->first[k] + i]);
+    if (k + 1 == places) add(plain_->head);
+    const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
+    times.push_back({whole(forward), whole(input), whole(weight)});
+  }
+  return times;
+}
+
+Bound Bounds::played(const Features& f) {
+  Bound bound = of(f);
+  ScheduleShape with_times = shape();
+  if (needs_times(cell_.schedule)) with_times.times = order_times();
+  const KnownOrder* order = layout_.pipeline > 1 ? orders_.of(cell_.schedule, with_times) : nullptr;
+  if (order == nullptr) return bound;
+  if (needs_times(cell_.schedule)) bound.memory = std::max(bound.memory, memory_in(*order));
+  Group& group = replicas(strides_of(layout_, f.rank_order));
+  const std::vector<Picoseconds> ends = play(*order, virtual_stages_, boundary_hops_, !f.pipeline);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const Picoseconds after = units_ ? unit_times(group, stages_[s]).after : 0;
+    bound.time = std::max(bound.time, ends[s] + after + stages_[s].update);
+    if (!units_) bound.time = std::max(bound.time, replicas_end(f, group, s, ends[s]));
+  }
+  return bound;
+}
+
+}  // namespace orrery
