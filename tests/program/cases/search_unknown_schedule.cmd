@@ -1,3 +1,3 @@
-$ orrery search small.yaml --set strategy.schedule=zb-v
+$ orrery search small.yaml --set 'strategy.schedule={file: order.txt}'
 exit 2
-stderr --set: strategy.schedule: search does not know zb-v yet
+stderr --set: strategy.schedule: search does not know order files
