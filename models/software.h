@@ -84,7 +84,7 @@ struct Software {
   double collective_launch_us = 12;  // per collective, send or receive
   double layer_us = 0;               // per layer and pass beyond its kernels
   double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor
-                                     // ranks and the root of the nodes that their group lies on
+                                     // ranks (none for one) and the cube root of their nodes
   double micro_batch_us = 0;         // per micro-batch and pass
   double step_us = 0;                // per step
   double rank_us = 0;                // per step and rank of the job: what waits for every rank in turn

@@ -78,8 +78,10 @@ TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
 // what the host needs for a micro-batch; where it does not, host time hides in the bubble.
 TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   const auto step = [](const char* blocking) {
-    const Priced p("tensor: 4, pipeline: 4, data: 1, global_batch: 4",
-                   std::string("{profile: orrery, layer_us: 1000, step_us: 0, blocking_receives: ") + blocking + "}");
+    const Priced p(
+        "tensor: 4, pipeline: 4, data: 1, global_batch: 4",
+        std::string("{profile: orrery, layer_us: 1000, launch_us: 0, collective_launch_us: 0, blocking_receives: ") +
+            blocking + "}");
     return seconds(simulate(p.plan, p.prices.timing).step_time);
   };
   EXPECT_NEAR(step("true") / ((4 + 3) * 4 * 2 * 1e-3), 1, 0.08);
