@@ -94,13 +94,19 @@ Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_p
 
 Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
+  const auto go_on = [&] {
+    if (stop != nullptr && *stop) throw Stopped();
+  };
   Prediction p;
   p.profile = std::move(profile);
   p.plan = make_plan(spec);
+  go_on();
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);
   p.prices = price(p.plan, spec, p.profile);
+  go_on();
   p.trace = simulate(p.plan, p.prices.timing, stop);
+  go_on();
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
   if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan);
   add_interval(p.report, spec, p.profile);
