@@ -194,6 +194,26 @@ class Server {
 
 }  // namespace
 
+Staleness staleness_of(const std::vector<Served>& order, std::int64_t workers) {
+  Staleness s;
+  std::vector<std::int64_t> clocks(static_cast<std::size_t>(workers), 0), read = clocks;
+  std::int64_t updates = 0;
+  for (const Served& e : order) {
+    if (e.update) {
+      const std::int64_t stale = e.version - 1 - read[e.worker];
+      s.mean += static_cast<double>(stale);
+      s.most = std::max(s.most, stale);
+      ++clocks[e.worker];
+      ++updates;
+    } else {
+      read[e.worker] = e.version;
+      s.most_ahead = std::max(s.most_ahead, e.clock - *std::min_element(clocks.begin(), clocks.end()));
+    }
+  }
+  s.mean /= static_cast<double>(std::max<std::int64_t>(1, updates));
+  return s;
+}
+
 bool serves_arrivals(const Rank& rank) { return rank.plan.slots.front().server && own_pace(rank.spec.strategy); }
 
 Execution serve(MPI_Comm world, const Rank& rank, const Text& text, const ExecuteOptions& options,

@@ -8,6 +8,7 @@
 #include "exec/execute.h"
 #include "exec/rank.h"
 #include "exec/text.h"
+#include "models/pace.h"
 
 namespace orrery {
 
@@ -28,5 +29,8 @@ bool serves_arrivals(const Rank& rank);
 // in step. order: what was done, in order. Throws Error where MPI does.
 Execution serve(MPI_Comm world, const Rank& rank, const Text& text, const ExecuteOptions& options,
                 std::vector<Served>& order);
+
+// Of what one server did.
+Staleness staleness_of(const std::vector<Served>& order, std::int64_t workers);
 
 }  // namespace orrery

@@ -98,6 +98,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .library = library(),
                     .link = "shared memory",
                     .host = host_name(),
+                    .note = order.empty() ? "" : text_of(staleness_of(order, plan.workers())),
                     .steps = std::move(e.steps),
                     .losses = std::move(losses),
                     .memory = e.memory,

@@ -48,6 +48,7 @@ void visit_texts(Run& r, Visit visit) {
   visit("library", r.library);
   visit("link", r.link);
   visit("host", r.host);
+  visit("note", r.note);
   visit("clock_offset_ps", r.clock_offset);
   visit("clock_uncertainty_ps", r.clock_uncertainty);
 }

@@ -58,6 +58,7 @@ struct RankRun {
   std::string library;  // that moves what collectives of algorithm `library` move: "Open MPI 4.1.4"
   std::string link;     // over what, between ranks of one host: "shared memory", "nvlink"
   std::string host;     // the node's name
+  std::string note;     // for people, of the whole run: a remark of the report
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // by step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;

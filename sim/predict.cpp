@@ -61,10 +61,7 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded) {
   r.plan_hash = p.report.plan_hash;
   r.profile_hash = p.report.profile_hash;
   r.remarks = p.report.remarks;
-  r.remarks.push_back(
-      fmt::format("servers: weights are {:.1f} updates of other workers old on average, {} at most; a "
-                  "worker begins a step at most {} ahead of the slowest; {} steps simulated",
-                  clocks.mean_staleness, clocks.most_staleness, clocks.most_ahead, made.steps));
+  r.remarks.push_back(fmt::format("{}; {} steps simulated", text_of(clocks.staleness), made.steps));
   r.simulation.ranks = all.ranks;
   p.report = std::move(r);
 }

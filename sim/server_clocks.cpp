@@ -249,13 +249,13 @@ ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace) {
                  static_cast<double>(workers);
     for (std::int64_t k = 0; k < whole; ++k, ++count) {
       const std::int64_t stale = done_by(all, updated[w][k]) - done_by(all, begun[w][k]) - 1;
-      c.mean_staleness += static_cast<double>(stale);
-      c.most_staleness = std::max(c.most_staleness, stale);
+      c.staleness.mean += static_cast<double>(stale);
+      c.staleness.most = std::max(c.staleness.most, stale);
       for (const auto& other : updated)
-        c.most_ahead = std::max<std::int64_t>(c.most_ahead, k - done_by(other, begun[w][k]));
+        c.staleness.most_ahead = std::max<std::int64_t>(c.staleness.most_ahead, k - done_by(other, begun[w][k]));
     }
   }
-  c.mean_staleness /= static_cast<double>(std::max<std::int64_t>(1, count));
+  c.staleness.mean /= static_cast<double>(std::max<std::int64_t>(1, count));
   return c;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/pace.h"
 #include "models/plan.h"
 #include "models/spec.h"
 #include "models/trace.h"
@@ -24,14 +25,11 @@ struct ServerSteps {
 // unfolded: a step of every rank, with its prices. steps: of every worker, at least 1.
 ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& prices, std::int64_t steps);
 
-// How far workers came until the first one had made all its steps, and how old the weights were. Staleness of a step:
-// updates with other workers' gradients between the weights that it read and the update with its own. ahead: at a
-// step's begin, steps that the slowest worker had yet to make to come as far.
+// How far workers came until the first one had made all its steps, and how old the weights were.
 struct ServerClocks {
   Picoseconds window = 0;
   double steps = 0;  // of a worker, on average, within the window
-  double mean_staleness = 0;
-  std::int64_t most_staleness = 0, most_ahead = 0;
+  Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);
 

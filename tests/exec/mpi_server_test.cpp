@@ -267,6 +267,15 @@ Spec served_spec(const std::string& servers, const std::string& optimizer = "ada
                   optimizer});
 }
 
+TEST(Servers, StalenessCountsOthersUpdates) {
+  const std::vector<Served> order = {{false, 0, 0, 0}, {false, 1, 0, 0}, {true, 0, 0, 1}, {false, 0, 1, 1},
+                                     {true, 0, 1, 2},  {false, 0, 2, 2}, {true, 1, 0, 3}};
+  const Staleness s = staleness_of(order, 2);
+  EXPECT_DOUBLE_EQ(s.mean, 2.0 / 3);
+  EXPECT_EQ(s.most, 2);
+  EXPECT_EQ(s.most_ahead, 2);
+}
+
 enum class Fault : std::uint8_t { update_left_out, weights_too_old };
 
 // Spoils what the emulation is told, which is as good as a server that does so.

@@ -53,12 +53,12 @@ TEST(ServerClocks, BoundedStalenessIsBounded) {
     for (const double slowdown : {1.0, 1.7, 4.0}) {
       const Paced p = paced(lagging(
           paced_spec(fmt::format("{{servers: 2, colocated: false, mode: ssp, staleness: {}}}", staleness)), slowdown));
-      EXPECT_LE(p.clocks.most_ahead, staleness) << slowdown;
-      EXPECT_GE(p.clocks.most_ahead, slowdown == 4 ? staleness : 0);
+      EXPECT_LE(p.clocks.staleness.most_ahead, staleness) << slowdown;
+      EXPECT_GE(p.clocks.staleness.most_ahead, slowdown == 4 ? staleness : 0);
     }
   }
   const Paced free = paced(lagging(paced_spec("{servers: 2, colocated: false, mode: async}"), 4));
-  EXPECT_GT(free.clocks.most_ahead, 5);
+  EXPECT_GT(free.clocks.staleness.most_ahead, 5);
 }
 
 // A straggler holds everybody up where all wait for all, and itself alone where nobody waits.
@@ -98,7 +98,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
 TEST(ServerClocks, EqualWorkersAreAsStaleAsTheyAreMany) {
   for (const std::int64_t workers : {2, 4, 8}) {
     const Paced p = paced(paced_spec("{servers: 4, colocated: false, mode: async}", "", workers), 16);
-    EXPECT_NEAR(p.clocks.mean_staleness, static_cast<double>(workers - 1), 0.15 * static_cast<double>(workers));
+    EXPECT_NEAR(p.clocks.staleness.mean, static_cast<double>(workers - 1), 0.15 * static_cast<double>(workers));
     EXPECT_NEAR(p.clocks.steps, 16, 1);
   }
 }

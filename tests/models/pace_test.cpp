@@ -1,0 +1,27 @@
+#include "models/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(Pace, OnlyServersLetWorkersGoTheirOwn) {
+  Strategy s;
+  EXPECT_FALSE(own_pace(s));
+  s.parameter_server.emplace();
+  EXPECT_FALSE(own_pace(s));
+  s.parameter_server->mode = "async";
+  EXPECT_TRUE(own_pace(s));
+  EXPECT_FALSE(bounded_staleness(s));
+  s.parameter_server->mode = "ssp";
+  EXPECT_TRUE(own_pace(s) && bounded_staleness(s));
+}
+
+TEST(Pace, StalenessIsToldInWords) {
+  EXPECT_EQ(text_of(Staleness{2.94, 5, 1}),
+            "servers: weights were 2.9 updates of other workers old on average, 5 at most; a worker began a step at "
+            "most 1 ahead of the slowest");
+}
+
+}  // namespace
+}  // namespace orrery
