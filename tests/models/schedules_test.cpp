@@ -111,7 +111,7 @@ TEST(Schedules, InterleavedVariantsTakeTheClosedForm) {
             std::int64_t end = 0;
             const PhaseTimes t = {3, 2, 2};
             for (const auto& [first, last] :
-                 test::spans_of(make_schedule("interleaved", {p, m, v, {}, group, extra}), t))
+                 test::spans_of(make_schedule("interleaved", {p, m, v, {}, false, group, extra}), t))
               end = std::max(end, last);
             EXPECT_EQ(end, (m * v + p - 1) * 7) << p << " " << v << " " << group << " " << m << " " << extra;
             ++cases;
