@@ -351,7 +351,7 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t r
   const bool fused = c_.spec.software.fused_cross_entropy;
   const std::int64_t predictions = 1 + m_.mtp_layers, parts = c_.sequence_parallel ? c_.tensor : 1;
   const std::int64_t rows = c_.rows * std::max<std::int64_t>(1, replicas);
-  const auto work = [&](CrossEntropy::Part part) {
+  const auto work = [=, this](CrossEntropy::Part part) {
     return CrossEntropy{rows, columns, part, fused, predictions, parts, c_.inner.columns};
   };
   const Id labels = tape.slot("labels", rows * 8);

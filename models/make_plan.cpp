@@ -225,7 +225,8 @@ void PlanBuilder::tell_classes_apart() {
         "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
   if (lags && (ring || uneven))
     throw Error(
-        "cluster.stragglers: not built yet with ranks that differ by their context or experts; choose zigzag or uniform");
+        "cluster.stragglers: not built yet with ranks that differ by their context or experts; choose zigzag or "
+        "uniform");
   if (uneven) {
     const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
     plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), 1);

@@ -85,7 +85,11 @@ class Builder {
         if (op.lane == LaneKind::compute) computed = made;
       }
     }
-    p.slots.push_back({slot.name, 0, w, 1, begin, static_cast<TaskId>(p.tasks.size()), slot.frame});
+    p.slots.push_back({.name = slot.name,
+                       .representative = w,
+                       .begin = begin,
+                       .end = static_cast<TaskId>(p.tasks.size()),
+                       .frame = slot.frame});
   }
 
   // Where each worker's updates will be: a service's tasks are those of a server, once for each step.
@@ -124,8 +128,12 @@ class Builder {
         if (c != nullptr && c->kind == CollectiveKind::push) pushed = made;
       }
     }
-    p.slots.push_back(
-        {server.name, 0, workers_ + w, 1, begin, static_cast<TaskId>(p.tasks.size()), server.frame, true});
+    p.slots.push_back({.name = server.name,
+                       .representative = workers_ + w,
+                       .begin = begin,
+                       .end = static_cast<TaskId>(p.tasks.size()),
+                       .frame = server.frame,
+                       .server = true});
   }
 
   // Step `clock` of a worker begins when all have pushed step clock - staleness - 1.

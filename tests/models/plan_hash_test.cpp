@@ -122,7 +122,7 @@ TEST(PlanHash, ChangesWithEveryShape) {
        Update{.forward = 4}, Update{.moments = 0}, Update{.fused = false}},
       {Collective{}, Collective{.kind = CollectiveKind::all_gather}, Collective{.group = Dimension::tensor},
        Collective{.bytes = 1}, Collective{.width = 4}, Collective{.first = 1}, Collective{.algorithm = "ring"},
-        Collective{.maximum = true}, Collective{.root = 1}, Collective{.tensors = 2}},
+       Collective{.maximum = true}, Collective{.root = 1}, Collective{.tensors = 2}},
       {Transfer{}, Transfer{.send = false}, Transfer{.offset = 2}, Transfer{.bytes = 1}},
       {Cast{},
        Cast{.elements = 1},
