@@ -109,11 +109,17 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     call.out = at;
 }
 
-// The whole bucket, in place.
+// A whole bucket in place, or from one buffer to another.
 void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
-  const Argument& a = *Sorted(launch).update;
+  const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
-  call.in = call.out = a.data + work.first * a.width;
+  call.root = static_cast<int>(work.root);
+  if (sorted.read == nullptr) {
+    call.in = call.out = sorted.update->data + work.first * sorted.update->width;
+  } else {
+    call.in = sorted.read->data;
+    call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data;
+  }
 }
 
 // Pieces of the micro-batch to or from the first member, which alone has all.
@@ -271,7 +277,6 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
                   : pieces                                ? cut(elements, members)
                                                           : std::vector{elements};
-  p.call.root = static_cast<int>(work.root);
   const Sorted sorted(launch);
   if (role_of(rank, launch) == BlockRole::unit) {
     prepare_unit(rank, work, launch, p.call);
