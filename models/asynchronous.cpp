@@ -31,8 +31,13 @@ void PlanBuilder::refuse_asynchronous() const {
   refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
   refuse(shared && s.pipeline > 1, "strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
-  refuse(plan_.update_every > 1 && plan_.update_every < s.pipeline, "strategy.global_batch",
+  refuse(updates_by_step() && plan_.update_every < s.pipeline, "strategy.global_batch",
          "two versions are enough for steps of at least as many micro-batches as stages");
+}
+
+// PipeDream-2BW, of however many micro-batches.
+bool PlanBuilder::updates_by_step() const {
+  return find_schedule(spec_.strategy.schedule).updates == Updates::every_step;
 }
 
 // Beside the state's own, which is the first.
@@ -40,7 +45,7 @@ void PlanBuilder::add_versions(Chunk& chunk) {
   chunk.versions = {chunk.state};
   if (!asynchronous()) return;
   const auto& order = schedule_.order;
-  const bool of_first = spec_.strategy.vertical_sync || plan_.update_every > 1;
+  const bool of_first = spec_.strategy.vertical_sync || updates_by_step();
   versions_ = weight_versions(order[stage_], order[of_first ? 0 : stage_], plan_.update_every);
   if (versions_.kept == 1) return;
   Slot weights = plan_.blocks[plan_.frames[chunk.state].block].slots[kParameters];

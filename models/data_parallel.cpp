@@ -31,7 +31,10 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   }
   if (const auto* f = std::get_if<Fill>(&op.work)) size = f->bytes;
   if (const auto* a = std::get_if<Accumulate>(&op.work)) size = a->elements;
-  if (const auto* t = std::get_if<Transfer>(&op.work)) size = t->bytes;
+  if (const auto* t = std::get_if<Transfer>(&op.work)) {
+    size = t->bytes;
+    first = t->offset;
+  }
   std::string key = fmt::format("{} {} {} {} {}", op.name, size, first, op.allocates.size(), op.frees.size());
   key += fmt::format(" {} {} {}", static_cast<int>(op.phase), static_cast<int>(op.lane), static_cast<int>(group));
   for (const Operand& o : op.operands) {

@@ -223,10 +223,8 @@ void PlanBuilder::tell_classes_apart() {
   if (uneven && ring)
     throw Error(
         "model.moe.imbalance: not built yet with context parallelism whose ranks differ; choose zigzag or uniform");
-  if (lags && (ring || uneven))
-    throw Error(
-        "cluster.stragglers: not built yet with ranks that differ by their context or experts; choose zigzag or "
-        "uniform");
+  if (ring && lags)
+    throw Error("cluster.stragglers: not built yet with context parallelism whose ranks differ; choose zigzag");
   if (uneven) {
     const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(Dimension::expert)];
     plan_.class_of_rank.assign(static_cast<std::size_t>(plan_.ranks), 1);

@@ -90,6 +90,7 @@ class PlanBuilder {
 
   // asynchronous.cpp: updates between a micro-batch's forward and its backward.
   bool asynchronous() const { return plan_.steps > 1; }
+  bool updates_by_step() const;
   void take_steps(Updates updates);
   void refuse_asynchronous() const;
   void add_versions(Chunk& chunk);

@@ -22,6 +22,9 @@ Broken partner_rules(const Spec& spec) {
   if (spec.software.validates_after_update && s.sharding != Sharding::none)
     return broken("sharding", "software.validates_after_update: needs strategy.sharding none, not {}",
                   name_of(s.sharding));
+  if (s.parameter_server && s.parameter_server->staleness > 0 && s.parameter_server->mode != "ssp")
+    return broken("parameter_server", "parameter_server.staleness: {} needs mode: ssp, not {}",
+                  s.parameter_server->staleness, s.parameter_server->mode);
   if (s.offload.activation_layers && s.offload.activations == Device::none)
     return broken("offload.activations.layers", "offload.activations.layers: needs a device: cpu");
   return {};

@@ -38,12 +38,12 @@ Trace cut_off(Trace trace, Picoseconds end) {
 
 // Times of a step from many, in which no two workers are where they were in the last: a step is what all workers
 // together make in the time that one of them takes on average. Memory is that of a step by itself.
-void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded) {
+void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
   const ServerSteps made =
       server_steps(all, spec, price(all, spec, p.profile), std::clamp(kMostTasks / tasks, kLeastSteps, kMostSteps));
-  const Trace trace = simulate(made.plan, made.timing);
+  const Trace trace = simulate(made.plan, made.timing, stop);
   const ServerClocks clocks = server_clocks(made, trace);
   Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.prices.notes, p.report.memory);
   for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours}) *time /= clocks.steps;
@@ -105,7 +105,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   p.trace = simulate(p.plan, p.prices.timing, stop);
   go_on();
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
-  if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan);
+  if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
   add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -114,7 +114,6 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
 
 std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
                                     const std::atomic<bool>* stop) {
-  if (own_pace(spec.strategy)) return predict(spec, profile, false, stop).report;  // no single step has an end
   const auto start = std::chrono::steady_clock::now();
   const Plan plan = make_plan(spec);
   const Prices prices = price(plan, spec, profile);

@@ -220,7 +220,8 @@ class Pricer {
                                      [&](const Task& task) { return updating(plan_.ops[task.op]); });
     const auto who = std::count_if(plan_.slots.begin(), plan_.slots.end(),
                                    [&](const RankSlot& slot) { return updates(plan_, slot); });
-    const double each = static_cast<double>(who) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
+    const double each =
+        static_cast<double>(who * plan_.steps) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (updating(plan_.ops[i])) result[i].issue += picoseconds(each * (s.step_us + ranks * s.rank_us) * kMicrosecond);
     }
@@ -323,7 +324,8 @@ class Pricer {
   bool is_scattered(const Op& op) const {
     const Strategy& s = spec_.strategy;
     const std::string& what = spec_.software.scattered_sends;
-    return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel &&
+    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;  // BPipe's
+    return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
            (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 

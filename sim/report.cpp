@@ -76,7 +76,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
 // Steps that overlap by so much: of what ranks wait for each other, first at the step's ends.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
-  for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other}) {
+  for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
+                              TimeKind::exposed_data, TimeKind::exposed_tensor, TimeKind::imbalance}) {
     double& time = r.time_s[static_cast<std::size_t>(kind)];
     const double part = std::min(time, overlap);
     time -= part;

@@ -81,6 +81,14 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
+// Bounds know ranks that all do the same; baselines, on fewer cases or more machines, do not.
+static void check_sharding(const std::string& from, const std::string& name) {
+  const ShardingRow& row = row_of(find_sharding(name));
+  if (!row.master && !row.servers) return;
+  throw Error(
+      fmt::format("{}: strategy.sharding: search does not know {}; leave the key out or name another", from, name));
+}
+
 // Steps that end before the next one begins, with activations that stay where they are.
 bool has_bounds(const ScheduleRow& row) { return row.updates == Updates::flush && row.moves == nullptr; }
 
@@ -118,7 +126,10 @@ void Space::take_given(const Origin& origin) {
     check_schedule(origin.from, s.schedule);
     fixed(schedule_, s.schedule);
   }
-  if (key == "sharding") fixed(sharding_, std::string(name_of(s.sharding)));
+  if (key == "sharding") {
+    check_sharding(origin.from, std::string(name_of(s.sharding)));
+    fixed(sharding_, std::string(name_of(s.sharding)));
+  }
   if (whole == "offload") fixed(offload_, std::string("none"));  // beyond the spec's
   if (key == "recompute") fixed(recompute_, origin.value);
   if (whole == "context_kind") fixed(context_kind_, s.context_kind);
@@ -149,7 +160,7 @@ void Space::take_range(const SearchRange& range) {
       {"shard_group", plain(shard_group_)},
       {"recompute_layers", plain(recompute_layers_)},
       {"schedule", names(schedule_, [&](const std::string& name) { check_schedule(range.from, name); })},
-      {"sharding", names(sharding_, [](const std::string& name) { row_of(find_sharding(name)); })},
+      {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range.from, name); })},
       {"offload", names(offload_, check_offload)},
       {"recompute", names(recompute_, [&](const std::string& parts) { recompute_of(parts, base_.software); })},
       {"context_kind", names(context_kind_, check_context_kind)},

@@ -54,6 +54,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   spec.origins.clear();
   spec.cluster.failures.reset();
   spec.cluster.stragglers.clear();
+  spec.cluster.straggler_share = 0;
   Strategy& s = spec.strategy;
   spec.model.layers = layers_to_look_at(base);
   if (key.sequence > 0) spec.sequence = key.sequence;

@@ -118,7 +118,7 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    if (waits_) stage.free = std::max(stage.free, sent);
+    if (waits_ && end < order.size()) stage.free = std::max(stage.free, sent);  // an update does not wait
     stage.at = end;
     return true;
   }

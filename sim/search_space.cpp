@@ -66,6 +66,9 @@ std::vector<std::string_view> Space::left_out() const {
   for (const ScheduleRow& row : schedule_rows()) {
     if (schedule_.open && (is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
   }
+  for (const ShardingRow& row : sharding_rows()) {
+    if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
+  }
   if (!offload_given_) names.insert(names.end(), {"offload.activations", "offload to disks", "offload with fsdp"});
   return names;
 }
@@ -214,7 +217,7 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
   const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
-    if (sharding_.open && (row.master || row.servers)) continue;  // baselines, on fewer cases or more machines
+    if (row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && (schedule.splits || two)) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.

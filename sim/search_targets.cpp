@@ -20,6 +20,8 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
   for (const Straggler& s : site.stragglers)
     slow.push_back(fmt::format("{{rank: {}, slowdown: {}}}", s.rank, s.slowdown));
   if (!slow.empty()) text += fmt::format(", stragglers: [{}]", fmt::join(slow, ", "));
+  if (site.straggler_share > 0)
+    text += fmt::format(", stragglers: {{share: {}, slowdown: {}}}", site.straggler_share, site.straggler_slowdown);
   if (site.failures)
     text += fmt::format(", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}}}",
                         site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every);

@@ -74,6 +74,7 @@ TEST(Asynchronous, RefusesWhatWouldWaitForAllStages) {
   refused(some + ", clip: 0, sharding: zero1, data: 2", "strategy.sharding");
   refused(some + ", clip: 0, offload: {optimizer: cpu}", "strategy.offload");
   refused("clip: 0, pipeline: 4, global_batch: 2, schedule: pipedream-2bw", "strategy.global_batch");
+  refused("clip: 0, pipeline: 4, global_batch: 1, schedule: pipedream-2bw", "strategy.global_batch");
   refused("vertical_sync: true, pipeline: 2, global_batch: 2", "vertical_sync: an option of schedule: pipedream");
 }
 

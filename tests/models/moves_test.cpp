@@ -1,5 +1,6 @@
 // Activations that another stage keeps: what is sent comes back, to where it was, and is there when it is read.
 #include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -34,6 +35,20 @@ TEST(Moves, EveryBufferComesBackBeforeItIsRead) {
     EXPECT_TRUE(away.empty());
   }
   EXPECT_GT(sent, 0U);
+}
+
+// Several stages send to partners at different distances: what they send there is not the same op.
+TEST(Moves, EveryStageHasItsOwnPartner) {
+  const std::string model = "name: small, layers: 6, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
+  const Plan plan = make_plan(spec_of(model, "pipeline: 6, global_batch: 12, schedule: bpipe"));
+  std::map<std::int64_t, std::set<std::int64_t>> offsets;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane == LaneKind::send_partner)
+      offsets[plan.slots[plan.slot_of(t)].stage].insert(std::get<Transfer>(op.work).offset);
+  }
+  EXPECT_EQ(offsets.at(0), std::set<std::int64_t>{5});
+  EXPECT_EQ(offsets.at(1), std::set<std::int64_t>{3});
 }
 
 // A plan whose activations nobody moves is that of 1F1B.
