@@ -71,13 +71,13 @@ void add_sharding(const Spec& spec, List& list) {
 void add_tensor(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (s.tensor > 1) {
-    const std::string form = s.sequence_parallel ? "an all-gather and a reduce-scatter" : "two all-reduces";
+    const std::string form = s.sequence_parallel ? "an all-gather and a reduce-scatter" : "an all-reduce";
     list.push_back(
         {fmt::format("tensor parallelism over {}", ranks(s.tensor)), true,
          fmt::format("weights, states and matrix work of a rank are 1/{}", s.tensor),
          fmt::format("{} of hidden states for attention and for the MLP, forward and backward, in every layer "
                      "and micro-batch, on the critical path; narrower products",
-                     s.sequence_parallel ? form : "an all-reduce"),
+                     form),
          "without it (as replicas)", changed(spec, [](Strategy& x) { x.tensor = x.expert_tensor = 1; }), "tensor"});
     const Spec other = changed(spec, [](Strategy& x) { x.sequence_parallel = !x.sequence_parallel; });
     if (s.sequence_parallel)
