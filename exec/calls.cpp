@@ -102,6 +102,7 @@ void prepare_service(const Rank& rank, const Collective& work, const Launch& lau
     first = own->shard_first;
   }
   call.counts = cut(work.bytes / work.width, work.servers);
+  call.copies = static_cast<int>(work.copies);
   std::byte* at = a.data + first * a.width;
   if (a.operand.access == Access::read)
     call.in = at;

@@ -66,16 +66,17 @@ std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, s
   return result;
 }
 
-// Chunk s is server s's; workers have room for all.
+// Chunk s is chain s's; workers have room for all.
 std::vector<ChunkMemory> served_chunks(const CollectiveCall& call, int member, int members, std::int64_t width) {
   const auto servers = static_cast<int>(call.counts.size());
-  const int server = member - (members - servers);
+  const int server = member - (members - servers * call.copies);
   const bool pushes = call.kind == CollectiveKind::push;
   const bool reads = pushes == (server < 0);
   void* at = reads ? const_cast<void*>(call.in) : call.out;
   if (server < 0) return counted_chunks(at, call.counts, width);
   std::vector<ChunkMemory> result(call.counts.size());
-  result[static_cast<std::size_t>(server)] = {bytes_at(at), call.counts[static_cast<std::size_t>(server)] * width};
+  const auto piece = static_cast<std::size_t>(server % servers);
+  result[piece] = {bytes_at(at), call.counts[piece] * width};
   return result;
 }
 
@@ -121,7 +122,7 @@ bool reduces(CollectiveKind kind) {
 }
 
 Moves moves_of(const CollectiveCall& call, int members) {
-  if (is_star(call.kind)) return star_moves(call.kind, members, static_cast<int>(call.counts.size()));
+  if (is_star(call.kind)) return star_moves(call.kind, members, static_cast<int>(call.counts.size()), call.copies);
   if (call.algorithm == "library") return {};
   const CollectiveAlgorithm& algorithm = find_collective(call.algorithm);
   if (algorithm.kind != call.kind) {
@@ -146,7 +147,7 @@ void check_call(const CollectiveCall& call, int members) {
       ((call.algorithm != "library" && !two_stages) || call.received.size() != static_cast<std::size_t>(members)))
     throw Error("transport: an uneven all_to_all needs algorithm library and what comes from every rank");
   const bool serves = call.kind == CollectiveKind::push || call.kind == CollectiveKind::pull;
-  if (serves && (call.counts.empty() || call.counts.size() >= static_cast<std::size_t>(members)))
+  if (serves && (call.counts.empty() || call.counts.size() * call.copies >= static_cast<std::size_t>(members)))
     throw Error(fmt::format("transport: {} among {} ranks has {} counts; give one per server", name_of(call.kind),
                             members, call.counts.size()));
   if (!serves && call.counts.size() != (pieces || uneven ? static_cast<std::size_t>(members) : 1)) {

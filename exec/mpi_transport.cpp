@@ -12,6 +12,7 @@
 
 #include "exec/chunks.h"
 #include "exec/combine.h"
+#include "exec/mpi_chains.h"
 #include "exec/mpi_check.h"
 #include "exec/mpi_transport_parts.h"
 #include "models/error.h"
@@ -163,7 +164,7 @@ bool by_library(const Channel& channel, const CollectiveCall& call) {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(MPI_Comm world, const Plan& plan) {
+  MpiTransport(MPI_Comm world, const Plan& plan, const std::string& lost) {
     int ranks = 0, rank = 0;
     ORRERY_CHECK_MPI(MPI_Comm_size(world, &ranks));
     ORRERY_CHECK_MPI(MPI_Comm_rank(world, &rank));
@@ -176,6 +177,7 @@ class MpiTransport final : public Transport {
     for (const ChannelKey& key : channels_of(plan)) {
       channels_.emplace(key, mpi::make_channel(world, rank, plan.dimensions[static_cast<std::size_t>(key.first)]));
     }
+    if (plan.copies > 1) chains_ = std::make_unique<mpi::Chains>(world, plan, lost);
   }
 
   ~MpiTransport() override {
@@ -189,6 +191,7 @@ class MpiTransport final : public Transport {
   std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) override {
     Channel& channel = at(call.group, lane);
     check_call(call, channel.size);
+    if (call.copies > 1) return chains_->start(call);
     const auto start_it = [&](const CollectiveCall& c) -> std::unique_ptr<Pending> {
       const bool by_nodes = c.algorithm.starts_with("hierarchical") && channel.size > 1;
       if (by_nodes) return c.sums ? mpi::start_token_sums(channel, c) : mpi::start_two_stages(channel, c);
@@ -212,6 +215,10 @@ class MpiTransport final : public Transport {
     return std::make_unique<MessagePending>(channel, static_cast<int>(peer - channel.members.begin()), call);
   }
 
+  void finish() override {
+    if (chains_) chains_->finish();
+  }
+
  private:
   Channel& at(Dimension group, LaneKind lane) {
     const auto it = channels_.find({group, lane});
@@ -224,12 +231,13 @@ class MpiTransport final : public Transport {
 
   mpi::Operations operations_;
   std::map<ChannelKey, Channel> channels_;
+  std::unique_ptr<mpi::Chains> chains_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan) {
-  return std::make_unique<MpiTransport>(world, plan);
+std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, const std::string& lost) {
+  return std::make_unique<MpiTransport>(world, plan, lost);
 }
 
 }  // namespace orrery

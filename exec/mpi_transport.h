@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <string>
 
 #include "exec/transport.h"
 #include "models/plan.h"
@@ -15,7 +16,7 @@ namespace orrery {
 // name is looked up in models/collectives.h and carried out move by move with sends that wait for their receiver.
 // Frees its communicators when it goes, which must be before MPI ends. Throws Error if the job has another number of
 // ranks than the plan; start() throws for a lane or algorithm that does not fit, and for a library collective of more
-// elements than an MPI count holds.
-std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan);
+// elements than an MPI count holds. lost: file of lost ranks that chains of servers do without (models/lost_ranks.h).
+std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, const std::string& lost = "");
 
 }  // namespace orrery

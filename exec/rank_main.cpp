@@ -21,6 +21,7 @@
 #include "exec/text_data.h"
 #include "exec/watch.h"
 #include "kernels/gemm.h"
+#include "models/lost_ranks.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"
@@ -66,7 +67,8 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                   [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
   }
   const Clock clock = clock_of(session.world());  // all ranks take part, before the transport, as in serve()
-  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan);
+  LostRanks lost(lost_file(o.out));
+  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan, lost_file(o.out));
   const Text text = text_of(o, spec, kText);
   std::int64_t step = 0;
   ExecuteOptions options;
@@ -90,6 +92,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   std::vector<Served> order;
   Execution e = serves_arrivals(rank) ? serve(session.world(), rank, text, options, order)
                                       : execute(rank, *transport, text, options);
+  if (transport) transport->finish();
   losses.insert(losses.end(), e.losses.begin(), e.losses.end());
   RankRun result = {.plan_hash = hash,
                     .rank = session.rank(),
@@ -106,6 +109,8 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
                     .clock_uncertainty = clock.uncertainty};
   write_rank_run(rank_file(o.out, session.rank()), result);
   ring.finish();
+  lost.look();
+  if (lost.any()) std::_Exit(0);  // MPI would wait for them to end with it
 }
 
 }  // namespace

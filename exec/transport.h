@@ -45,7 +45,8 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //                   every member, of counts[i] elements for member i and received[i] from it
 //   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
 //   gather, scatter  member 0's out, in: all pieces; of every member in, out: its own; counts as all_gather's
-//   push, pull  a worker's in, out: the whole; a server's out, in: its piece; counts: elements of every server's piece
+//   push, pull  a worker's in, out: the whole; a server's out, in: its piece; counts: elements of every server's piece;
+//               copies: servers that have the same one, a chain (models/collectives.h)
 //   broadcast, reduce  counts = {elements}; in is read on the root or by all, out is written by all or on the root;
 //                      they may be one. What a reduce leaves in others' in and out is not told, but it writes no out
 //                      beside in
@@ -61,6 +62,7 @@ struct CollectiveCall {
   std::vector<std::int64_t> counts, received;
   bool add = false;
   int root = 0;
+  int copies = 1;
   // Of algorithm "hierarchical": the node of each member. What goes to another node goes there once, to the member in
   // the sender's place on it, who passes it on.
   std::vector<std::int64_t> nodes = {};
@@ -97,6 +99,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const CollectiveCall& call) = 0;
   virtual std::unique_ptr<Pending> start(LaneKind lane, const MessageCall& call) = 0;
+  // After the last call: returns when no other rank needs this one any more.
+  virtual void finish() {}
 };
 
 }  // namespace orrery

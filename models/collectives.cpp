@@ -230,10 +230,10 @@ const CollectiveAlgorithm& find_collective(std::string_view name) {
   throw Error(fmt::format("collective {}: unknown; use one of {}", name, fmt::join(names, ", ")));
 }
 
-Moves star_moves(CollectiveKind kind, int ranks, int servers) {
+Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies) {
   const bool serves = kind == CollectiveKind::push || kind == CollectiveKind::pull;
   const int chunks = serves ? servers : ranks;
-  Moves all{ranks, chunks, chunks, {}};
+  Moves all{ranks, chunks, chunks, {}, serves ? copies : 1};
   const bool sums = kind == CollectiveKind::push;
   const bool inwards = sums || kind == CollectiveKind::gather;
   const auto add = [&](int outer, int centre, int chunk) {
@@ -243,8 +243,13 @@ Moves star_moves(CollectiveKind kind, int ranks, int servers) {
     for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
     return all;
   }
-  for (int worker = 0; worker < ranks - servers; ++worker) {
-    for (int s = 0; s < servers; ++s) add(worker, ranks - servers + s, s);
+  const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;  // heads, or tails
+  for (int worker = 0; worker < workers; ++worker) {
+    for (int s = 0; s < servers; ++s) add(worker, centre + s, s);
+  }
+  for (int k = 1; sums && k < copies; ++k) {
+    for (int s = workers + (k - 1) * servers; s < workers + k * servers; ++s)
+      all.moves.push_back({k, s, s + servers, (s - workers) % servers, false});
   }
   return all;
 }

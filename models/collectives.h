@@ -12,7 +12,9 @@ namespace orrery {
 
 // shift: every rank passes its buffer to the next one, and the last to the first. gather, scatter: the pieces of all
 // ranks come to rank 0, or from it. push, pull: the last ranks are servers, which own a piece each; theirs become the
-// sums of what the others (workers) have, or all workers get all pieces.
+// sums of what the others (workers) have, or all workers get all pieces. Where several servers have the same piece they
+// are a chain (van Renesse and Schneider 2004, Chain Replication for Supporting High Throughput and Availability):
+// what workers push is summed by its head and handed on from one to the next, and they pull from its tail.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   all_gather,
@@ -48,15 +50,16 @@ struct Move {
 // Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds buffer_chunks of them.
 // At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather, shift), all if it is
 // rank 0 (broadcast, scatter), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n);
-// with `chunks` servers: all if it is a worker (push), chunk s if it is server s (pull).
+// with `chunks` servers, or so many chains: all if it is a worker (push), chunk s if it is chain s's last (pull).
 // At the end: sums of all chunks (all_reduce; reduce: on rank 0), the sum of chunk r (reduce_scatter), all chunks
 // (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift); chunk r (scatter), all on rank 0
-// (gather), the sum of chunk s on server s (push), all on workers (pull).
+// (gather), the sum of chunk s on all of chain s (push), all on workers (pull).
 struct Moves {
   int ranks = 1;
   int chunks = 1;
   int buffer_chunks = 1;
   std::vector<Move> moves;
+  int copies = 1;  // servers in a chain, the k-th of chain s being the (k chunks + s)-th server
 };
 
 // A named way to carry out a collective; moves(n) is defined for every n >= 1 (one rank: no moves). The root is rank 0.
@@ -69,8 +72,9 @@ struct CollectiveAlgorithm {
 std::span<const CollectiveAlgorithm> collective_algorithms();
 const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
 
-// One round: every rank but the first with that, every worker with every server. servers: of push and pull.
-Moves star_moves(CollectiveKind kind, int ranks, int servers);
+// One round: every rank but the first with that, every worker with every server; in a push one more for each further
+// copy of a chain. servers: pieces of a push or pull; copies: of each.
+Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies = 1);
 
 // Carries the moves out on integers and returns "" if every rank ends with what the kind promises, else the first
 // fault: a chunk sent or added to that is not there yet, or a wrong result.

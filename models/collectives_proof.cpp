@@ -22,8 +22,11 @@ std::int64_t initial(int rank, int chunk) {
   return static_cast<std::int64_t>(x >> 24);
 }
 
-// Of a server its number, which is that of its chunk; negative of a worker.
-int server_of(const Moves& all, int rank) { return rank - (all.ranks - all.chunks); }
+// Of a server the number of its chunk; negative of a worker.
+int server_of(const Moves& all, int rank) {
+  const int server = rank - (all.ranks - all.chunks * all.copies);
+  return server < 0 ? server : server % all.chunks;
+}
 
 bool holds_at_start(CollectiveKind kind, const Moves& all, int rank, int chunk) {
   switch (kind) {
@@ -33,8 +36,8 @@ bool holds_at_start(CollectiveKind kind, const Moves& all, int rank, int chunk) 
       return rank == 0;
     case CollectiveKind::push:
       return server_of(all, rank) < 0;
-    case CollectiveKind::pull:
-      return server_of(all, rank) == chunk;
+    case CollectiveKind::pull:  // of a chain's servers, which have the same, the last
+      return rank - (all.ranks - all.chunks) == chunk;
     case CollectiveKind::all_gather:
     case CollectiveKind::shift:
       return chunk == rank;

@@ -48,6 +48,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   const ShardingRow& row = row_of(s.sharding);
   const bool apart = row.master || row.servers;  // not all ranks do the same
   const bool snapshots = row.servers && s.parameter_server->snapshot_every > 0;
+  const bool chains = row.servers && s.parameter_server->replicas > 1;
   const std::string with = fmt::format(" with sharding: {}", row.name);
   const std::vector<NotBuilt> features = {
       {moe && spec.model.bias && s.expert_tensor > 1, "model.bias", " with experts cut over expert_tensor"},
@@ -90,7 +91,9 @@ void refuse_what_is_not_built(const Spec& spec) {
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
       {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves"},
-      {row.servers && s.parameter_server->replicas > 1, "strategy.parameter_server.replicas", " above 1"},
+      {chains && own_pace(s), "strategy.parameter_server.replicas", " above 1 with a mode other than sync"},
+      {chains && s.clip > 0, "strategy.clip", " above 0 where servers have replicas"},
+      {chains && snapshots, "strategy.parameter_server.snapshot_every", " where servers have replicas"},
       {snapshots && own_pace(s), "strategy.parameter_server.snapshot_every", " with a mode other than sync"},
       {snapshots && !s.overlap.parameter_gather, "strategy.parameter_server.snapshot_every",
        " without overlap.parameter_gather"},

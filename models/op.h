@@ -342,7 +342,8 @@ struct Collective {
   std::int64_t first = 0;  // element of the flat buffer where it begins
   std::string algorithm = "library";
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
-  std::int64_t servers = 0;  // of push and pull: the last members of the group
+  std::int64_t servers = 0;  // of push and pull: pieces, each of which a server among the last members holds
+  std::int64_t copies = 1;   // of these: servers that hold the same piece, each `servers` members behind the one before
   std::int64_t tensors = 1;  // that one launch moves, each by itself (a coalesced group)
   std::int64_t root = 0;     // of a broadcast or reduce: the member of the group that has it, or gets it
 };

@@ -61,7 +61,7 @@ class Cutter {
   }
   // A server's part of what workers push.
   void add_served(std::int64_t first, std::int64_t elements) {
-    add(first, elements, kNone, rank_ - plan_.workers(), plan_.servers);
+    add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
   // What no collective moves is this rank's alone.
   void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {

@@ -268,6 +268,9 @@ struct GroupTable {
 struct Plan {
   std::int64_t ranks = 0;    // of the whole job
   std::int64_t servers = 0;  // of them, the last ones: parameter servers
+  // How many of these hold the same range of every bucket, and are a chain: server i holds range i % ranges(), and
+  // stands behind the one of i - ranges(). Workers push to a chain's head and pull from its tail.
+  std::int64_t copies = 1;
   // Where servers stand: each at the place that a worker of this number has, or would have, on the machines.
   std::vector<std::int64_t> server_seats;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
@@ -290,6 +293,7 @@ struct Plan {
   std::vector<TaskId> match_members;
 
   std::int64_t workers() const { return ranks - servers; }
+  std::int64_t ranges() const { return servers / copies; }
   std::int64_t seat_of(std::int64_t rank) const { return rank < workers() ? rank : server_seats[rank - workers()]; }
   int class_of(std::int64_t rank) const { return class_of_rank.empty() ? 0 : class_of_rank[rank]; }
   bool meet(Dimension d) const { return std::find(meeting.begin(), meeting.end(), d) != meeting.end(); }

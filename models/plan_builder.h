@@ -274,7 +274,7 @@ class PlanBuilder {
   }
   // Over how many ranks states are cut.
   std::int64_t shards(Dimension d) const {
-    return row_.servers ? plan_.servers : row_.shards_optimizer ? group_size(d) : 1;
+    return row_.servers ? plan_.ranges() : row_.shards_optimizer ? group_size(d) : 1;
   }
   std::int64_t shard(std::int64_t elements, Dimension d) const { return ceil_div(elements, shards(d)); }
 

@@ -101,7 +101,7 @@ struct HashedShapes {
     all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
   }
   void operator()(const Collective& c) const {
-    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.tensors, c.root);
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
   }
   void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
 };
@@ -145,7 +145,8 @@ void add_block(Hash& h, const Block& block) {
 
 void add_tasks(Hash& h, const Plan& plan) {
   for (const RankSlot& s : plan.slots)
-    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness);
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness,
+          s.server);
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
           f.chunk, f.base);
@@ -170,13 +171,14 @@ std::string plan_hash(const Plan& plan) {
   Hash h;
   h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
         plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
-        plan.steps, plan.reported, plan.update_every);
+        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies);
   for (const Op& op : plan.ops) add_op(h, op);
   for (const Block& block : plan.blocks) add_block(h, block);
   add_tasks(h, plan);
   for (const GroupTable& table : plan.dimensions) add_groups(h, table);
   for (const std::uint16_t c : plan.class_of_rank) h.add(c);
   for (const std::int64_t seat : plan.server_seats) h.add(seat);
+  for (const Dimension d : plan.meeting) h.add(d);
   return fmt::format("{:016x}", h.value());
 }
 

@@ -8,17 +8,21 @@
 
 namespace orrery {
 
-// Servers come after the workers. They stand on the workers' machines in turn, or on one each behind those.
+// Servers come after the workers. Their machines are the workers' in turn, or one each behind those. What a server has
+// is kept once more by the one on the next server's machine, and so on (Li et al., section 4.3).
 void PlanBuilder::add_servers() {
   if (!row_.servers) return;
   const Cluster& c = spec_.cluster;
   const std::int64_t workers = plan_.ranks, node = std::max(1, c.gpus_per_node), nodes = ceil_div(workers, node);
   const ParameterServer& p = *spec_.strategy.parameter_server;
-  plan_.servers = p.servers;
-  plan_.ranks += p.servers;
-  for (std::int64_t s = 0; s < p.servers; ++s)
+  plan_.servers = p.servers * p.replicas;
+  plan_.copies = p.replicas;
+  plan_.ranks += plan_.servers;
+  for (std::int64_t i = 0; i < plan_.servers; ++i) {
+    const std::int64_t s = (i + i / p.servers) % p.servers;
     plan_.server_seats.push_back(p.colocated ? std::min(s % nodes * node + s / nodes % node, workers - 1)
                                              : (nodes + s) * node);
+  }
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan_.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
@@ -72,7 +76,8 @@ void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskI
     op.name = "push gradients";
     push.kind = CollectiveKind::push;
     push.group = Dimension::world;
-    push.servers = plan_.servers;
+    push.servers = plan_.ranges();
+    push.copies = plan_.copies;
     const bool serves = context_.duty == Duty::server;
     op.operands = {serves ? state(kGradientShard, Access::write) : state(kGradients, Access::read)};
     if (!serves && class_ == 0) pushed_.push_back(bucket.first);
@@ -91,7 +96,8 @@ void PlanBuilder::pull_buckets() {
                                       .bytes = bucket->elements * context_.width,
                                       .width = context_.width,
                                       .first = bucket->first,
-                                      .servers = plan_.servers},
+                                      .servers = plan_.ranges(),
+                                      .copies = plan_.copies},
                    .phase = Phase::step,
                    .lane = LaneKind::data_gather,
                    .operands = {serves ? state(kParameterShard, Access::read) : state(kParameters, Access::write)}};

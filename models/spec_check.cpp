@@ -326,10 +326,17 @@ Broken sharding_rules(const Spec& spec) {
   }
   if (!s.parameter_server) return {};
   const ParameterServer& p = *s.parameter_server;
-  return in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
-                   {"parameter_server.staleness", p.staleness, 0, 1'000'000},
-                   {"parameter_server.replicas", p.replicas, 1, p.servers},
-                   {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
+  const Broken b = in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
+                             {"parameter_server.staleness", p.staleness, 0, 1'000'000},
+                             {"parameter_server.replicas", p.replicas, 1, p.servers},
+                             {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
+  if (!b.what.empty() || p.colocated) return b;
+  const std::int64_t workers = (spec.gpus - 1) / spec.cluster.gpus_per_node + 1, nodes = workers + p.servers;
+  if (nodes <= spec.cluster.nodes) return {};
+  return broken("parameter_server.colocated",
+                "parameter_server: {} servers on machines of their own beside {} of workers are more than the "
+                "cluster's {} nodes; give cluster.nodes: {} with gpus: {}, or colocated: true",
+                p.servers, workers, spec.cluster.nodes, nodes, spec.gpus);
 }
 
 Broken precision_rules(const Spec& spec) {

@@ -82,7 +82,7 @@ struct ParameterServer {
   bool colocated = true;            // servers run on the workers' nodes
   std::string mode = "sync";        // sync | async | ssp (bounded staleness)
   std::int64_t staleness = 0;       // steps a worker may run ahead (ssp)
-  std::int64_t replicas = 1;        // copies of every shard
+  std::int64_t replicas = 1;        // servers that hold the same shard, a chain
   std::int64_t snapshot_every = 0;  // steps; 0 = never
 };
 
@@ -133,7 +133,7 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
-  std::int64_t servers() const { return parameter_server ? parameter_server->servers : 0; }
+  std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
   std::int64_t ranks() const { return gpus() + servers(); }  // processes
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };

@@ -15,6 +15,7 @@ class Unfolder {
     plan_.steps = from_.steps;
     plan_.reported = from_.reported;
     plan_.servers = from_.servers;
+    plan_.copies = from_.copies;
     plan_.server_seats = from_.server_seats;
     plan_.micro_batches = from_.micro_batches;
     plan_.update_every = from_.update_every;

@@ -32,7 +32,9 @@ class Scene {
   Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)
       : plan_(plan), ranks_(ranks), steps_(steps) {}
 
-  bool working(std::int64_t r) const { return !ranks_[r].progress || ranks_[r].progress->state == RankState::working; }
+  bool working(std::int64_t r) const {
+    return !ranks_[r].spared && (!ranks_[r].progress || ranks_[r].progress->state == RankState::working);
+  }
 
   // What a rank has entered and not left, in the order of the step.
   std::vector<Moment> open(std::int64_t r) const {
@@ -76,6 +78,7 @@ class Scene {
     std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> result;
     if (plan_.tasks[m.task].match == kNone) return result;
     for (const TaskId t : plan_.members_of(plan_.tasks[m.task].match)) {
+      if (ranks_[plan_.slot_of(t)].spared) continue;
       auto& side = has_entered({m.step, t}) ? result.first : result.second;
       side.push_back(plan_.slots[plan_.slot_of(t)].representative);
     }
@@ -208,20 +211,41 @@ void Witnesses::look(Seconds now) {
 }
 
 bool Witnesses::all_finished() const {
-  return std::all_of(ranks_.begin(), ranks_.end(),
-                     [](const Witness& w) { return w.progress && w.progress->state == RankState::finished; });
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Witness& w) {
+    return w.spared || (w.progress && w.progress->state == RankState::finished);
+  });
 }
 
 std::uint32_t Witnesses::step() const {
   std::uint32_t slowest = ~std::uint32_t{0};
   for (const Witness& w : ranks_) {
     std::uint32_t step = 0;
+    if (w.spared) continue;
     if (w.progress) {
       for (const ProgressEvent& e : w.progress->lanes) step = std::max(step, e.step);
     }
     slowest = std::min(slowest, step);
   }
   return slowest;
+}
+
+std::optional<std::int64_t> lost_replica(const Plan& plan, std::span<const Witness> ranks) {
+  if (plan.copies == 1) return std::nullopt;
+  const auto begun = [](const Witness& w) {
+    return w.progress && std::any_of(w.progress->lanes.begin(), w.progress->lanes.end(),
+                                     [](const ProgressEvent& e) { return e.task != kNone; });
+  };
+  if (!std::all_of(ranks.begin(), ranks.end(), begun)) return std::nullopt;
+  const auto works = [&](std::int64_t r) {
+    return !ranks[r].gone && !ranks[r].spared && ranks[r].progress->state != RankState::failed;
+  };
+  for (std::int64_t r = plan.workers(); r < plan.ranks; ++r) {
+    if (!ranks[r].gone || ranks[r].spared || ranks[r].progress->state != RankState::working) continue;
+    for (std::int64_t i = (r - plan.workers()) % plan.ranges(); i < plan.servers; i += plan.ranges()) {
+      if (works(plan.workers() + i)) return r;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,

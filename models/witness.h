@@ -17,6 +17,7 @@ struct Witness {
   std::optional<RankProgress> progress;  // none: it has not begun
   bool gone = false;                     // its process has ended
   bool stopped = false;                  // its process is stopped (SIGSTOP, a debugger)
+  bool spared = false;                   // the run goes on without it
   Seconds moved = 0;                     // on the observer's clock: when its last event was seen
 };
 
@@ -28,7 +29,8 @@ class Witnesses {
 
   void look(Seconds now);
   const std::vector<Witness>& ranks() const { return ranks_; }
-  bool all_finished() const;
+  void spare(std::int64_t rank) { ranks_[static_cast<std::size_t>(rank)].spared = true; }
+  bool all_finished() const;   // but those that were spared
   std::uint32_t step() const;  // that the slowest rank is in, 0, 1, ...
 
  private:
@@ -53,6 +55,10 @@ struct Fault {
   std::string line;
 };
 inline constexpr int kRankLost = 5;  // exit status: a rank was lost or hung
+
+// A server whose process has ended in mid-run while another of its chain (Plan::copies) goes on: the run can do without
+// it, once every rank has begun and so reached all others.
+std::optional<std::int64_t> lost_replica(const Plan& unfolded, std::span<const Witness> ranks);
 
 // The first of: a rank that failed and said why; one whose process has ended before it was done; one that stands still.
 // Of ranks that wait for each other, the one at the end of the chain is named: who is stopped, or has a task open that

@@ -96,17 +96,22 @@ Volume master_volume(const Spec& spec, const Plan& plan) {
           .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
 }
 
-// A parameter server: every worker pushes its gradients and pulls the weights.
+// A parameter server: every worker pushes its gradients and pulls the weights. Chains of R servers hand the sums on
+// R - 1 times.
 Volume server_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
   const double elements = average_elements(plan, Dimension::data), workers = real(plan.workers());
+  const double further = real(plan.copies - 1), servers = real(plan.ranges());
+  const double each = (g + w) * workers + g * further;
   return {.what = "servers",
-          .formula = "Ψ·g + Ψ·w per worker, W/S of it through a server",
-          .numbers = fmt::format("Ψ = {:.4g}, W = {} workers, S = {} servers, g = {} B, w = {} B; {:.3f} GB per server",
-                                 elements, workers, plan.servers, g, w,
-                                 (g + w) * elements * workers / real(plan.servers) / 1e9),
-          .bytes = (g + w) * elements};
+          .formula = plan.copies == 1 ? "Ψ·g + Ψ·w per worker, W/S of it through a server"
+                                      : "Ψ·g + Ψ·w per worker; Ψ·((W+R-1)·g + W·w)/S through a server's machine",
+          .numbers = fmt::format(
+              "Ψ = {:.4g}, W = {} workers, S = {} servers{}, g = {} B, w = {} B; {:.3f} GB per server", elements,
+              workers, servers, plan.copies == 1 ? "" : fmt::format(", R = {} copies", plan.copies), g, w,
+              each * elements / servers / 1e9),
+          .bytes = each * elements / workers};
 }
 
 // Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
@@ -270,7 +275,7 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
   if (plan.slots[slot].server) {
     f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
-    f.shards = plan.servers;
+    f.shards = plan.ranges();
   } else if (!updates(plan, plan.slots[slot])) {
     f.optimizer = 0;
   }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/lost_ranks.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"
@@ -70,6 +71,18 @@ Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& 
   return Error(fault.line, fault.exit_code);
 }
 
+// Servers that are lost while others have what they had: those are told, and take their places.
+void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
+  while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
+    witnesses.spare(*lost);
+    note_lost(lost_file(folder), *lost);
+    std::fputs(fmt::format("orrery: rank {} was lost (process {} has ended); the rest of its chain goes on\n", *lost,
+                           witnesses.ranks()[*lost].progress->pid)
+                   .c_str(),
+               stderr);
+  }
+}
+
 // Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
 void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
   const Patience patience = patience_for(job);
@@ -77,6 +90,7 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
   for (;;) {
     const bool ended = tree.status().has_value();  // before the look: what follows is its last word
     witnesses.look(now());
+    spare_replicas(witnesses, job, folder);
     if (witnesses.all_finished()) break;
     if (const auto fault = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now())) {
       throw settled(*fault, job, patience, witnesses, tree);

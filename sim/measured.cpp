@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/lost_ranks.h"
 
 namespace orrery {
 namespace {
@@ -155,9 +156,19 @@ std::vector<TransferNote> notes_of(const Plan& plan, std::span<const RankRun> ru
 
 std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, const std::string& hash) {
   std::vector<RankRun> runs;
+  LostRanks lost(lost_file(folder));
+  lost.look();
   for (const RankSlot& slot : unfolded.slots) {
-    const std::string path = rank_file(folder, slot.representative);
+    std::int64_t from = slot.representative;
+    for (std::int64_t copy = 1; lost.has(from) && copy < unfolded.copies; ++copy)
+      from = unfolded.workers() + (from - unfolded.workers() + unfolded.ranges()) % unfolded.servers;
+    const std::string path = rank_file(folder, from);
     runs.push_back(read_rank_run(path));
+    if (from != slot.representative) {
+      runs.back().note =
+          fmt::format("rank {} was lost; rank {}, which has the same states, stands for it", slot.representative, from);
+      runs.back().rank = slot.representative;
+    }
     check_run(path, runs.back(), runs.front(), slot, hash);
   }
   return runs;

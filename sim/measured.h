@@ -13,7 +13,8 @@
 namespace orrery {
 
 // The files of all ranks of a run, in order. unfolded: the plan of all ranks; hash: of its folded form. Throws Error
-// for a file that is broken, of another plan, or of other steps than its neighbours.
+// for a file that is broken, of another plan, or of other steps than its neighbours. A server that the folder's file of
+// lost ranks names left none; another of its chain, which did the same, stands for it.
 std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, const std::string& hash);
 
 // Step k on one clock, rank 0's. It lasts from the moment when the last rank had ended the step before to the one when

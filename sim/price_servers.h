@@ -13,6 +13,8 @@ namespace orrery {
 // of Psi bytes take Psi W / (S B), as long as the workers' own NICs are not what is full. On the workers' only machine
 // they go over each GPU's link to the host, and in and out of the host's memory.
 // Where servers work in order of arrival it is one worker's transfer alone.
+// A push to chains of R servers ends when the sums have gone R - 1 servers further, all chains at once: it brings every
+// server's machine (W + R - 1) Psi / S.
 NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile);
 
 }  // namespace orrery

@@ -164,9 +164,9 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
     case CollectiveKind::scatter:
       return root ? ceil_div(c.bytes * (n - 1), n) : 0;
     case CollectiveKind::push:
-      return slot.server ? 0 : c.bytes;
+      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;  // all but a chain's last
     case CollectiveKind::pull:
-      return slot.server ? ceil_div(c.bytes * (n - c.servers), c.servers) : 0;
+      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;  // a chain's last
     default:
       return bytes_per_rank(c.kind, n, c.bytes);
   }

@@ -233,6 +233,15 @@ const Case kApart[] = {
     {kGpt, "data: 2, sharding: parameter-server, parameter_server: {servers: 2}, global_batch: 4", "adamw",
      "megatron-core"},
     {kLlama, "data: 1, sharding: parameter-server, parameter_server: {servers: 1}, global_batch: 4"},
+    {kLlama,
+     "data: 2, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}, clip: 0, bucket_MiB: 0.02, "
+     "global_batch: 4"},
+    {kQwen,
+     "data: 2, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}, clip: 0, global_batch: 4, "
+     "overlap: {gradient_reduce: false, parameter_gather: false}"},
+    {kGpt,
+     "data: 2, sharding: parameter-server, parameter_server: {servers: 3, replicas: 2}, clip: 0, global_batch: 4",
+     "sgd"},
 };
 
 TEST(Stragglers, ChangeNoNumber) {

@@ -48,6 +48,31 @@ TEST(Collectives, StarsAreRightOnIntegers) {
   }
 }
 
+// Chains end with the sum on every copy, and give what the last one has.
+TEST(Collectives, ChainsAreRightOnIntegers) {
+  for (int workers = 1; workers <= 4; ++workers) {
+    for (int pieces = 1; pieces <= 3; ++pieces) {
+      for (int copies = 2; copies <= 4; ++copies) {
+        const int n = workers + pieces * copies;
+        for (const CollectiveKind kind : {CollectiveKind::push, CollectiveKind::pull}) {
+          const Moves good = star_moves(kind, n, pieces, copies);
+          EXPECT_EQ(run_on_integers(kind, good), "") << name_of(kind) << n << ' ' << pieces << ' ' << copies;
+          for (std::size_t i = 0; i < good.moves.size(); ++i) {
+            Moves bad = good;
+            bad.moves.erase(bad.moves.begin() + static_cast<std::ptrdiff_t>(i));
+            EXPECT_NE(run_on_integers(kind, bad), "") << name_of(kind) << " without move " << i;
+          }
+        }
+      }
+    }
+  }
+  // Every server but a chain's last hands its sum on; only the last ones are pulled from.
+  const std::vector<double> pushed = bytes_sent(star_moves(CollectiveKind::push, 4 + 6, 2, 3), 200);
+  const std::vector<double> pulled = bytes_sent(star_moves(CollectiveKind::pull, 4 + 6, 2, 3), 200);
+  EXPECT_EQ(pushed, (std::vector<double>{200, 200, 200, 200, 100, 100, 100, 100, 0, 0}));
+  EXPECT_EQ(pulled, (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 0, 400, 400}));
+}
+
 // Psi out of every worker and W/S of it into every server, and back.
 TEST(Collectives, ServersMoveWhatTheyAreSaidTo) {
   const int workers = 6, servers = 3;

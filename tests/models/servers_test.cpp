@@ -84,6 +84,29 @@ TEST(Servers, StandOnMachines) {
   EXPECT_EQ(apart.seat_of(3), 3);
 }
 
+// Every range has as many holders as there are copies, which stand on different machines; all update it.
+TEST(Servers, ChainsHoldEveryWeightOnEveryCopy) {
+  const Plan plan = unfold(servers_plan("{servers: 4, replicas: 3}", "data: 32, clip: 0, global_batch: 32"));
+  ASSERT_EQ(plan.servers, 12);
+  ASSERT_EQ(plan.ranges(), 4);
+  std::vector<int> held(static_cast<std::size_t>(weights_of(plan)), 0);
+  for (std::uint32_t s = 32; s < plan.slots.size(); ++s) {
+    EXPECT_TRUE(updates(plan, plan.slots[s]));
+    for (const Piece& p : pieces_of(plan, states_of(plan, s).front(), s)) {
+      for (std::int64_t i = 0; i < p.owned; ++i) ++held[static_cast<std::size_t>(p.owned_first + i)];
+    }
+  }
+  EXPECT_EQ(std::set<int>(held.begin(), held.end()), (std::set<int>{3}));
+  std::map<std::int64_t, int> on_machine;
+  for (std::int64_t s = 0; s < 4; ++s) {
+    std::set<std::int64_t> machines;
+    for (std::int64_t copy = 0; copy < 3; ++copy) machines.insert(plan.seat_of(32 + copy * 4 + s) / 8);
+    EXPECT_EQ(machines.size(), 3U);
+    for (const std::int64_t m : machines) ++on_machine[m];
+  }
+  EXPECT_EQ(on_machine, (std::map<std::int64_t, int>{{0, 3}, {1, 3}, {2, 3}, {3, 3}}));
+}
+
 TEST(Master, AloneHoldsOptimizerOutputsAndLoss) {
   const Plan plan = make_plan(spec_of(test::kSmall, "data: 4, sharding: data-parallel, global_batch: 4"));
   ASSERT_EQ(plan.slots.size(), 2U);

@@ -68,6 +68,36 @@ TEST_F(Scenes, AFailureComesBeforeADeath) {
   EXPECT_EQ(find(10)->exit_code, 1);
 }
 
+// A server is spared as long as its chain has another, and every rank has begun.
+TEST(LostReplica, IsSparedWhileItsChainGoesOn) {
+  const Plan servers = unfold(make_plan(
+      parse_spec("model: {layers: 2, hidden: 64, heads: 4, feed_forward: 256, vocab: 512}\nsequence: 64\n"
+                 "cluster: {node: localhost}\ngpus: 2\nstrategy: {data: 2, global_batch: 2, clip: 0, sharding: "
+                 "parameter-server, parameter_server: {servers: 2, replicas: 2}}\n",
+                 "spec.yaml")));
+  std::vector<Witness> ranks(6);
+  for (Witness& w : ranks) {
+    w.progress = RankProgress{};
+    w.progress->lanes.resize(kLanes);
+  }
+  ranks[3].gone = true;
+  EXPECT_FALSE(lost_replica(servers, ranks));  // somebody may still be about to reach it
+  for (Witness& w : ranks) w.progress->lanes[0] = {0, 0, true, 1};
+  EXPECT_EQ(lost_replica(servers, ranks), 3);
+  ranks[3].spared = true;
+  EXPECT_FALSE(lost_replica(servers, ranks));
+  EXPECT_FALSE(find_fault(servers, ranks, 5, {.hang = 2}, 1).has_value());
+  ranks[4].gone = true;  // of the other chain
+  EXPECT_EQ(lost_replica(servers, ranks), 4);
+  ranks[5].gone = true;  // the rest of the first one's
+  ranks[4].gone = false;
+  EXPECT_FALSE(lost_replica(servers, ranks));
+  EXPECT_EQ(find_fault(servers, ranks, 5, {.hang = 2}, 1)->rank, 5);
+  ranks[5].gone = false;
+  ranks[0].gone = true;  // a worker
+  EXPECT_EQ(find_fault(servers, ranks, 5, {.hang = 2}, 1)->rank, 0);
+}
+
 TEST_F(Scenes, AnEndedProcessIsLostUnlessItHasFinished) {
   ranks_[2].gone = true;
   ranks_[2].progress->state = RankState::finished;

@@ -269,6 +269,46 @@ TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
   }
 }
 
+// A head, a tail, and one of each chain: the others of their chains take their places in the step in which they are
+// lost, nothing is done again, and no loss changes.
+TEST_F(Faults, ChainsGoOnWithoutALostServer) {
+  constexpr int kSteps = 120;
+  const std::string path =
+      spec("data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}");
+  start(command({}, path, kSteps, 60));
+  const Result clean = finish();
+  ASSERT_EQ(clean.status, 0) << clean.error;
+  const std::vector<double> wanted = losses_of(clean.out);
+  ASSERT_EQ(wanted.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_LT(wanted.back(), wanted.front());
+  for (const std::vector<std::int64_t>& ranks :  // 2 and 3 are heads, 4 and 5 tails
+       std::vector<std::vector<std::int64_t>>{{2}, {5}, {3, 4}}) {
+    start(command({}, path, kSteps, 60));
+    std::uint32_t step = 20;
+    for (const std::int64_t rank : ranks) {
+      ASSERT_NE(strike({.rank = rank, .step = step}), 0);
+      step += 20;
+    }
+    const Result r = finish();
+    EXPECT_EQ(r.status, 0) << r.error;
+    for (const std::int64_t rank : ranks)
+      EXPECT_NE(r.error.find(fmt::format("rank {} was lost", rank)), std::string::npos) << r.error;
+    EXPECT_EQ(r.error.find("goes on after step"), std::string::npos) << r.error;
+    EXPECT_EQ(losses_of(r.out), wanted);  // to the last digit: the same sums in the same order
+  }
+}
+
+// Two of one chain are one too many.
+TEST_F(Faults, AChainOfNobodyEndsTheRun) {
+  start(command({}, spec("data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}"),
+                kManySteps, 60));
+  ASSERT_NE(strike({.rank = 3, .step = 10}), 0);
+  ASSERT_NE(strike({.rank = 5, .step = 40}), 0);
+  const Result r = finish();
+  EXPECT_EQ(r.status, kLost) << r.error;
+  EXPECT_NE(r.error.find("rank 5 was lost"), std::string::npos) << r.error;
+}
+
 // Before there is a snapshot, or without any, a lost server ends the run.
 TEST_F(Faults, WithoutASnapshotALostServerEndsTheRun) {
   start(command({}, spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2}"), kManySteps, 60));

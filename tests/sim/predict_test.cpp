@@ -96,6 +96,8 @@ const std::pair<const char*, const char*> kStrategies[] = {
     {"data: 16, sharding: parameter-server, parameter_server: {servers: 4}, global_batch: 16", "megatron-core"},
     {"data: 16, sharding: parameter-server, parameter_server: {servers: 4, colocated: false}, global_batch: 32",
      "orrery"},
+    {"data: 16, sharding: parameter-server, parameter_server: {servers: 4, replicas: 2}, clip: 0, global_batch: 32",
+     "orrery"},
 };
 
 // Without what must differ: how many ranks and tasks were simulated, and the names of the classes.

@@ -15,10 +15,11 @@ struct Priced {
   Plan plan;
   Prices prices;
 
-  explicit Priced(const std::string& strategy, const std::string& software = "megatron-core")
+  explicit Priced(const std::string& strategy, const std::string& software = "megatron-core",
+                  const std::string& cluster = "node: dgx-h100, nodes: 2")
       : spec(parse_spec("model: {name: small, layers: 16, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\n"
-                        "sequence: 1024\ncluster: {node: dgx-h100, nodes: 2}\nsoftware: " +
-                            software + "\nstrategy: {" + strategy + "}\n",
+                        "sequence: 1024\ncluster: {" +
+                            cluster + "}\nsoftware: " + software + "\nstrategy: {" + strategy + "}\n",
                         "case")),
         plan(make_plan(spec)),
         prices(price(plan, spec, find_profile(spec.cluster.gpu))) {}
@@ -160,7 +161,8 @@ TEST(Price, ServersAreAsSlowAsTheirNics) {
     const Priced p(
         fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
                     "parameter_server: {{servers: {}, colocated: {}}}",
-                    servers, colocated));
+                    servers, colocated),
+        "megatron-core", "node: dgx-h100, nodes: 66");
     for (TaskId t = 0; t < p.plan.task_count(); ++t) {
       const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
       if (c == nullptr || c->kind != CollectiveKind::push) continue;
@@ -177,6 +179,29 @@ TEST(Price, ServersAreAsSlowAsTheirNics) {
   }
   const auto [time, bytes] = push(64, "false");
   EXPECT_NEAR(time, bytes / kReached, 0.01 * time + 4e-5);
+}
+
+// A chain brings every server's machine the sums of R - 1 others, after the workers' pushes: Psi (W + R - 1) / (S B),
+// and R - 1 hops.
+TEST(Price, ChainsCostAHopForEveryCopy) {
+  constexpr double kReached = 0.98 * 48e9;
+  const auto service = [](int copies, CollectiveKind kind) {
+    const Priced p(fmt::format("data: 16, clip: 0, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
+                               "parameter_server: {{servers: 4, colocated: false, replicas: {}}}",
+                               copies),
+                   "megatron-core", "node: dgx-h100, nodes: 6");
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
+      if (c != nullptr && c->kind == kind) return std::pair(seconds(p.of(t).duration), static_cast<double>(c->bytes));
+    }
+    return std::pair(0.0, 0.0);
+  };
+  for (const int copies : {1, 2, 3, 4}) {
+    const auto [push, bytes] = service(copies, CollectiveKind::push);
+    EXPECT_NEAR(push, bytes * (16 + copies - 1) / 4 / kReached, 0.01 * push + 4e-5 * copies) << copies;
+    EXPECT_EQ(service(copies, CollectiveKind::pull), service(1, CollectiveKind::pull));
+  }
+  EXPECT_GT(service(4, CollectiveKind::push).first, service(1, CollectiveKind::push).first);
 }
 
 // Computing takes a straggler as many times as long, nothing else does.
