@@ -77,6 +77,39 @@ class NodePlaces {
   std::map<std::int64_t, std::vector<Member>> on_;
 };
 
+// What goes by nodes in three stages, each of which begins when all messages of the one before have gone and come.
+class ByNodes : public Pending {
+ public:
+  bool done() final;
+
+ protected:
+  using Member = NodePlaces::Member;
+
+  ByNodes(Channel& channel, const CollectiveCall& call);
+  virtual void begin_stage(int stage) = 0;  // 1, 2; 3: nothing is on its way any more
+
+  Member me() const { return static_cast<Member>(channel_.rank); }
+  Bytes bytes(std::int64_t elements) const { return elements * width_; }
+  int tag(int kind) const { return tags_[kind]; }  // of four kinds of message
+  template <class T>
+  void move(std::vector<T>& what, Member peer, int kind, bool sends) {
+    auto* data = reinterpret_cast<std::byte*>(what.data());
+    const auto size = static_cast<Bytes>(what.size() * sizeof(T));
+    sends ? send(channel_, static_cast<int>(peer), tag(kind), data, size, requests_)
+          : receive(channel_, static_cast<int>(peer), tag(kind), data, size, requests_);
+  }
+
+  Channel& channel_;
+  CollectiveCall call_;
+  NodePlaces places_;
+
+ private:
+  std::int64_t width_;
+  int tags_[4] = {};
+  int stage_ = 0;
+  std::vector<MPI_Request> requests_;
+};
+
 // Which rows are of one token: of every row the number of its token among those that a piece has, by first appearance.
 struct TokenNumbers {
   std::vector<std::int32_t> of_row;

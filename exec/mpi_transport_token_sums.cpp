@@ -21,37 +21,19 @@ struct Wanted {
   std::vector<std::byte> sums;
 };
 
-class TokenSums final : public Pending {
+class TokenSums final : public ByNodes {
  public:
-  TokenSums(Channel& channel, const CollectiveCall& call)
-      : channel_(channel), call_(call), width_(width_of(call.element)), places_(call.nodes, channel.rank) {
-    for (int& tag : tags_) tag = next_tag(channel);
-    say_what_is_wanted();
-  }
-
-  bool done() override {
-    while (stage_ < 3) {
-      if (!all_done(requests_)) return false;
-      ++stage_;
-      if (stage_ == 1) gather();
-      if (stage_ == 2) cross();
-      if (stage_ == 3) collect();
-    }
-    return true;
-  }
+  TokenSums(Channel& channel, const CollectiveCall& call) : ByNodes(channel, call) { say_what_is_wanted(); }
 
  private:
-  Member me() const { return static_cast<Member>(channel_.rank); }
-  Bytes bytes(std::int64_t elements) const { return elements * width_; }
+  void begin_stage(int stage) override {
+    if (stage == 1) gather();
+    if (stage == 2) cross();
+    if (stage == 3) collect();
+  }
+
   const std::byte* piece_for(Member m) const {
     return static_cast<const std::byte*>(call_.in) + bytes(before_piece(call_.counts, static_cast<int>(m)));
-  }
-  template <class T>
-  void move(std::vector<T>& what, Member peer, int tag, bool sends) {
-    auto* data = reinterpret_cast<std::byte*>(what.data());
-    const auto size = static_cast<Bytes>(what.size() * sizeof(T));
-    sends ? send(channel_, static_cast<int>(peer), tag, data, size, requests_)
-          : receive(channel_, static_cast<int>(peer), tag, data, size, requests_);
   }
 
   void say_what_is_wanted() {
@@ -68,21 +50,21 @@ class TokenSums final : public Pending {
       TokenNumbers numbers = number_tokens(call_.tokens, rows);
       mine.numbers = std::move(numbers.of_row);
       mine.counts.push_back(std::ssize(numbers.first_rows) * call_.row);
-      move(mine.counts, places_.relay(me(), node), tags_[0], true);
+      move(mine.counts, places_.relay(me(), node), 0, true);
     }
     for (const Member m : places_.served()) {
       served_[m].counts.resize(places_.neighbours().size() + 1);
-      move(served_[m].counts, m, tags_[0], false);
+      move(served_[m].counts, m, 0, false);
     }
   }
 
   // Every neighbour gets what is for it, and for those that it serves, in their order.
   void gather() {
-    for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), tags_[1], true);
+    for (auto& [node, mine] : wanted_) move(mine.numbers, places_.relay(me(), node), 1, true);
     for (auto& [m, theirs] : served_) {
       const auto members = static_cast<int>(places_.neighbours().size());
       theirs.numbers.resize(static_cast<std::size_t>(before_piece(theirs.counts, members) / call_.row));
-      move(theirs.numbers, m, tags_[1], false);
+      move(theirs.numbers, m, 1, false);
     }
     for (std::size_t i = 0; i < places_.neighbours().size(); ++i) {
       const Member neighbour = places_.neighbours()[i];
@@ -93,12 +75,12 @@ class TokenSums final : public Pending {
         out.insert(out.end(), piece_for(m), piece_for(m) + bytes(call_.counts[m]));
       }
       if (neighbour == me()) continue;
-      move(out, neighbour, tags_[2], true);
+      move(out, neighbour, 2, true);
       std::vector<std::byte>& landing = landed_[neighbour];
       std::int64_t elements = call_.received[neighbour];
       for (const auto& [m, theirs] : served_) elements += theirs.counts[i];
       landing.resize(static_cast<std::size_t>(bytes(elements)));
-      move(landing, neighbour, tags_[2], false);
+      move(landing, neighbour, 2, false);
     }
   }
 
@@ -110,7 +92,7 @@ class TokenSums final : public Pending {
       const auto theirs = served_.find(m);
       if (theirs != served_.end()) {
         add_up(theirs->second, taken);
-        move(theirs->second.sums, m, tags_[3], true);
+        move(theirs->second.sums, m, 3, true);
       } else if (m == me()) {
         for (const Member neighbour : places_.neighbours()) {
           own_[neighbour] = landed_.at(neighbour).data() + taken[neighbour];
@@ -120,7 +102,7 @@ class TokenSums final : public Pending {
     }
     for (auto& [node, mine] : wanted_) {
       mine.sums.resize(static_cast<std::size_t>(bytes(mine.counts.back())));
-      move(mine.sums, places_.relay(me(), node), tags_[3], false);
+      move(mine.sums, places_.relay(me(), node), 3, false);
     }
   }
   void add_up(Wanted& theirs, std::map<Member, Bytes>& taken) const {
@@ -160,18 +142,11 @@ class TokenSums final : public Pending {
     }
   }
 
-  Channel& channel_;
-  CollectiveCall call_;
-  std::int64_t width_;
-  NodePlaces places_;
-  int tags_[4] = {};
-  int stage_ = 0;
   std::map<std::int64_t, Wanted> wanted_;            // by node
   std::map<Member, Wanted> served_;                  // by who wants it
   std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
   std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
   std::map<Member, const std::byte*> own_;           // there: this member's
-  std::vector<MPI_Request> requests_;
 };
 
 }  // namespace

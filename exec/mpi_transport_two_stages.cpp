@@ -45,9 +45,20 @@ TokenNumbers number_tokens(const std::vector<std::int32_t>& tokens, const std::v
   return result;
 }
 
-namespace {
+ByNodes::ByNodes(Channel& channel, const CollectiveCall& call)
+    : channel_(channel), call_(call), places_(call.nodes, channel.rank), width_(width_of(call.element)) {
+  for (int& tag : tags_) tag = next_tag(channel);
+}
 
-using Member = NodePlaces::Member;
+bool ByNodes::done() {
+  while (stage_ < 3) {
+    if (!all_done(requests_)) return false;
+    begin_stage(++stage_);
+  }
+  return true;
+}
+
+namespace {
 
 // Elements of every member on a node, for the one that passes them on; of rows of tokens each one once, with its number
 // for every row, and how many there are behind the counts.
@@ -59,34 +70,25 @@ struct Relay {
   std::int64_t before(std::size_t place) const { return before_piece(counts, static_cast<int>(place)); }
 };
 
-class TwoStages final : public Pending {
+class TwoStages final : public ByNodes {
  public:
-  TwoStages(Channel& channel, const CollectiveCall& call)
-      : channel_(channel), call_(call), width_(width_of(call.element)), places_(call.nodes, channel.rank) {
-    for (int& tag : tags_) tag = next_tag(channel);
+  TwoStages(Channel& channel, const CollectiveCall& call) : ByNodes(channel, call) {
     const auto members = static_cast<std::size_t>(channel.size);
     if (call_.counts.size() == 1 && members > 1) call_.counts.assign(members, call_.counts[0]);
     if (call_.received.empty()) call_.received = call_.counts;
     tell_counts();
   }
 
-  bool done() override {
-    while (stage_ < 3) {
-      if (!all_done(requests_)) return false;
-      ++stage_;
-      if (stage_ == 1) cross();
-      if (stage_ == 2) hand_out();
-      if (stage_ == 3) collect();
-    }
-    return true;
+ private:
+  void begin_stage(int stage) override {
+    if (stage == 1) cross();
+    if (stage == 2) hand_out();
+    if (stage == 3) collect();
   }
 
- private:
-  Member me() const { return static_cast<Member>(channel_.rank); }
   std::int64_t home() const { return places_.home(); }
   bool of_tokens() const { return call_.row > 0; }
   const std::byte* in() const { return static_cast<const std::byte*>(call_.in); }
-  Bytes bytes(std::int64_t elements) const { return elements * width_; }
 
   // What this member sends to each node, and how much of it is for whom there.
   void tell_counts() {
@@ -102,11 +104,11 @@ class TwoStages final : public Pending {
           rows.push_back(static_cast<std::size_t>((first + e) / call_.row));
       }
       if (once) take_once(rows, out);
-      if (node != home()) exchange(out.counts, places_.relay(me(), node), true);
+      if (node != home()) move(out.counts, places_.relay(me(), node), 0, true);
     }
     for (const Member m : places_.served()) {
       incoming_[m].counts.resize(places_.neighbours().size() + (of_tokens() ? 1 : 0));
-      exchange(incoming_[m].counts, m, false);
+      move(incoming_[m].counts, m, 0, false);
     }
   }
   void take_once(const std::vector<std::size_t>& rows, Relay& out) const {
@@ -118,28 +120,19 @@ class TwoStages final : public Pending {
     out.numbers = std::move(numbers.of_row);
     out.counts.push_back(std::ssize(numbers.first_rows) * call_.row);
   }
-  void exchange(std::vector<std::int64_t>& counts, Member peer, bool sends) {
-    auto* data = reinterpret_cast<std::byte*>(counts.data());
-    const auto size = static_cast<Bytes>(counts.size() * sizeof(std::int64_t));
-    sends ? send(channel_, static_cast<int>(peer), tags_[0], data, size, requests_)
-          : receive(channel_, static_cast<int>(peer), tags_[0], data, size, requests_);
-  }
 
   void cross() {
     for (auto& [node, out] : outgoing_) {
       if (node == home()) continue;
-      const auto peer = static_cast<int>(places_.relay(me(), node));
-      send(channel_, peer, tags_[1], out.data.data(), std::ssize(out.data), requests_);
-      send(channel_, peer, tags_[3], reinterpret_cast<const std::byte*>(out.numbers.data()),
-           std::ssize(out.numbers) * 4, requests_);
+      move(out.data, places_.relay(me(), node), 1, true);
+      move(out.numbers, places_.relay(me(), node), 3, true);
     }
     for (auto& [m, in] : incoming_) {
       const std::int64_t elements = in.before(places_.neighbours().size());
       in.data.resize(static_cast<std::size_t>(bytes(of_tokens() ? in.counts.back() : elements)));
       in.numbers.resize(of_tokens() ? static_cast<std::size_t>(elements / call_.row) : 0);
-      receive(channel_, static_cast<int>(m), tags_[1], in.data.data(), std::ssize(in.data), requests_);
-      receive(channel_, static_cast<int>(m), tags_[3], reinterpret_cast<std::byte*>(in.numbers.data()),
-              std::ssize(in.numbers) * 4, requests_);
+      move(in.data, m, 1, false);
+      move(in.numbers, m, 3, false);
     }
   }
 
@@ -169,13 +162,13 @@ class TwoStages final : public Pending {
         gathered.insert(gathered.end(), from, from + bytes(in.counts[i]));
       }
       if (neighbour == me()) continue;
-      send(channel_, static_cast<int>(neighbour), tags_[2], gathered.data(), std::ssize(gathered), requests_);
+      move(gathered, neighbour, 2, true);
     }
     for (const Member neighbour : places_.neighbours()) {
       if (neighbour == me()) continue;
       std::vector<std::byte>& landing = landed_[neighbour];
       landing.resize(static_cast<std::size_t>(bytes(through(neighbour))));
-      receive(channel_, static_cast<int>(neighbour), tags_[2], landing.data(), std::ssize(landing), requests_);
+      move(landing, neighbour, 2, false);
     }
   }
   // Elements for this member that a neighbour hands it.
@@ -200,17 +193,10 @@ class TwoStages final : public Pending {
     }
   }
 
-  Channel& channel_;
-  CollectiveCall call_;
-  std::int64_t width_;
-  NodePlaces places_;
-  int tags_[4] = {};
-  int stage_ = 0;
   std::map<std::int64_t, Relay> outgoing_;           // by node
   std::map<Member, Relay> incoming_;                 // by source
   std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
   std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
-  std::vector<MPI_Request> requests_;
 };
 
 }  // namespace

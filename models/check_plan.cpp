@@ -75,15 +75,21 @@ void check_match(const Plan& plan, std::uint32_t match) {
     const Op& op = plan.op_of(t);
     const auto* a = std::get_if<Collective>(&first.work);
     const auto* b = std::get_if<Collective>(&op.work);
-    const bool same =
-        a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes && a->group == b->group;
+    const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
+                      a->group == b->group && a->first == b->first && a->root == b->root;
     if (a != nullptr && !same)
       throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
   }
   if (std::holds_alternative<Collective>(first.work)) return;
   const auto& one = std::get<Transfer>(first.work);
   const auto& other = std::get<Transfer>(plan.op_of(members.back()).work);
-  if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes) {
+  // From either end the other must stand where the transfer leads.
+  const auto stage = [&](TaskId t) { return plan.slots[plan.slot_of(t)].stage; };
+  const auto stages =
+      static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)].groups.front().size());
+  const std::int64_t ahead = stage(members.back()) - stage(members.front());
+  const bool leads = (ahead - one.offset) % stages == 0 && (ahead + other.offset) % stages == 0;
+  if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes || !leads) {
     throw Error(fmt::format("plan: the ends of '{}' do not fit", first.name));
   }
 }

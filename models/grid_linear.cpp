@@ -171,17 +171,22 @@ LayerBuilder::Id LayerBuilder::with_bias(const std::string& name, Id y, std::int
   return sum;
 }
 
+// A rank's block of the word table.
+static LocalParameter grid_table(const BlockContext& c, const std::string& name) {
+  return {.name = name,
+          .out = c.table_rows,
+          .in = c.hidden,
+          .cut = Cut::rows,
+          .over = Dimension::tensor_column,
+          .columns_over = Dimension::tensor_row,
+          .cut_in_depth = c.cube};
+}
+
 // The table's blocks (vocabulary, hidden) lie as they are, so that an output tied to it multiplies by the transposed
 // matrix (Optimus, algorithm 2): x stays, and the logits' parts are reduced.
 LayerBuilder::Id LayerBuilder::grid_logits(const std::string& name, Id x, const std::string& table) {
   const std::int64_t columns = c_.padded_vocab / c_.tensor;
-  const std::int32_t w = tape.parameter({.name = table,
-                                         .out = c_.table_rows,
-                                         .in = c_.hidden,
-                                         .cut = Cut::rows,
-                                         .over = Dimension::tensor_column,
-                                         .columns_over = Dimension::tensor_row,
-                                         .cut_in_depth = c_.cube});
+  const std::int32_t w = tape.parameter(grid_table(c_, table));
   const Id y = activation(name + " output", c_.rows, columns);
   const std::optional<Dimension> stays;
   const Dimension of_weight = c_.cube ? Dimension::tensor_depth : Dimension::tensor_column;
@@ -197,13 +202,7 @@ LayerBuilder::Id LayerBuilder::grid_logits(const std::string& name, Id x, const 
 LayerBuilder::Id LayerBuilder::grid_embedding(const std::string& name, const std::string& table) {
   const std::int64_t rows = c_.rows * (c_.cube ? c_.tensor : 1), vocab = c_.padded_vocab / c_.tensor;
   const Id tokens = tape.slot("tokens", rows * 8);
-  const std::int32_t weight = tape.parameter({.name = table,
-                                              .out = c_.table_rows,
-                                              .in = c_.hidden,
-                                              .cut = Cut::rows,
-                                              .over = Dimension::tensor_column,
-                                              .columns_over = Dimension::tensor_row,
-                                              .cut_in_depth = c_.cube});
+  const std::int32_t weight = tape.parameter(grid_table(c_, table));
   tape.emit("tokens", Load{.rows = rows, .side = c_.outer}, {.writes = {tokens}});
   const Id y = activation("embeddings", c_.rows, c_.hidden);
   const Dimension of_table = c_.cube ? Dimension::tensor_depth : Dimension::tensor_column;

@@ -148,7 +148,7 @@ Outcome calibrate_command(const CalibrateOptions& options, const Common& common)
   OutputFile file(options.out);
   file.write(to_json(profile));
   file.commit();
-  return {summary(profile, options, all.noise())};
+  return {.text = summary(profile, options, all.noise()), .spread = all.noise()};
 }
 
 }  // namespace orrery

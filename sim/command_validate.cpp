@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostHere = 64;  // ranks of one machine that are measured at once
-constexpr double kAnyNoise = 1e9;       // a busy machine is predicted badly rather than not: the run's own spread tells
+constexpr double kAnyNoise = 1e9;       // a busy machine is predicted badly rather than not; how busy it was is printed
 
 // The ranks' own files, as they were read.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
@@ -97,14 +97,17 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";
   const std::int64_t ranks = load_spec(options.specs.front(), options.overrides).gpus;
-  calibrate_command({.out = options.profile,
-                     .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere),
-                     .quick = true,
-                     .noise = kAnyNoise},
-                    common);
+  const Outcome calibrated = calibrate_command({.out = options.profile,
+                                                .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere),
+                                                .quick = true,
+                                                .noise = kAnyNoise},
+                                               common);
   Outcome outcome = validate_command(options, common);
   if (!common.json)
-    outcome.text += "this machine was measured in short form; `orrery calibrate` and --profile do better\n";
+    outcome.text += fmt::format(
+        "this machine was measured in short form: repetitions differ by {:.0f} % (quartiles); `orrery calibrate` and "
+        "--profile do better\n",
+        100 * calibrated.spread);
   return outcome;
 }
 

@@ -16,6 +16,7 @@ struct Outcome {
   std::string text;
   int status = 0;
   std::string log{};  // a line for stderr: what is not the same every time
+  double spread = 0;  // of what a calibration measured: quartile distance over median, by time
 };
 using Progress = std::function<void(std::string_view)>;
 

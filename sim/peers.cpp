@@ -67,6 +67,7 @@ void together(Peers* peers, const std::function<void()>& f) {
   for (const std::string& bytes : peers->gather(mine.take())) {
     Wire wire(bytes, names);
     share(wire);
+    wire.end();
     if (code != 0) throw Error(wrong, code);
   }
 }

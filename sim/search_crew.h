@@ -102,6 +102,7 @@ class SearchCrew {
       if (rank == peers_->rank()) continue;
       Wire wire(all[static_cast<std::size_t>(rank)], names_);
       stop = pass(wire, rank) || stop;
+      wire.end();
     }
     return stop;
   }

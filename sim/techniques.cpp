@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/open_spec.h"
+#include "models/pace.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "sim/formulas.h"
@@ -17,6 +18,30 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
+// Options of what a strategy no longer has.
+void drop_options(const Strategy& before, Strategy& s) {
+  if (s.tensor == 1) {
+    s.sequence_parallel = s.partition_activations = false;
+    s.expert_tensor = 1;
+  }
+  if (!s.on_grid()) {
+    s.tensor_kind = "1d";
+    s.tensor_depth = 1;
+  }
+  if (s.on_grid() || !s.sequence_parallel) s.overlap.tensor = false;
+  if (s.sequence_parallel) s.partition_activations = false;
+  if (s.schedule != before.schedule) {
+    s.schedule_file.clear();
+    s.vertical_sync = false;
+    s.interleave_group = s.extra_warm_up = 0;
+  }
+  const bool weaves = s.schedule == "interleaved" || (s.schedule == "1f1b" && s.pipeline == 1);
+  s.overlap.micro_batches = s.overlap.micro_batches && weaves;
+  if (s.pipeline != before.pipeline || s.virtual_stages != before.virtual_stages) s.stage_layers.clear();
+  if (!s.recompute.layer) s.partition_activations = s.contiguous_activations = false;
+  if (s.sharding != Sharding::parameter_server) s.parameter_server.reset();
+}
+
 // The spec with other degrees; what is no longer cut makes more replicas.
 template <class F>
 Spec changed(const Spec& spec, F change) {
@@ -25,12 +50,7 @@ Spec changed(const Spec& spec, F change) {
   change(s);
   const std::int64_t model_ranks = s.tensor * s.pipeline * s.context;
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
-  if (s.tensor == 1) {
-    s.sequence_parallel = false;
-    s.tensor_kind = "1d";
-    s.tensor_depth = 1;
-  }
-  if (s.pipeline != spec.strategy.pipeline || s.virtual_stages != spec.strategy.virtual_stages) s.stage_layers.clear();
+  drop_options(spec.strategy, s);
   if (s.sharding != spec.strategy.sharding) {
     s.shard_group = 0;
     s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding);
@@ -53,12 +73,50 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
+// Weights that servers hold, and how these are kept.
+void add_servers(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  if (!s.parameter_server) return;
+  const ParameterServer& p = *s.parameter_server;
+  list.push_back({fmt::format("{} parameter server{}, {}", p.servers, p.servers > 1 ? "s" : "", p.mode), true,
+                  "workers hold no optimizer states: hosts do, and update",
+                  fmt::format("every worker's gradients and weights pass through servers' links, {} times a model's "
+                              "bytes and back over each of them",
+                              fmt::format("{:.3g}", static_cast<double>(s.data) / static_cast<double>(p.servers))),
+                  "without them (plain replicas)", changed(spec, [](Strategy& x) { x.sharding = Sharding::none; }),
+                  "world"});
+  if (own_pace(s))
+    list.push_back({p.mode == "ssp" ? fmt::format("staleness of at most {} steps", p.staleness) : "no waiting at all",
+                    true, "a slow worker holds back itself alone, or others only so far",
+                    "gradients come from weights that others have changed since", "without it (sync)",
+                    changed(spec, [](Strategy& x) { x.parameter_server->mode = "sync"; })});
+  if (p.replicas > 1)
+    list.push_back({fmt::format("chains of {} servers", p.replicas), true, "a lost server costs no state and no step",
+                    fmt::format("sums are handed on {} times, and servers' machines hold {} times the states",
+                                p.replicas - 1, p.replicas),
+                    "without them", changed(spec, [](Strategy& x) { x.parameter_server->replicas = 1; })});
+}
+
+// The layers of a 2.5d grid are replicas too.
 void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
-  const std::int64_t shards = s.shard_group > 0 ? s.shard_group : s.data * s.context;
-  const auto as = [&](Sharding kind) { return changed(spec, [&](Strategy& x) { x.sharding = kind; }); };
-  if (s.data * s.context == 1) return;
-  if (const ShardingRow& row = row_of(s.sharding); row.shards_optimizer) {
+  const std::int64_t copies = s.data * s.context * s.tensor_depth;
+  const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
+  const auto as = [&](Sharding kind) {
+    return changed(spec, [&](Strategy& x) {
+      x.sharding = kind;
+      x.fused_buffers = x.fused_buffers && kind < Sharding::zero2;
+    });
+  };
+  add_servers(spec, list);
+  if (copies == 1) return;
+  const ShardingRow& row = row_of(s.sharding);
+  if (row.master)
+    list.push_back({"DataParallel", true, "one process: nothing of it needs a launcher",
+                    "rank 0 hands out weights and inputs, takes outputs and gradients, and alone updates while the "
+                    "others wait",
+                    "without it (plain replicas)", as(Sharding::none), "data"});
+  if (row.shards_optimizer) {
     list.push_back({fmt::format("{} over {}", row.name, ranks(shards)), true, saved_by(row, shards), cost_of(row),
                     "without it (plain replicas)", as(Sharding::none), "data"});
   }
@@ -68,8 +126,29 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
+// Optimus, Tesseract, 3D tensor parallelism: what each rank of the grid holds and moves.
+void add_grid(const Spec& spec, List& list) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t q = grid_side(s);
+  const std::string sides = s.on_cube()          ? fmt::format("{0} x {0} x {0}", q)
+                            : s.tensor_depth > 1 ? fmt::format("{0} x {0} x {1}", q, s.tensor_depth)
+                                                 : fmt::format("{0} x {0}", q);
+  const std::string weights = fmt::format("{}", s.tensor / s.tensor_depth);
+  list.push_back({fmt::format("{} tensor grid of {} ranks", s.tensor_kind, sides), true,
+                  fmt::format("activations of a rank are 1/{}, weights, states and gradients 1/{}", s.tensor, weights),
+                  s.on_cube() ? "inputs, weights and outputs of every product are gathered or scattered along an axis"
+                              : "blocks of inputs and weights are broadcast along rows and columns, panel by panel",
+                  "without it (as replicas)", changed(spec, [](Strategy& x) { x.tensor = 1; }), ""});
+  list.push_back({"the grid", true, "no rank holds or sends a whole side of an activation",
+                  "weights travel too, in every micro-batch", "with 1d in its place", changed(spec, [&](Strategy& x) {
+                    x.tensor_kind = "1d";
+                    x.sequence_parallel = spec.software.sequence_parallel;
+                  })});
+}
+
 void add_tensor(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
+  if (s.on_grid()) return add_grid(spec, list);
   if (s.tensor > 1) {
     const std::string form = s.sequence_parallel ? "an all-gather and a reduce-scatter" : "an all-reduce";
     list.push_back(
@@ -87,6 +166,22 @@ void add_tensor(const Spec& spec, List& list) {
     else
       list.push_back({"sequence parallelism", false, "", "", "with sequence parallelism", other});
   }
+}
+
+// What a schedule does beside filling and emptying a pipeline; `once`: without it.
+void add_schedule(const Spec& spec, const Spec& once, List& list) {
+  const Strategy& s = spec.strategy;
+  if (!s.schedule_file.empty()) return;
+  const ScheduleRow& row = find_schedule(s.schedule);
+  if (row.updates != Updates::flush)
+    list.push_back({fmt::format("asynchronous updates, {}", s.schedule), true,
+                    "a step begins before the one before it has ended: the pipeline is never emptied",
+                    "gradients are of older weights, whose versions are kept until their micro-batches are done",
+                    "without them (1f1b)", once});
+  if (row.moves != nullptr)
+    list.push_back({fmt::format("activations left with another stage, {}", s.schedule), true,
+                    "the first stages keep no more than the average", "what is left goes there and comes back",
+                    "without it (1f1b)", once});
 }
 
 void add_pipeline(const Spec& spec, List& list) {
@@ -108,6 +203,7 @@ void add_pipeline(const Spec& spec, List& list) {
     x.virtual_stages = 1;
     x.schedule = "1f1b";
   };
+  add_schedule(spec, changed(spec, once), list);
   const auto twice = [](Strategy& x) {
     x.virtual_stages = 2;
     x.schedule = "interleaved";
@@ -168,13 +264,17 @@ void add_offload(const Spec& spec, List& list) {
 void add_overlap(const Spec& spec, List& list) {
   const Overlap& o = spec.strategy.overlap;
   const Strategy& s = spec.strategy;
-  const bool any = (s.data * s.context > 1 && (o.gradient_reduce || o.parameter_gather)) ||
-                   (s.pipeline > 1 && o.pipeline) || (s.tensor > 1 && o.tensor) || (s.expert > 1 && o.expert);
+  const bool any = (s.data * s.context * s.tensor_depth > 1 && (o.gradient_reduce || o.parameter_gather)) ||
+                   (s.pipeline > 1 && o.pipeline) || (s.tensor > 1 && o.tensor) || (s.expert > 1 && o.expert) ||
+                   o.micro_batches;
   if (!any) return;
   list.push_back({"overlap", true, "transfers run under compute", "compute beside them is slower, and buffers are kept",
-                  "without any", changed(spec, [](Strategy& x) {
-                    x.overlap = {false, false, false, false, false};
-                  })});
+                  "without any",
+                  changed(spec, [](Strategy& x) { x.overlap = {false, false, false, false, false, false}; })});
+  if (!o.micro_batches) return;
+  list.push_back({"woven micro-batches", true, "one computes while the other's transfers run",
+                  "both keep their activations", "without them",
+                  changed(spec, [](Strategy& x) { x.overlap.micro_batches = false; })});
 }
 
 }  // namespace
@@ -200,6 +300,7 @@ List situations(const Spec& spec) {
     x.schedule = "1f1b";
     x.sharding = Sharding::none;
     x.offload = {};
+    x.fused_buffers = false;
   };
   if (spec.gpus > 1) add("one GPU", "a model on every GPU, as plain replicas", changed(spec, plain));
   if (spec.gpus > c.gpus_per_node) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cassert>
 #include <cstring>
 #include <set>
 #include <string>
@@ -8,13 +7,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "models/error.h"
+
 namespace orrery {
 
 // Names that were read from a wire, kept as long as this lives.
 using WireNames = std::set<std::string, std::less<>>;
 
 // Values as bytes, and back on the same machine architecture: a type names its parts once, share(wire, value), for both
-// ways. What was not written by the same calls must not be read.
+// ways. Throws Error where what is read was not written by the same calls.
 class Wire {
  public:
   Wire() = default;  // writes
@@ -22,7 +23,10 @@ class Wire {
 
   bool reads() const { return names_ != nullptr; }
   std::string take() { return std::move(written_); }
-  bool at_end() const { return left_.empty(); }
+  // After the last value.
+  void end() const {
+    if (!left_.empty()) wrong();
+  }
 
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void share(T& value) {
@@ -32,6 +36,7 @@ class Wire {
   void share(std::string& text) {
     std::size_t size = text.size();
     share(size);
+    if (reads() && size > left_.size()) wrong();
     if (reads()) text.resize(size);
     move(text.data(), size);
   }
@@ -43,12 +48,16 @@ class Wire {
   }
 
  private:
+  [[noreturn]] static void wrong() {
+    throw Error("processes that work together understand each other wrongly; start them from one build", 1);
+  }
+
   void move(char* value, std::size_t size) {
     if (!reads()) {
       written_.append(value, size);
       return;
     }
-    assert(size <= left_.size());
+    if (size > left_.size()) wrong();
     std::memcpy(value, left_.data(), size);
     left_.remove_prefix(size);
   }

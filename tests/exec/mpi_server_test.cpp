@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "kernels/update.h"
@@ -78,6 +79,18 @@ ServedRun run_on_ranks(MPI_Comm world, const Spec& spec) {
   ServedRun run = {gather_all(world, e.losses), gather_all(world, order), collect(world, weights)};
   run.losses.resize(static_cast<std::size_t>(plan.workers()));
   run.orders.erase(run.orders.begin(), run.orders.begin() + plan.workers());
+  return run;
+}
+
+// On as many ranks as the spec has; what they did is known on the first of these alone.
+std::optional<ServedRun> run_here(const Spec& spec) {
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return std::nullopt;
+  ServedRun run = run_on_ranks(some, spec);
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return std::nullopt;
   return run;
 }
 
@@ -294,22 +307,17 @@ Orders spoiled(Orders orders, Fault fault) {
 }
 
 void check_order(const Spec& spec, std::int64_t bound = -1) {
-  MPI_Comm some = ranks_for(spec);
-  if (some == MPI_COMM_NULL) return;
-  const ServedRun real = run_on_ranks(some, spec);
-  int rank = 0;
-  MPI_Comm_rank(some, &rank);
-  MPI_Comm_free(&some);
-  if (rank > 0) return;
-  const std::int64_t ahead = most_ahead(real.orders, spec.strategy.gpus());
+  const std::optional<ServedRun> real = run_here(spec);
+  if (!real) return;
+  const std::int64_t ahead = most_ahead(real->orders, spec.strategy.gpus());
   EXPECT_LE(ahead, bound >= 0 ? bound : kWorkerSteps);
-  Emulation one(spec, real.orders);
-  EXPECT_LE(farthest(one.run(), real.losses), kLimit);
+  Emulation one(spec, real->orders);
+  EXPECT_LE(farthest(one.run(), real->losses), kLimit);
   const Rank worker(spec, one.plan(), 0);
   for (const PlacedParameter& p : worker.parameters.at(worker.states.front())) {
     const auto first = one.weights().begin() + p.first;
     const std::vector<float> emulated(first, first + p.local.out * p.local.in);
-    EXPECT_LE(norm(difference(real.weights.at(p.name), emulated, emulated.size())), kLimit * norm(emulated)) << p.name;
+    EXPECT_LE(norm(difference(real->weights.at(p.name), emulated, emulated.size())), kLimit * norm(emulated)) << p.name;
   }
 }
 
@@ -333,28 +341,18 @@ TEST(Servers, BoundedStalenessHoldsFastWorkersBack) {
 TEST(Servers, AsynchronousWorkersLeaveStragglersBehind) {
   Spec spec = served_spec("{mode: async}", "sgd");
   spec.cluster.stragglers = {{0, 8.0}};
-  MPI_Comm some = ranks_for(spec);
-  if (some == MPI_COMM_NULL) return;
-  const ServedRun real = run_on_ranks(some, spec);
-  int rank = 0;
-  MPI_Comm_rank(some, &rank);
-  MPI_Comm_free(&some);
-  if (rank > 0) return;
-  EXPECT_GE(most_ahead(real.orders, 3), 2);
+  const std::optional<ServedRun> real = run_here(spec);
+  if (!real) return;
+  EXPECT_GE(most_ahead(real->orders, 3), 2);
 }
 
 TEST(Servers, PlantedFaultsShow) {
   const Spec spec = served_spec("{servers: 2, mode: ssp, staleness: 1}", "sgd");
-  MPI_Comm some = ranks_for(spec);
-  if (some == MPI_COMM_NULL) return;
-  const ServedRun real = run_on_ranks(some, spec);
-  int rank = 0;
-  MPI_Comm_rank(some, &rank);
-  MPI_Comm_free(&some);
-  if (rank > 0) return;
+  const std::optional<ServedRun> real = run_here(spec);
+  if (!real) return;
   for (const Fault fault : {Fault::update_left_out, Fault::weights_too_old}) {
-    Emulation one(spec, spoiled(real.orders, fault));
-    EXPECT_GT(farthest(one.run(), real.losses), 10 * kLimit);
+    Emulation one(spec, spoiled(real->orders, fault));
+    EXPECT_GT(farthest(one.run(), real->losses), 10 * kLimit);
   }
 }
 

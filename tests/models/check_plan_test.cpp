@@ -55,6 +55,27 @@ TEST(CheckPlan, SoundPlansPass) {
   EXPECT_EQ(fault_of(unfold(piped())), "");
 }
 
+// From one end's view or the other's the transfer leads to another stage than where its other end stands.
+TEST(CheckPlan, FindsTransfersThatLeadElsewhere) {
+  for (const char* name : {"send activation", "receive activation"}) {
+    Plan plan = piped();
+    for (Op& op : plan.ops) {
+      if (op.name == name) std::get<Transfer>(op.work).offset = 2;
+    }
+    EXPECT_NE(fault_of(plan).find("do not fit"), std::string::npos) << name << ": " << fault_of(plan);
+  }
+}
+
+TEST(CheckPlan, FindsCollectivesOfOtherPlaces) {
+  const Plan sound = make_plan(test::spec_of(test::kSmall, "data: 2, sharding: parameter-server, global_batch: 2"));
+  Plan plan = sound;
+  const TaskId push = tasks_of(plan, 1, "push gradients").front();
+  plan.ops.push_back(plan.op_of(push));
+  std::get<Collective>(plan.ops.back().work).first += 8;
+  plan.tasks[push].op = static_cast<std::uint32_t>(plan.ops.size() - 1);
+  EXPECT_NE(fault_of(plan).find("are one collective but differ"), std::string::npos) << fault_of(plan);
+}
+
 TEST(CheckPlan, FindsTransfersInAnotherOrder) {
   Plan plan = piped();
   const auto sends = tasks_of(plan, 0, "send activation");

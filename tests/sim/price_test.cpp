@@ -158,11 +158,10 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
 TEST(Price, ServersAreAsSlowAsTheirNics) {
   constexpr double kReached = 0.98 * 48e9;  // of a NIC of 400 Gb/s, nccl_point_to_point.cpp
   const auto push = [](int servers, const char* colocated) {
-    const Priced p(
-        fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
-                    "parameter_server: {{servers: {}, colocated: {}}}",
-                    servers, colocated),
-        "megatron-core", "node: dgx-h100, nodes: 66");
+    const Priced p(fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
+                               "parameter_server: {{servers: {}, colocated: {}}}",
+                               servers, colocated),
+                   "megatron-core", "node: dgx-h100, nodes: 66");
     for (TaskId t = 0; t < p.plan.task_count(); ++t) {
       const auto* c = std::get_if<Collective>(&p.plan.op_of(t).work);
       if (c == nullptr || c->kind != CollectiveKind::push) continue;

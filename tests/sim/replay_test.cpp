@@ -24,6 +24,31 @@ TEST(Replay, OfASimulatedStepHasNoError) {
   }
 }
 
+// Between the tasks of a rank its thread takes its time: what is replayed has as much of it.
+TEST(Replay, WaitsBetweenTasksAsTheRankDid) {
+  constexpr Picoseconds kGap = 5'000'000;
+  const Plan folded = make_plan(
+      parse_spec("model: {name: small, layers: 8, hidden: 64, heads: 4, feed_forward: 256, vocab: 512}\nsequence: 128\n"
+                 "cluster: {node: dgx-a100, nodes: 1}\ngpus: 1\nstrategy: {global_batch: 4}\n",
+                 "small.yaml"));
+  const Plan plan = unfold(folded);
+  const Trace even = simulate(plan, random_timing(plan, 11, 0));
+  Trace late = even;
+  Picoseconds later = 0;
+  for (Span& s : late.spans) {
+    later += kGap;
+    s.entered += later;
+    s.matched += later;
+    s.ended += later;
+  }
+  late.step_time += later;
+  const Trace measured = measured_trace(plan, runs_of(plan, late, plan_hash(folded), 3), 0);
+  EXPECT_NEAR(static_cast<double>(measured.step_time), static_cast<double>(late.step_time), 1e-3 * 1e12);
+  const double again = static_cast<double>(replay(plan, measured).step_time);
+  EXPECT_NEAR(again / static_cast<double>(late.step_time), 1, 0.005);
+  EXPECT_GT(again, static_cast<double>(even.step_time + 0.9 * later));
+}
+
 // A step of which one task is twice as long is not what the engine replays from the others' durations.
 TEST(Replay, FollowsTheMeasuredDurations) {
   const Plan plan = unfold(small_plan(small_strategies()[1]));

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "models/error.h"
+#include "models/make_plan.h"
+#include "models/open_spec.h"
 #include "sim/predict.h"
 
 namespace orrery {
@@ -63,6 +66,81 @@ TEST(Techniques, SayWhichRuleForbids) {
     refused = !e.refused.empty();
   }
   EXPECT_TRUE(refused);
+}
+
+Spec spec_with(const std::string& strategy) {
+  return parse_spec(
+      "model: {name: small, layers: 8, hidden: 256, heads: 16, feed_forward: 1024, vocab: 1024}\nsequence: 128\n"
+      "cluster: {node: dgx-h100, nodes: 8}\nsoftware: orrery\nstrategy: {" +
+          strategy + "}\n",
+      "spec.yaml");
+}
+
+// Options of what another spec no longer has go with it, so that none is refused for them.
+TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
+  struct Case {
+    std::string strategy, technique;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"tensor: 4, tensor_kind: 2d, data: 4, micro_batch: 2, global_batch: 64", "2d tensor grid of 2 x 2 ranks"},
+           {"tensor: 8, tensor_kind: 2.5d, tensor_depth: 2, data: 1, sharding: zero1, micro_batch: 4, global_batch: 64",
+            "zero1 over 2 ranks"},
+           {"tensor: 8, tensor_kind: 3d, data: 2, micro_batch: 4, global_batch: 64", "the grid"},
+           {"data: 16, sharding: parameter-server, parameter_server: {servers: 4}, global_batch: 64",
+            "4 parameter servers, sync"},
+           {"data: 16, clip: 0, sharding: parameter-server, parameter_server: {mode: async}, global_batch: 64",
+            "no waiting at all"},
+           {"data: 16, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, mode: ssp, staleness: 2}, "
+            "global_batch: 64",
+            "staleness of at most 2 steps"},
+           {"data: 16, clip: 0, sharding: parameter-server, parameter_server: {servers: 4, replicas: 2}, "
+            "global_batch: 64",
+            "chains of 2 servers"},
+           {"data: 8, sharding: data-parallel, global_batch: 64", "DataParallel"},
+           {"pipeline: 4, data: 4, clip: 0, schedule: pipedream, vertical_sync: true, global_batch: 64",
+            "asynchronous updates, pipedream"},
+           {"pipeline: 4, data: 4, clip: 0, schedule: pipedream-2bw, global_batch: 64",
+            "asynchronous updates, pipedream-2bw"},
+           {"pipeline: 4, data: 4, schedule: bpipe, global_batch: 64", "activations left with another stage, bpipe"},
+           {"pipeline: 4, data: 4, virtual_stages: 2, schedule: interleaved, interleave_group: 8, extra_warm_up: 1, "
+            "global_batch: 64",
+            "2 virtual stages a rank"},
+           {"pipeline: 2, data: 4, virtual_stages: 2, schedule: interleaved, overlap: {micro_batches: true}, "
+            "global_batch: 64",
+            "woven micro-batches"},
+           {"tensor: 4, sequence_parallel: false, data: 4, recompute: full, partition_activations: true, "
+            "global_batch: 64",
+            "full recomputation"},
+           {"data: 8, sharding: zero1, fused_buffers: true, global_batch: 64", "zero1 over 8 ranks"}}) {
+    const Spec spec = spec_with(c.strategy);
+    bool named = false;
+    std::vector<Technique> all = techniques(spec);
+    const std::vector<Technique> around = situations(spec);
+    all.insert(all.end(), around.begin(), around.end());
+    for (const Technique& t : all) {
+      named = named || (t.used && t.name == c.technique);
+      try {
+        check(t.other);
+        make_plan(t.other);
+      } catch (const Error& e) {
+        ADD_FAILURE() << c.strategy << ": " << t.name << ", " << t.instead << ": " << e.what();
+      }
+    }
+    EXPECT_TRUE(named) << c.strategy << ": " << c.technique;
+  }
+}
+
+// Without servers, without a grid: what is worth what, from simulation.
+TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
+  for (const char* strategy : {"data: 16, sharding: parameter-server, parameter_server: {servers: 1}, global_batch: 64",
+                               "tensor: 4, tensor_kind: 2d, data: 4, micro_batch: 2, global_batch: 64"}) {
+    const Spec spec = spec_with(strategy);
+    const Prediction p = predict(spec);
+    const std::vector<Effect> all = effects(p.profile, p.report, techniques(spec), 1);
+    EXPECT_EQ(all.front().refused, "") << strategy;
+    EXPECT_LT(all.front().slower, 0) << strategy;  // of so small a model plain replicas are faster
+    EXPECT_GT(all.front().more, 0) << strategy;
+  }
 }
 
 // One GPU, one node, no NVLink, no InfiniBand.
