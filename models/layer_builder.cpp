@@ -255,13 +255,22 @@ void LayerBuilder::table_gradient(const std::string& name, Embedding work, const
             {.reads = {fresh}, .weight_gradients = {table}});
 }
 
+// What an activation reads, in eight bits; it is widened where it is read.
+LayerBuilder::Id LayerBuilder::kept_in_fp8(const std::string& name, const Activated& a) {
+  const std::int64_t columns = a.width * (m_.gated ? 2 : 1);
+  const Id x = rows_of(name + " input in fp8", a.rows, columns, 1);
+  tape.emit(name + " input to fp8", Cast{a.rows.count * columns, c_.width, 1}, {.reads = {a.x}, .writes = {x}});
+  return x;
+}
+
 LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated& a) {
   const Activation work = {
       a.rows.count, a.width, m_.gated, c_.spec.software.fused_activation, Direction::forward, a.weights.has_value()};
   const Id y = rows_of(name + " output", a.rows, a.width, c_.width);
   // Eager PyTorch keeps silu(gate) for the gradient of its product with the other half.
   const bool keeps_silu = m_.gated && !work.fused;
-  BlockBuilder::Uses uses = {.reads = {a.x}, .writes = {y}};
+  const Id x = eight_bit_ && a.again && c_.spec.software.fp8_activation_inputs ? kept_in_fp8(name, a) : a.x;
+  BlockBuilder::Uses uses = {.reads = {x}, .writes = {y}};
   if (a.weights) uses.reads.push_back(*a.weights);
   if (keeps_silu) uses.writes.push_back(rows_of("silu output", a.rows, a.width, c_.width));
   if (a.again) tape.begin_region(true);
@@ -271,7 +280,7 @@ LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated
     Activation back = work;
     back.direction = Direction::backward;
     const Id dx = rows_of(name + " gradient", a.rows, a.width * (m_.gated ? 2 : 1), c_.width);
-    BlockBuilder::Uses of = {.reads = {a.x, tape.gradient(y)}, .writes = {dx}};
+    BlockBuilder::Uses of = {.reads = {x, tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
       if (tape.has_gradient(*a.weights)) {  // numbers of four bytes: added here

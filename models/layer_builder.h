@@ -186,6 +186,7 @@ class LayerBuilder {
     std::optional<Id> weights;  // a number for each row
   };
   Id activate(const std::string& name, const Activated& a);
+  Id kept_in_fp8(const std::string& name, const Activated& a);
   // Experts, in experts.cpp.
   struct Routed;
   struct Weighted {

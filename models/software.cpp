@@ -34,6 +34,7 @@ constexpr SoftwareKey kKeys[] = {
     {"loss_gradient_copies", &Software::loss_gradient_copies},
     {"loss_parallel_copies", &Software::loss_parallel_copies},
     {"casts_again", &Software::casts_again},
+    {"fp8_activation_inputs", &Software::fp8_activation_inputs},
     {"fused_optimizer", &Software::fused_optimizer},
     {"fused_clip", &Software::fused_clip},
     {"dense_embedding_gradient", &Software::dense_embedding_gradient},

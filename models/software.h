@@ -42,6 +42,7 @@ struct Software {
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
   std::int64_t loss_parallel_copies = 0;  // further ones where the logits are cut over tensor ranks
   bool casts_again = false;               // 8-bit products: backward casts the 16-bit input anew, none keeps a copy
+  bool fp8_activation_inputs = false;     // 8-bit products: an activation that runs again reads a copy in 8 bits
   bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
   bool fused_clip = false;                // the update multiplies gradients by clip coefficient and loss scale itself
   bool dense_embedding_gradient = true;   // backward of a lookup: a zeroed table of gradients, then added

@@ -135,6 +135,23 @@ TEST(Layout, EightBitInputsMayBeCastAgain) {
   EXPECT_EQ(ops_named(again, "input to fp8"), ops_named(kept, "input to fp8"));
 }
 
+// What an activation reads that runs again in backward may be kept in eight bits: half of it, and one cast more.
+TEST(Layout, ActivationsMayReadEightBits) {
+  const auto kept = [](const char* eight_bit, const char* recompute) {
+    const Plan plan =
+        make_plan(test::spec_of(test::kSmall, fmt::format("precision: fp8, recompute: [{}]", recompute), 32,
+                                fmt::format("profile: orrery, fp8_activation_inputs: {}", eight_bit)));
+    Bytes bytes = 0;
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) bytes += slot.name == "activation input in fp8" ? slot.bytes : 0;
+    }
+    return std::pair(ops_named(plan, "activation input to fp8"), bytes);
+  };
+  EXPECT_EQ(kept("true", "activation"), std::pair(1, Bytes{32 * 2 * 256}));
+  EXPECT_EQ(kept("false", "activation"), std::pair(0, Bytes{0}));
+  EXPECT_EQ(kept("true", "norm"), std::pair(0, Bytes{0}));
+}
+
 // A loss over tensor ranks may be a longer chain than one kernel's.
 TEST(Layout, LossOverTensorRanksWritesMore) {
   const auto copies = [](int tensor) {

@@ -107,6 +107,28 @@ std::string comparable(Report r, const Report& folded) {
   return to_json(r);
 }
 
+// What README's comparison of tensor grids says: a grid sends weights too, 1D activations alone, but all of them. So
+// with few sequences 2D wins over slow links alone, with many every grid wins, 2.5D over fast ones; the cube sends
+// least.
+TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
+  const auto step = [](const char* kind, double nic_Gbps, int sequences) {
+    const Spec spec = load_spec(
+        ORRERY_SOURCE_DIR "/examples/gpt-tensor-grids.yaml",
+        {fmt::format("strategy.tensor_kind={}", kind), fmt::format("cluster.nic_Gbps={}", nic_Gbps),
+         fmt::format("strategy.micro_batch={}", sequences), fmt::format("strategy.global_batch={}", sequences)});
+    return predict(spec).report.step_time_s;
+  };
+  EXPECT_LT(step("2d", 25, 16), step("1d", 25, 16));
+  EXPECT_GT(step("2d", 200, 16), step("1d", 200, 16));
+  for (const double nic : {25.0, 200.0}) {
+    EXPECT_LT(step("3d", nic, 16), step("1d", nic, 16)) << nic;
+    EXPECT_GT(step("2.5d", nic, 16), step("1d", nic, 16)) << nic;
+    for (const char* kind : {"2d", "2.5d", "3d"}) EXPECT_LT(step(kind, nic, 64), step("1d", nic, 64)) << kind << nic;
+  }
+  EXPECT_LT(step("2d", 25, 64), step("2.5d", 25, 64));
+  EXPECT_LT(step("2.5d", 200, 64), step("2d", 200, 64));
+}
+
 TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
   for (const auto& [strategy, software] : kStrategies) {
     const Spec spec = gpt_spec(strategy, software);
