@@ -69,10 +69,9 @@ inline void PrintTo(const Case& c, std::ostream* out) {
 }
 
 inline Spec spec_of(const Case& c) {
-  const int nodes = c.strategy.find("colocated: false") == std::string::npos ? 1 : 8;  // servers' own
-  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: {}}}\nsoftware: {}\n"
+  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: 8}}\nsoftware: {}\n"
                                 "strategy: {{precision: {}, gradient_precision: {}, optimizer: {}, {}}}\n",
-                                c.model, nodes, c.software, c.precision, c.gradient_precision, c.optimizer, c.strategy),
+                                c.model, c.software, c.precision, c.gradient_precision, c.optimizer, c.strategy),
                     "case");
 }
 
