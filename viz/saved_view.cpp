@@ -33,6 +33,7 @@ void members(SavedView& v, Visit visit) {
   visit("set", v.options.overrides);
   visit("profile", v.options.profile);
   visit("unfold", v.options.unfold);
+  visit("document", v.document);
   visit("begin_ps", v.begin);
   visit("end_ps", v.end);
   visit("area_from_ps", v.area_from);

@@ -22,6 +22,7 @@ struct Note {
 struct SavedView {
   std::vector<std::string> inputs;  // paths; in the file from its own folder
   SpecOptions options;
+  std::string document;            // of several, the one that is shown, by its name; "": the first
   Picoseconds begin = 0, end = 0;  // in view; end 0: the whole trace
   Picoseconds area_from = 0, area_to = 0;
   Picoseconds marked = -1;

@@ -16,6 +16,7 @@ SavedView kept_view() {
   SavedView v;
   v.inputs = {"step.json"};
   v.options = {{"strategy.tensor=2"}, "", true};
+  v.document = "step";
   v.begin = 5'000'000;
   v.end = 40'000'001;
   v.area_from = 6'000'000;

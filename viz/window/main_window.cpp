@@ -180,7 +180,7 @@ void MainWindow::build_menu() {
     std::vector<std::string> paths;
     for (const QString& path : QFileDialog::getOpenFileNames(this, "Open specs, traces or reports"))
       paths.push_back(path.toStdString());
-    if (!paths.empty()) open_later(paths);
+    if (!paths.empty() && may_drop_notes()) open_later(paths);
   });
   add(file, "&Export...", QKeySequence("Ctrl+E"), [this] {
     const QString path = QFileDialog::getSaveFileName(this, "Export", {}, "*.png *.svg *.csv *.json *.json.gz");
@@ -265,6 +265,7 @@ void MainWindow::export_to(const QString& path) {
   view.inputs.clear();  // it lies in its trace
   view.options = {};
   export_scene(path, *first_->scene(), first_->view(), first_->size(), to_json(view));
+  if (path.endsWith(".json") || path.endsWith(".json.gz")) kept_notes_ = notes_;
   say("wrote " + path.toStdString());
 }
 

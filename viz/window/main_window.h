@@ -58,11 +58,15 @@ class MainWindow : public QMainWindow {
   void add_note(const Note& note);
   void remove_note(int row);
   const std::vector<Note>& notes() const { return notes_; }
+  bool notes_unsaved() const { return notes_ != kept_notes_; }
   // Pins the lanes that a pattern is found in, "" none; says how many. Throws Error for what is no pattern.
   std::size_t pin(const std::string& pattern);
   void pin_what_opens(const std::string& pattern) { pin_opened_ = pattern; }  // from now on, with every opening
 
+  void closeEvent(QCloseEvent* event) override;
+
  private:
+  bool may_drop_notes();  // asks where they are in no file
   void show_scenes(std::vector<std::shared_ptr<const Scene>> scenes);
   void show_step(std::shared_ptr<const Step> step);
   void opened(const Opening& opening);
@@ -87,8 +91,8 @@ class MainWindow : public QMainWindow {
   unsigned threads_ = 2;
   std::vector<std::string> inputs_;  // as they were opened, with their options
   SpecOptions inputs_options_;
-  bool step_changed_ = false;  // in What if: no longer the step of the inputs
-  std::vector<Note> notes_;
+  bool step_changed_ = false;             // in What if: no longer the step of the inputs
+  std::vector<Note> notes_, kept_notes_;  // as they are, and as a file has them
   std::string pin_opened_;
   std::vector<std::shared_ptr<const Scene>> scenes_;
   Matching matching_, back_;

@@ -131,6 +131,7 @@ void MainWindow::show_scenes(std::vector<std::shared_ptr<const Scene>> scenes) {
   scenes_ = std::move(scenes);
   critical_ = {};
   notes_.clear();
+  kept_notes_.clear();
   show_notes();
   documents_->clear();
   std::vector<std::string> remarks;

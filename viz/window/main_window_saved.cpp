@@ -1,9 +1,12 @@
 // Notes, pinned lanes, and views that are kept.
 #include <QAction>
+#include <QCloseEvent>
+#include <QComboBox>
 #include <QHeaderView>
 #include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QSignalBlocker>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -121,6 +124,7 @@ SavedView MainWindow::view_as_it_is() const {
   v.options = inputs_options_;
   v.notes = notes_;
   if (first_->scene() == nullptr) return v;
+  if (scenes_.size() > 1 && !compare_action_->isChecked()) v.document = first_->scene()->document.name;
   const View& shown = first_->view();
   const Picoseconds all = first_->total();
   v.begin = shown.scale.begin;
@@ -140,6 +144,12 @@ SavedView MainWindow::view_as_it_is() const {
 void MainWindow::apply(const SavedView& v) {
   if (first_->scene() == nullptr) return;
   compare(v.compare);
+  for (std::size_t i = 0; i < scenes_.size() && !v.compare; ++i) {
+    if (scenes_[i]->document.name != v.document) continue;
+    documents_->setCurrentIndex(static_cast<int>(i));
+    first_->show_scene(scenes_[i]);
+    break;
+  }
   arrows_action_->setChecked(v.arrows);
   host_action_->setChecked(v.host);
   slowest_action_->setChecked(v.slowest_first);
@@ -160,10 +170,18 @@ void MainWindow::apply(const SavedView& v) {
   first_->mark(std::min(v.marked, all));
   search_text_->setText(QString::fromStdString(v.search));
   show_critical_path(v.critical_path && critical_action_->isEnabled());
-  notes_ = v.notes;
+  notes_ = kept_notes_ = v.notes;
   show_notes();
   if (!notes_.empty()) panel_->setCurrentWidget(notes_table_);
 }
+
+bool MainWindow::may_drop_notes() {
+  if (!notes_unsaved()) return true;
+  return QMessageBox::question(this, "Notes", "The notes are in no file yet. Drop them?",
+                               QMessageBox::Discard | QMessageBox::Cancel) == QMessageBox::Discard;
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) { may_drop_notes() ? event->accept() : event->ignore(); }
 
 void MainWindow::save_view(const QString& path) {
   if (first_->scene() == nullptr) throw Error(path.toStdString() + ": nothing is open that could be seen again");
@@ -172,6 +190,7 @@ void MainWindow::save_view(const QString& path) {
                 ": not written: a view is of what the inputs give, and What if has changed the step; "
                 "open the spec with --set, or export Chrome JSON, which holds step and view");
   write_view(path.toStdString(), view_as_it_is());
+  kept_notes_ = notes_;
   say("wrote " + path.toStdString());
 }
 

@@ -92,6 +92,42 @@ TEST(MainWindow, NotesAreKeptInOrderAndShown) {
   EXPECT_TRUE(w.notes().empty());
 }
 
+// Notes that are in no file are asked about before they are dropped.
+TEST(MainWindow, KnowsWhichNotesAreInNoFile) {
+  const test::TemporaryFolder folder;
+  MainWindow w;
+  w.open({kSpec});
+  EXPECT_FALSE(w.notes_unsaved());
+  w.add_note({4'000'000'000, 4'000'000'000, "", "here"});
+  EXPECT_TRUE(w.notes_unsaved());
+  w.save_view(QString::fromStdString(folder.path("v.json")));
+  EXPECT_FALSE(w.notes_unsaved());
+  w.remove_note(0);
+  EXPECT_TRUE(w.notes_unsaved());
+  w.export_to(QString::fromStdString(folder.path("step.json.gz")));
+  EXPECT_FALSE(w.notes_unsaved());
+  MainWindow again;
+  again.open({folder.path("v.json")});
+  EXPECT_FALSE(again.notes_unsaved());
+}
+
+// Of several documents a view shows the one that it was of.
+TEST(MainWindow, AViewNamesItsDocument) {
+  MainWindow w;
+  std::vector<Document> two = made(2);
+  two[0].name = "one";
+  two[1].name = "another";
+  w.show_documents(std::move(two));
+  SavedView v = w.view_as_it_is();
+  EXPECT_EQ(v.document, "one");
+  for (const char* name : {"another", "one"}) {
+    v.document = name;
+    w.apply(v);
+    EXPECT_EQ(w.first()->scene()->document.name, name);
+    EXPECT_EQ(w.view_as_it_is().document, name);
+  }
+}
+
 TEST(MainWindow, AViewIsSavedAndShownAgain) {
   const test::TemporaryFolder folder;
   SavedView v;
