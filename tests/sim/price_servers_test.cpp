@@ -41,5 +41,34 @@ TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
   EXPECT_NEAR((step(2, 25) - alone) / (step(4, 25) - alone), 2, 0.2);
 }
 
+// A server's machine holds R ranges of a chain's R servers, and hands the sums on R - 1 times.
+TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
+  const auto report = [](int copies) {
+    return predict(parse_spec(
+                       fmt::format("model: {{name: small, layers: 8, hidden: 1024, heads: 16, feed_forward: 4096, "
+                                   "vocab: 32000}}\nsequence: 1024\ncluster: {{node: dgx-h100, nodes: 6}}\nsoftware: "
+                                   "orrery\nstrategy: {{data: 16, clip: 0, global_batch: 16, sharding: "
+                                   "parameter-server, parameter_server: {{servers: 4, colocated: false, replicas: "
+                                   "{}}}}}\n",
+                                   copies),
+                       "case"))
+        .report;
+  };
+  const auto bytes = [](const Report& r, const std::string& op) {
+    double sum = 0;
+    for (const CommunicationRow& row : r.communication) sum += row.op == op ? row.bytes_per_gpu : 0;
+    return sum;
+  };
+  const Report one = report(1);
+  for (const int copies : {2, 3}) {
+    const Report r = report(copies);
+    EXPECT_NEAR(static_cast<double>(r.memory.host_peak), static_cast<double>(copies * one.memory.host_peak), 1e3);
+    // Of sixteen workers each sends its gradients, and chains once more for every further copy.
+    EXPECT_NEAR(bytes(r, "push") / bytes(one, "push"), 1 + (copies - 1) / 16.0, 1e-4) << copies;
+    EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-9) << copies;
+    EXPECT_GT(r.step_time_s, one.step_time_s);
+  }
+}
+
 }  // namespace
 }  // namespace orrery
