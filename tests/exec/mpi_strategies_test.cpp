@@ -232,8 +232,7 @@ const Case kApart[] = {
     {kQwen,
      "data: 2, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}, clip: 0, global_batch: 4, "
      "overlap: {gradient_reduce: false, parameter_gather: false}"},
-    {kGpt,
-     "data: 2, sharding: parameter-server, parameter_server: {servers: 3, replicas: 2}, clip: 0, global_batch: 4",
+    {kGpt, "data: 2, sharding: parameter-server, parameter_server: {servers: 3, replicas: 2}, clip: 0, global_batch: 4",
      "sgd"},
 };
 
