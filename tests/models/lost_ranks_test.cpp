@@ -22,7 +22,7 @@ bool look(LostRanks& lost) {
 
 TEST(LostRanks, AreThoseThatWereNoted) {
   const test::TemporaryFolder folder;
-  const std::string path = lost_file(folder.path(""));
+  const std::string path = lost_file(folder.path());
   LostRanks lost(path);
   EXPECT_FALSE(lost.look());
   EXPECT_FALSE(lost.any());
