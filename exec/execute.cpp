@@ -21,7 +21,8 @@ class HostThread {
         options_(options),
         memory_(device.segments(), [this] { drain(); }),
         buffers_(
-            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace()),
+            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace(),
+            device.host_memory()),
         state_(run_state(rank, text, options.training)),
         lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {}
 
@@ -174,10 +175,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
        "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
-      {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
-       "strategy.offload: {} ranks execute none"},
       {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
-      {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},

@@ -1,6 +1,7 @@
 #include <cassert>
 
 #include "exec/cuda/cuda_call.h"
+#include "exec/place_copies.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/cross_entropy.h"
 #include "kernels/cuda/elementwise.h"
@@ -210,7 +211,11 @@ struct CudaKernels {
   void operator()(const GroupedGemm&) const { assert(false); }
   void operator()(const GroupedBias&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }
-  void operator()(const PlaceCopy&) const { assert(false); }
+  void operator()(const PlaceCopy& w) const {
+    for (const PlacedRun& run : runs_of(c, w))
+      ORRERY_CHECK_CUDA(cudaMemcpyAsync(run.to.data + run.to_first, run.from.data + run.from_first,
+                                        static_cast<std::size_t>(run.bytes), cudaMemcpyDefault, c.stream));
+  }
   void operator()(const Wait&) const { assert(false); }
   void operator()(const Exchange&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }

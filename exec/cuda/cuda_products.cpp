@@ -31,16 +31,29 @@ Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argumen
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
+// A tile's columns of a matrix of all outputs.
+gpu::Matrix tile_of(const CudaCall& c, const Argument& a, const Gemm& g, std::int64_t rows, std::int64_t columns) {
+  return columns_of(c.matrix(a, rows, g.tiles * columns), g.tile * columns, columns);
+}
+
 void run_linear(const CudaCall& c, const Gemm& g) {
-  const gpu::Matrix x = c.matrix(c.reads[0], g.m, g.k), y = c.matrix(c.writes[0], g.m, g.n);
-  if (g.role == Gemm::Role::input_gradient)
-    return c.gpu_state.products().linear_input_gradient(x, CudaCall::weight(c.weights[0], g.k, g.n), y, c.stream);
-  const gpu::Array bias = c.weights.size() > 1 ? CudaCall::weight(c.weights[1]) : gpu::Array{};
-  c.gpu_state.products().linear(x, CudaCall::weight(c.weights[0], g.n, g.k), bias, y, c.stream);
+  gpu::Products& products = c.gpu_state.products();
+  const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
+  if (g.role == Gemm::Role::input_gradient) {
+    return products.multiply({.a = tile_of(c, c.reads[0], g, g.m, g.k),
+                              .b = CudaCall::weight(c.weights[0], g.k, g.n),
+                              .beta = g.accumulate ? 1.0F : 0.0F,
+                              .c = c.matrix(to, g.m, g.n)},
+                             c.stream);
+  }
+  gpu::Array bias;
+  if (c.weights.size() > 1) bias = CudaCall::flat(c.weights[1], g.tile * g.n);
+  products.linear(c.matrix(c.reads[0], g.m, g.k), CudaCall::weight(c.weights[0], g.n, g.k), bias,
+                  tile_of(c, to, g, g.m, g.n), c.stream);
 }
 
 void run_weight_gradient(const CudaCall& c, const Gemm& g) {
-  const gpu::Matrix x = c.matrix(c.reads[0], g.k, g.n), dy = c.matrix(c.reads[1], g.k, g.m);
+  const gpu::Matrix x = c.matrix(c.reads[0], g.k, g.n), dy = tile_of(c, c.reads[1], g, g.k, g.m);
   const gpu::Matrix dw =
       c.gradients.empty() ? c.matrix(c.writes[0], g.m, g.n) : CudaCall::weight(c.gradients[0], g.m, g.n);
   c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
