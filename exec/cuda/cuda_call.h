@@ -62,8 +62,9 @@ void run_accumulate(const CudaCall& c, const Accumulate& work);
 void run_squared_norm(const CudaCall& c, const SquaredNorm& work);
 void run_multiply(const CudaCall& c, const Multiply& work);
 void run_update(const CudaCall& c, const Update& work);
-// Products, in cuda_products.cpp.
+// Products and attention, in cuda_products.cpp.
 void run_product(const CudaCall& c, const Gemm& work);
 void run_attention(const CudaCall& c, const FlashAttention& work);
+void run_move_heads(const CudaCall& c, const MoveHeads& work);
 
 }  // namespace orrery::cuda

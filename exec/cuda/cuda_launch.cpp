@@ -20,7 +20,7 @@ struct CudaKernels {
 
   void operator()(const Gemm& g) const { run_product(c, g); }
   void operator()(const FlashAttention& a) const { run_attention(c, a); }
-  void operator()(const MoveHeads&) const { assert(false); }  // refused before
+  void operator()(const MoveHeads& m) const { run_move_heads(c, m); }
 
   void operator()(const Softmax& s) const {
     const gpu::Matrix in = c.matrix(c.reads[0], s.rows, s.columns);
@@ -80,9 +80,14 @@ struct CudaKernels {
   }
 
   void operator()(const Rotary& r) const {
-    const gpu::Matrix x = c.matrix(c.updates[0], r.rows, c.columns(c.updates[0], r.rows));
-    gpu::rotate(c.gpu_state.rotary(), {c.sequence(), 0}, r.direction == Direction::backward,
-                columns_of(x, 0, r.columns), c.stream);
+    const gpu::Matrix all = c.matrix(c.updates[0], r.rows, c.columns(c.updates[0], r.rows));
+    const gpu::Matrix x = columns_of(all, 0, r.columns);
+    const bool back = r.direction == Direction::backward;
+    if (c.rank.parts.size() == 1)
+      return gpu::rotate(c.gpu_state.rotary(), {c.sequence(), c.rank.parts[0].first}, back, x, c.stream);
+    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      gpu::rotate(c.gpu_state.rotary(), {count, position}, back, rows_of(x, row, count), c.stream);
+    });
   }
 
   void operator()(const Activation& a) const {

@@ -44,6 +44,8 @@ const Case kQueueCases[] = {
     {test::kLlama,
      "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: nvme, gradients: nvme, "
      "parameters: nvme, activations: nvme, tiling: 4}"},
+    {test::kLlama, "context: 2, context_kind: ulysses, data: 1, global_batch: 2"},
+    {test::kLlama, "context: 4, context_kind: {ring: 2, ulysses: 2}, data: 1, global_batch: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(All, QueuedStrategies, testing::ValuesIn(kQueueCases));
 

@@ -53,6 +53,8 @@ const Case kCases[] = {
      "tensor: 2, data: 1, sequence_parallel: false, global_batch: 2, recompute: full, partition_activations: true, "
      "offload: {activations: cpu}"},
     {test::kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
+    {test::kLlama, "context: 2, context_kind: ulysses, data: 2, sharding: zero1, global_batch: 4"},
+    {test::kGpt, "context: 2, context_kind: ulysses, tensor: 2, data: 1, global_batch: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(kCases));
 

@@ -47,6 +47,8 @@ const Case kDeviceCases[] = {
     {kTinyGpt,
      "tensor: 2, data: 1, sequence_parallel: false, global_batch: 1, recompute: full, partition_activations: true"},
     {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2, fused_buffers: true, bucket_MiB: 0.005"},
+    {kTinyLlama, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
+    {kTinyGpt, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
 };
 INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kDeviceCases));
 
