@@ -31,8 +31,8 @@ constexpr int kArenaPool = -2;
 void clear_on_host(std::span<std::byte> bytes) { std::fill(bytes.begin(), bytes.end(), std::byte{}); }
 
 Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<void(std::span<std::byte>)>& clear,
-                 Bytes workspace)
-    : rank_(rank), memory_(memory), held_(rank.plan.buffers) {
+                 Bytes workspace, SegmentSource host)
+    : rank_(rank), memory_(memory), host_(std::move(host)), held_(rank.plan.buffers) {
   for (TaskId t = 0; t < rank.plan.task_count(); ++t)
     one_lane_ = one_lane_ && rank.plan.tasks[t].lane == rank.plan.tasks[0].lane;
   if (workspace > 0) {
@@ -98,10 +98,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   const Slot& what = slot_of(target, operand.slot);
   Held& held = held_[index(target, operand.slot)];
   if (what.bytes == 0 || !held.empty()) return;
-  if (take_beyond(what, held)) {
-    if (what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
-    return;
-  }
+  if (take_beyond(what, held)) return;
   if (what.contiguous) {
     assert(!cells_.empty());  // the plan counted how many are held at a time
     held = {cells_.back(), kArenaPool};
@@ -120,13 +117,16 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 
-// What lies beyond the device: on the host, room in its memory; on disk, room in a file, never given back.
+// What lies beyond the device: on the host, room in its memory, zeros at once where it needs them: no device's queue
+// clears it; on disk, room in a file, never given back.
 bool Buffers::take_beyond(const Slot& what, Held& held) {
   if (what.home == Home::device) return false;
-  if (what.home == Home::host)
-    held = {host_.allocate(what.bytes, 0), kHostPool};
-  else
+  if (what.home == Home::nvme) {
     held.at = disk_.take(what.bytes);
+    return true;
+  }
+  held = {host_.allocate(what.bytes, 0), kHostPool};
+  if (what.lazy) clear_on_host({held.data, static_cast<std::size_t>(what.bytes)});
   return true;
 }
 

@@ -42,8 +42,10 @@ void clear_on_host(std::span<std::byte> bytes);
 class Buffers {
  public:
   // clear: sets memory to zeros, at once. workspace: bytes that the rank's kernels keep for themselves, taken first.
+  // host: where the host's memory comes from.
   Buffers(const Rank& rank, CachingMemory& memory,
-          const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0);
+          const std::function<void(std::span<std::byte>)>& clear = clear_on_host, Bytes workspace = 0,
+          SegmentSource host = host_segments());
 
   // Takes what the task allocates, finds addresses, returns what it frees. completed(t): whether t has ended.
   template <class Completed>
@@ -131,7 +133,7 @@ class Buffers {
 
   const Rank& rank_;
   CachingMemory& memory_;
-  CachingMemory host_{host_segments()};
+  CachingMemory host_;
   mutable DiskStore disk_;
   bool one_lane_ = true;
   std::span<std::byte> workspace_;

@@ -162,7 +162,9 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
     return (p.local.cut == Cut::none || p.local.summed_over(group)) && index(group) > 0;
   };
   const std::vector<Dimension> axes = tensor_axes(c.rank.spec.strategy);
-  if (p.copy || (!experts && std::any_of(axes.begin(), axes.end(), held_before))) return true;
+  const bool held = experts ? p.local.cut == Cut::none && index(Dimension::expert_tensor) > 0
+                            : std::any_of(axes.begin(), axes.end(), held_before);
+  if (p.copy || held) return true;
   // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included.
   const Strategy& s = c.rank.spec.strategy;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);

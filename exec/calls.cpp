@@ -40,22 +40,27 @@ std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<Pla
   return runs;
 }
 
-// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them.
+// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them; of a unit's op, in what the
+// unit has of them.
 std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
   std::vector<Packed::Run> places;
-  const std::uint32_t state = frame_of(rank, launch);
+  const std::uint32_t own = frame_of(rank, launch);
+  const bool of_unit = role_of(rank, launch) == BlockRole::unit;
+  const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
+  const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
+  const std::int64_t before = of_unit ? pieces.front().shard_first : 0;  // a unit's buffer begins there
   const auto add = [&](std::int64_t element, std::int64_t n) {
     places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
   };
   for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part, group)) {
-    if (!shard(a)) {
+    if (!of_unit && !shard(a)) {
       add(first, n);
       continue;
     }
-    for (const Piece& piece : rank.pieces.at(state)) {
+    for (const Piece& piece : pieces) {
       const std::int64_t begin = std::max(first, piece.owned_first);
       const std::int64_t end = std::min(first + n, piece.owned_first + piece.owned);
-      if (begin < end) add(piece.shard_first + begin - piece.owned_first, end - begin);
+      if (begin < end) add(piece.shard_first - before + begin - piece.owned_first, end - begin);
     }
   }
   return places;

@@ -41,8 +41,6 @@ void run_accumulate(const CpuCall& c, const Accumulate& work);
 void run_squared_norm(const CpuCall& c, const SquaredNorm& work);
 void run_multiply(const CpuCall& c, const Multiply& work);
 void run_update(const CpuCall& c, const Update& work);
-// Copies between places, in cpu_copy.cpp.
-void run_copy(const CpuCall& c, const PlaceCopy& work);
 // Norms of rows that lie in pieces on several ranks, in cpu_norm.cpp.
 void run_norm_in_pieces(const CpuCall& c, const Normalize& work);
 // Products, in cpu_products.cpp.

@@ -127,6 +127,12 @@ static void for_rows(const std::vector<std::int64_t>& counts, const F& f) {
   }
 }
 
+// A rank's part of what is added to a row: the ranks that its expert is cut over all have this bias, and their rows are
+// summed.
+static float bias_part(const CpuCall& c, const GroupedBias& b) {
+  return b.weighted ? 1 / static_cast<float>(c.size(Dimension::expert_tensor)) : 1;
+}
+
 static void add_expert_bias(const CpuCall& c, const GroupedBias& b) {
   const std::int64_t rows = c.rows_in(c.updates[0], b.columns);
   const float* factors = b.weighted ? CpuCall::floats(c.reads[0]) : nullptr;
@@ -134,7 +140,7 @@ static void add_expert_bias(const CpuCall& c, const GroupedBias& b) {
   const auto counts = rows_by_expert(b.even ? nullptr : &c.reads.back(), b.groups, rows);
   const auto y = matrix(values.data(), rows, b.columns);
   for_rows(counts, [&](std::int64_t row, std::int64_t expert) {
-    const float factor = factors == nullptr ? 1 : factors[row];
+    const float factor = bias_part(c, b) * (factors == nullptr ? 1 : factors[row]);
     for (std::int64_t i = 0; i < b.columns; ++i) y.row(row)[i] += factor * bias.data()[expert * b.columns + i];
   });
 }
@@ -156,6 +162,7 @@ void run_grouped_bias(const CpuCall& c, const GroupedBias& b) {
     add(row, expert, factors[row]);
     const auto of = matrix<const float>(bias.data() + expert * b.columns, 1, b.columns);
     kernels::row_products(of, rows_of(dy, row, 1), dfactors + row);
+    dfactors[row] *= bias_part(c, b);
   });
 }
 

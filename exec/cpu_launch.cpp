@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "exec/cpu_call.h"
+#include "exec/place_copies.h"
 #include "kernels/activation.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
@@ -294,7 +295,9 @@ struct CpuKernels {
   }
   void operator()(const Multiply& w) const { run_multiply(c, w); }
   void operator()(const SoftCap&) const { assert(false); }  // refused before
-  void operator()(const PlaceCopy& w) const { run_copy(c, w); }
+  void operator()(const PlaceCopy& w) const {
+    for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
+  }
   void operator()(const Wait&) const {}
   void operator()(const Exchange&) const {}  // the issuing thread exchanges
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }

@@ -18,6 +18,8 @@ class RankDevice {
   virtual ~RankDevice() = default;
 
   virtual SegmentSource segments() = 0;
+  // Memory of the host that lies beside the device's.
+  virtual SegmentSource host_memory() { return host_segments(); }
   // Of the caching allocator's memory, what kernels keep for themselves (Buffers::workspace).
   virtual Bytes workspace() const { return 0; }
   // These have ended when they return; lanes stand still meanwhile.

@@ -21,7 +21,8 @@ class HostThread {
         options_(options),
         memory_(device.segments(), [this] { drain(); }),
         buffers_(
-            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace()),
+            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace(),
+            device.host_memory()),
         state_(run_state(rank, text, options.training)),
         lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {}
 
@@ -160,6 +161,18 @@ static void check_predictions(const Spec& spec, std::string_view ranks) {
                             s.schedule));
 }
 
+// Of a sequence that is cut, GPU ranks exchange heads: whole heads, in the order of their positions.
+static void check_context(const Spec& spec, std::string_view ranks) {
+  const Strategy& s = spec.strategy;
+  if (ranks == "CPU" || s.context == 1) return;
+  const bool whole = spec.model.kv_heads / s.tensor >= s.context_ulysses;
+  if (s.context_ring == 1 && s.micro_batch == 1 && s.attention == Attention::flash && whole) return;
+  throw Error(
+      fmt::format("strategy.context: {} ranks execute context_kind: ulysses with micro_batch: 1, attention: "
+                  "flash and a key/value head for each rank; choose 1",
+                  ranks));
+}
+
 void check_executable(const Spec& spec, std::string_view ranks) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
@@ -173,16 +186,13 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {spec.software.validates_after_update,
        "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
-      {s.context > 1 && ranks != "CPU", "strategy.context: {} ranks execute 1"},
-      {(s.offload.any() || s.offload.tiling > 1 || s.partition_activations) && ranks != "CPU",
-       "strategy.offload: {} ranks execute none"},
       {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
-      {s.fused_buffers && ranks != "CPU", "strategy.fused_buffers: {} ranks reduce gradients where they are"},
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
   };
   check_predictions(spec, ranks);
+  check_context(spec, ranks);
   if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
     throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");

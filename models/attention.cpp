@@ -114,7 +114,8 @@ FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed
 }
 
 LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
-  const FlashAttention work = flash_work(part, windowed);
+  FlashAttention work = flash_work(part, windowed);
+  work.keys_apart = m_.mla && c_.spec.strategy.context > 1;  // else the whole sequence, row after row
   const std::int64_t rows = c_.batch * part.query;
   const Id y = activation("attention values", rows, part.heads * value_dim());
   const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32

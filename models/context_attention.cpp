@@ -26,7 +26,7 @@ LayerBuilder::Id LayerBuilder::context_attention(const Heads& heads, bool window
   if (members == 1) return ring_attention(heads, whole, windowed);
   const AttentionPart part = {whole.query * members, whole.heads / members,
                               whole.kv_heads < members ? 1 : whole.kv_heads / members};
-  const Heads exchanged = exchange_heads(heads);
+  const Heads exchanged = m_.mla ? exchange_latent(heads, part) : exchange_heads(heads);
   const bool flash = s.attention == Attention::flash;
   const Id y = s.context_ring > 1 ? ring_attention(exchanged, part, windowed)
                : flash            ? flash_attention(exchanged, part, windowed)
@@ -59,10 +59,10 @@ LayerBuilder::Heads LayerBuilder::exchange_heads(const Heads& heads) {
 }
 
 LayerBuilder::Id LayerBuilder::exchange_back(Id y, const AttentionPart& part) {
-  const MoveHeads split = {c_.rows, heads_, 0, m_.head_dim, c_.spec.strategy.context_ulysses};
-  const Bytes bytes = c_.batch * part.query * part.heads * m_.head_dim * c_.width;
+  const MoveHeads split = {c_.rows, heads_, 0, value_dim(), c_.spec.strategy.context_ulysses};
+  const Bytes bytes = c_.batch * part.query * part.heads * value_dim() * c_.width;
   const Id received = all_to_all("values exchange", y, bytes);
-  const Id joined = activation("joined values", c_.rows, heads_ * m_.head_dim);
+  const Id joined = activation("joined values", c_.rows, heads_ * value_dim());
   MoveHeads join = split;
   join.direction = Direction::backward;
   tape.emit("join heads", join, {.reads = {received}, .writes = {joined}});

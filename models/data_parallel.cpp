@@ -188,8 +188,9 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
   if (row_.servers || (row_.master && group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
+  const bool leaves = host_update() && !sums_over_model();  // else behind these sums
   if (group_size(bucket.group) == 1) {
-    if (host_update()) lower_bucket(chunk, bucket, after);
+    if (leaves) lower_bucket(chunk, bucket, {after});
     return;
   }
   const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
@@ -210,7 +211,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
                                             Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
-  if (host_update()) lower_bucket(chunk, bucket, reduced);
+  if (leaves) lower_bucket(chunk, bucket, {reduced});
 }
 
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
@@ -262,9 +263,10 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (row_.hybrid && last_micro_batch)
     reduce_replicas(unit_frame,
                     host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write));
-  TaskId read = kNone;
-  if (host_gradients() && last_micro_batch && takes_norm()) read = norm_of_unit(unit_frame, lane);
-  if (host_gradients() || (host_update() && last_micro_batch)) lower_gradients(unit_frame, read);
+  if (host_update() && last_micro_batch)
+    finish_unit(chunk, unit_frame, lane);
+  else if (host_gradients())
+    lower_gradients(unit_frame, kNone);
   if (!spec_.strategy.overlap.gradient_reduce)
     barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
 }

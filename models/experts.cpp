@@ -243,7 +243,8 @@ LayerBuilder::Id LayerBuilder::grouped(const std::string& name, Id x, std::int64
   return y;
 }
 
-// To every row its expert's bias, times the choice's weight where that is not in the row yet.
+// To every row its expert's bias, times the choice's weight where that is not in the row yet. What ranks that the
+// expert is cut over add up gets from each its part of the bias.
 void LayerBuilder::expert_bias(const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                                const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;

@@ -70,4 +70,64 @@ LayerBuilder::Heads LayerBuilder::latent_heads(Id x) {
   return heads;
 }
 
+// All heads of this rank's positions become some heads of all the block's: queries, keys and values by themselves, as
+// DeepSpeed-Ulysses exchanges them (2309.14509), since they are of different widths.
+LayerBuilder::Heads LayerBuilder::exchange_latent(const Heads& heads, const AttentionPart& part) {
+  const Id queries = exchange_kind("queries", heads.queries_keys, m_.head_dim);
+  const LatentPair mine = split_latent(heads.qkv);
+  const LatentPair all = {exchange_kind("keys", mine.keys, m_.head_dim),
+                          exchange_kind("values of keys", mine.values, value_dim())};
+  return {queries, join_latent(all, part)};
+}
+
+LayerBuilder::Id LayerBuilder::exchange_kind(const std::string& name, Id x, std::int64_t dim) {
+  const MoveHeads split = {c_.rows, heads_, 0, dim, c_.spec.strategy.context_ulysses};
+  const Bytes bytes = split.rows * split.members * split.columns() * c_.width;
+  const Id sent = tape.slot(name + " by member", bytes);
+  tape.emit("split " + name, split, {.reads = {x}, .writes = {sent}});
+  const Id received = all_to_all(name + " exchange", sent, bytes);
+  tape.on_backward([=, this] {
+    MoveHeads back = split;
+    back.direction = Direction::backward;
+    const Id gradient = all_to_all(name + " gradient exchange", tape.gradient(received), bytes);
+    const Id dx = activation(name + " gradient", c_.rows, heads_ * dim);
+    tape.emit("split " + name + " gradient", back, {.reads = {gradient}, .writes = {dx}});
+    tape.contribute(x, dx);
+  });
+  return received;
+}
+
+LayerBuilder::LatentPair LayerBuilder::split_latent(Id packed) {
+  const std::int64_t keys = heads_ * m_.head_dim, values = heads_ * value_dim();
+  const Split work = {c_.rows, keys, values, Direction::forward};
+  const LatentPair apart = {activation("keys", c_.rows, keys), activation("values of keys", c_.rows, values)};
+  tape.emit("key/value parts", work, {.reads = {packed}, .writes = {apart.keys, apart.values}});
+  tape.on_backward([=, this] {
+    Split back = work;
+    back.direction = Direction::backward;
+    const Id dpacked = activation("keys and values gradient", c_.rows, keys + values);
+    tape.emit("key/value parts gradient", back,
+              {.reads = {tape.gradient(apart.keys), tape.gradient(apart.values)}, .writes = {dpacked}});
+    tape.contribute(packed, dpacked);
+  });
+  return apart;
+}
+
+LayerBuilder::Id LayerBuilder::join_latent(const LatentPair& pair, const AttentionPart& part) {
+  const std::int64_t rows = c_.batch * part.query;
+  const std::int64_t keys = part.heads * m_.head_dim, values = part.heads * value_dim();
+  const Split work = {rows, keys, values, Direction::backward};
+  const Id packed = activation("exchanged keys and values", rows, keys + values);
+  tape.emit("key/value join", work, {.reads = {pair.keys, pair.values}, .writes = {packed}});
+  tape.on_backward([=, this] {
+    Split back = work;
+    back.direction = Direction::forward;
+    const LatentPair d = {activation("keys gradient", rows, keys), activation("values of keys gradient", rows, values)};
+    tape.emit("key/value join gradient", back, {.reads = {tape.gradient(packed)}, .writes = {d.keys, d.values}});
+    tape.contribute(pair.keys, d.keys);
+    tape.contribute(pair.values, d.values);
+  });
+  return packed;
+}
+
 }  // namespace orrery

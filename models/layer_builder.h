@@ -168,7 +168,14 @@ class LayerBuilder {
     Id compressed, rope;
   };
   LatentKeys latent_keys(Id x);
+  struct LatentPair {
+    Id keys, values;
+  };
   Heads assemble(Id queries, Id key_values, Id rope);
+  Heads exchange_latent(const Heads& heads, const AttentionPart& part);
+  Id exchange_kind(const std::string& name, Id x, std::int64_t dim);
+  LatentPair split_latent(Id packed);
+  Id join_latent(const LatentPair& pair, const AttentionPart& part);
   Id feed_forward(const std::string& name, const std::string& weights, Id x, std::int64_t width, bool reduce);
   Id activate(const std::string& name, Id x, std::int64_t width, bool again) {
     return activate(name, {x, {c_.rows, -1}, width, again, {}});

@@ -51,7 +51,6 @@ void refuse_what_is_not_built(const Spec& spec) {
   const bool chains = row.servers && s.parameter_server->replicas > 1;
   const std::string with = fmt::format(" with sharding: {}", row.name);
   const std::vector<NotBuilt> features = {
-      {moe && spec.model.bias && s.expert_tensor > 1, "model.bias", " with experts cut over expert_tensor"},
       {moe && spec.model.bias && moe->shared_gate, "model.bias", " with gated shared experts"},
       {moe && spec.model.parallel_block, "model.parallel_block", " with experts"},
       {moe && s.tensor > 1 && !s.sequence_parallel, "strategy.sequence_parallel",
@@ -64,7 +63,6 @@ void refuse_what_is_not_built(const Spec& spec) {
       {spec.model.parallel_block && spec.model.post_norms, "model.post_norms", " with parallel_block"},
       {s.context > 1 && s.attention == Attention::unfused && (s.context_ring > 1 || s.micro_batch > 1),
        "strategy.attention", ": unfused with context above 1, but for context_kind: ulysses and micro_batch: 1"},
-      {s.context_ulysses > 1 && spec.model.mla.has_value(), "model.mla", " with heads exchanged (context_kind)"},
       {s.fused_buffers && unit_gradients(spec, row_of(s.sharding)), "strategy.fused_buffers",
        " where gradients are reduced unit by unit (zero2, zero3, fsdp)"},
       {s.fused_buffers && spec.software.gradient_average == "copy", "strategy.fused_buffers",

@@ -59,8 +59,8 @@ struct GroupedGemm {
 };
 
 // Each of `rows` rows, which lie as a GroupedGemm's do, and its expert's bias (groups, columns): y += b, or where the
-// op reads the choices' weights (weighted) y += weight b. Backward adds to the biases' gradient, and gives the
-// weights'.
+// op reads the choices' weights (weighted) y += weight b, of which each of the ranks of expert_tensor, whose rows are
+// summed, gives an equal part. Backward adds to the biases' gradient, and gives the weights' as far as from that part.
 struct GroupedBias {
   std::int64_t groups = 0, rows = 0, columns = 0;
   bool even = false, weighted = false;

@@ -200,6 +200,8 @@ class PlanBuilder {
   void gather_buckets();
   void begin_step();
   void end_step();
+  bool shares_table() const;
+  bool sums_over_model() const;
   void reduce_what_is_shared();
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
   void average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements);
@@ -250,7 +252,11 @@ class PlanBuilder {
   void raise_gradients(std::uint32_t unit);
   TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
   void lower_gradients(std::uint32_t unit, TaskId after);
-  void lower_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
+  void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
+  void finish_unit(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
+  void finish_late_unit();
+  void lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
+  void lower_buckets();
   std::vector<TaskId> host_clip(std::vector<TaskId> after);
   std::vector<TaskId> host_unscale(const std::vector<TaskId>& after);
   void update_loss_scale(const std::vector<TaskId>& after);
@@ -261,7 +267,6 @@ class PlanBuilder {
   void store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n);
   void raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n);
   void finish_delayed();
-  void refuse_on_host(const char* sum) const;
 
   bool ring_is_alike() const;
   // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders;
@@ -319,6 +324,7 @@ class PlanBuilder {
   std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
   std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back
   std::uint32_t arena_ = kNone;                    // its frame
+  std::uint32_t late_unit_ = kNone;                // whose gradients wait for the other end of the pipeline
   std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
   bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
   std::vector<std::int64_t> pushed_;               // first elements of buckets, in the order in which workers push them

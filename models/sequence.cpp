@@ -48,7 +48,8 @@ std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, s
 
 std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence) {
   const std::int64_t ring = s.context_ring, ulysses = s.context_ulysses;
-  const std::int64_t heads = m.heads / s.tensor, kv = std::max<std::int64_t>(1, m.kv_heads / s.tensor);
+  const std::int64_t heads = m.heads / s.tensor;
+  const std::int64_t kv = m.mla ? heads : std::max<std::int64_t>(1, m.kv_heads / s.tensor);
   if (ring * ulysses != s.context)
     return fmt::format("context: {} is not ring * ulysses = {} * {}", s.context, ring, ulysses);
   if (heads % ulysses != 0)

@@ -41,14 +41,30 @@ struct CudaCall : OpCall {
 // Enqueues the kernels of a task that moves nothing between ranks.
 void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream);
 
+// Lanes whose tasks the host runs: an update of what lies there, reading and writing disks.
+inline bool runs_on_host(LaneKind lane) {
+  return lane == LaneKind::cpu || lane == LaneKind::fetch || lane == LaneKind::store;
+}
+
+// Such a task, from when it is enqueued until the step is over. Numbers that lie on the device are the host's copies.
+struct HostTask {
+  CudaState& state;
+  Launch launch;
+};
+
+// Enqueues it, behind copies of the numbers that it reads; `task` stays where it is until it has ended. Failures are
+// left with the state.
+void enqueue_on_host(HostTask& task, cudaStream_t stream);
+
 // The once-a-step ops, in cuda_step.cpp.
 void run_cast(const CudaCall& c, const Cast& work);
 void run_accumulate(const CudaCall& c, const Accumulate& work);
 void run_squared_norm(const CudaCall& c, const SquaredNorm& work);
 void run_multiply(const CudaCall& c, const Multiply& work);
 void run_update(const CudaCall& c, const Update& work);
-// Products, in cuda_products.cpp.
+// Products and attention, in cuda_products.cpp.
 void run_product(const CudaCall& c, const Gemm& work);
 void run_attention(const CudaCall& c, const FlashAttention& work);
+void run_move_heads(const CudaCall& c, const MoveHeads& work);
 
 }  // namespace orrery::cuda

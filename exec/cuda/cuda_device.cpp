@@ -94,6 +94,21 @@ SegmentSource CudaDevice::segments() {
           }};
 }
 
+// Page-locked: copies to and from it go on beside everything else.
+SegmentSource CudaDevice::host_memory() {
+  return {[](Bytes bytes) -> std::byte* {
+            void* at = nullptr;
+            const cudaError_t code = cudaMallocHost(&at, static_cast<std::size_t>(bytes));
+            if (code == cudaErrorMemoryAllocation) {
+              cudaGetLastError();  // not an error of what comes next
+              return nullptr;
+            }
+            check_cuda(code, "cudaMallocHost(&at, bytes)");
+            return static_cast<std::byte*>(at);
+          },
+          [](std::byte* at, Bytes) { cudaFreeHost(at); }};
+}
+
 // As much as the spec's stack takes; what kernels need beyond it is not the allocator's (CudaState).
 Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.workspace_MiB * (1 << 20)); }
 
@@ -137,6 +152,7 @@ void CudaDevice::end_step() {
 }
 
 bool CudaDevice::has_ended(TaskId task) {
+  state_->check();
   const cudaError_t code = cudaEventQuery(marks_->of(task));
   if (code == cudaErrorNotReady) {
     cudaGetLastError();  // it counts as an error of this thread, and would be taken for the next launch's

@@ -46,6 +46,7 @@ class CudaDevice final : public RankDevice, public QueueDevice {
   ~CudaDevice() override;
 
   SegmentSource segments() override;
+  SegmentSource host_memory() override;
   Bytes workspace() const override;
   void clear(std::span<std::byte> bytes) override;
   void set_initial(const InitialRun& run) override;

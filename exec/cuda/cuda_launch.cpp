@@ -1,6 +1,7 @@
 #include <cassert>
 
 #include "exec/cuda/cuda_call.h"
+#include "exec/place_copies.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/cross_entropy.h"
 #include "kernels/cuda/elementwise.h"
@@ -19,7 +20,7 @@ struct CudaKernels {
 
   void operator()(const Gemm& g) const { run_product(c, g); }
   void operator()(const FlashAttention& a) const { run_attention(c, a); }
-  void operator()(const MoveHeads&) const { assert(false); }  // refused before
+  void operator()(const MoveHeads& m) const { run_move_heads(c, m); }
 
   void operator()(const Softmax& s) const {
     const gpu::Matrix in = c.matrix(c.reads[0], s.rows, s.columns);
@@ -79,9 +80,14 @@ struct CudaKernels {
   }
 
   void operator()(const Rotary& r) const {
-    const gpu::Matrix x = c.matrix(c.updates[0], r.rows, c.columns(c.updates[0], r.rows));
-    gpu::rotate(c.gpu_state.rotary(), {c.sequence(), 0}, r.direction == Direction::backward,
-                columns_of(x, 0, r.columns), c.stream);
+    const gpu::Matrix all = c.matrix(c.updates[0], r.rows, c.columns(c.updates[0], r.rows));
+    const gpu::Matrix x = columns_of(all, 0, r.columns);
+    const bool back = r.direction == Direction::backward;
+    if (c.rank.parts.size() == 1)
+      return gpu::rotate(c.gpu_state.rotary(), {c.sequence(), c.rank.parts[0].first}, back, x, c.stream);
+    c.for_samples(r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t, std::int64_t position) {
+      gpu::rotate(c.gpu_state.rotary(), {count, position}, back, rows_of(x, row, count), c.stream);
+    });
   }
 
   void operator()(const Activation& a) const {
@@ -210,7 +216,11 @@ struct CudaKernels {
   void operator()(const GroupedGemm&) const { assert(false); }
   void operator()(const GroupedBias&) const { assert(false); }
   void operator()(const CountTokens&) const { assert(false); }
-  void operator()(const PlaceCopy&) const { assert(false); }
+  void operator()(const PlaceCopy& w) const {
+    for (const PlacedRun& run : runs_of(c, w))
+      ORRERY_CHECK_CUDA(cudaMemcpyAsync(run.to.data + run.to_first, run.from.data + run.from_first,
+                                        static_cast<std::size_t>(run.bytes), cudaMemcpyDefault, c.stream));
+  }
   void operator()(const Wait&) const { assert(false); }
   void operator()(const Exchange&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }

@@ -31,16 +31,29 @@ Packed packed(const CudaCall& c, const PackedShape& s, const std::vector<Argumen
 
 float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 
+// A tile's columns of a matrix of all outputs.
+gpu::Matrix tile_of(const CudaCall& c, const Argument& a, const Gemm& g, std::int64_t rows, std::int64_t columns) {
+  return columns_of(c.matrix(a, rows, g.tiles * columns), g.tile * columns, columns);
+}
+
 void run_linear(const CudaCall& c, const Gemm& g) {
-  const gpu::Matrix x = c.matrix(c.reads[0], g.m, g.k), y = c.matrix(c.writes[0], g.m, g.n);
-  if (g.role == Gemm::Role::input_gradient)
-    return c.gpu_state.products().linear_input_gradient(x, CudaCall::weight(c.weights[0], g.k, g.n), y, c.stream);
-  const gpu::Array bias = c.weights.size() > 1 ? CudaCall::weight(c.weights[1]) : gpu::Array{};
-  c.gpu_state.products().linear(x, CudaCall::weight(c.weights[0], g.n, g.k), bias, y, c.stream);
+  gpu::Products& products = c.gpu_state.products();
+  const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
+  if (g.role == Gemm::Role::input_gradient) {
+    return products.multiply({.a = tile_of(c, c.reads[0], g, g.m, g.k),
+                              .b = CudaCall::weight(c.weights[0], g.k, g.n),
+                              .beta = g.accumulate ? 1.0F : 0.0F,
+                              .c = c.matrix(to, g.m, g.n)},
+                             c.stream);
+  }
+  gpu::Array bias;
+  if (c.weights.size() > 1) bias = CudaCall::flat(c.weights[1], g.tile * g.n);
+  products.linear(c.matrix(c.reads[0], g.m, g.k), CudaCall::weight(c.weights[0], g.n, g.k), bias,
+                  tile_of(c, to, g, g.m, g.n), c.stream);
 }
 
 void run_weight_gradient(const CudaCall& c, const Gemm& g) {
-  const gpu::Matrix x = c.matrix(c.reads[0], g.k, g.n), dy = c.matrix(c.reads[1], g.k, g.m);
+  const gpu::Matrix x = c.matrix(c.reads[0], g.k, g.n), dy = tile_of(c, c.reads[1], g, g.k, g.m);
   const gpu::Matrix dw =
       c.gradients.empty() ? c.matrix(c.writes[0], g.m, g.n) : CudaCall::weight(c.gradients[0], g.m, g.n);
   c.gpu_state.products().linear_weight_gradient(dy, x, g.accumulate, dw, c.stream);
@@ -113,15 +126,43 @@ void run_attention(const CudaCall& c, const FlashAttention& a) {
   };
   const kernels::CausalMask mask = {.window = a.window};
   const float scale = scale_of(a.head_dim);
-  const bool normed = c.rank.spec.model.qk_norm;
+  const std::size_t next = c.reads.size() - (a.direction == Direction::forward ? 0 : 3);  // then y, its statistics, dy
+  const bool normed = next > 1;
   const Packed p = packed(c, shape, c.reads, normed);
   if (a.direction == Direction::forward)
     return gpu::attention(p.q, p.k, p.v, scale, mask, of_queries(c.writes[0]), CudaCall::floats(c.writes[1]), c.stream);
-  const std::size_t next = normed ? 2 : 1;
   const gpu::AttentionSaved saved = {p.q, p.k, p.v, of_queries(c.reads[next]), CudaCall::floats(c.reads[next + 1])};
   const Packed d = packed(c, shape, c.writes, normed);
   gpu::attention_gradient(saved, of_queries(c.reads[next + 2]), scale, mask, d.q, d.k, d.v,
                           c.workspace(gpu::attention_gradient_workspace(p.q, p.k)), c.stream);
+}
+
+// Copies of columns: every member's part of the heads lies behind the one before it, row after row. No key/value head
+// is several members' (check_executable).
+void run_move_heads(const CudaCall& c, const MoveHeads& m) {
+  const bool back = m.direction == Direction::backward;
+  const auto& packed = back ? (c.writes.empty() ? c.updates : c.writes) : c.reads;
+  const Argument& travels = back ? c.reads[0] : c.writes[0];
+  const std::int64_t mine = m.member_heads(), kv = m.member_kv_heads();
+  const auto move = [&](const Argument& a, std::int64_t at, std::int64_t member, std::int64_t in_part, std::int64_t n) {
+    if (n == 0) return;
+    const gpu::Matrix all = c.matrix(a, m.rows, c.columns(a, m.rows));
+    const gpu::Matrix parts = c.matrix(travels, m.members * m.rows, m.columns());
+    const gpu::Matrix in_all = columns_of(all, at * m.head_dim, n * m.head_dim);
+    const gpu::Matrix part = columns_of(rows_of(parts, member * m.rows, m.rows), in_part * m.head_dim, in_all.columns);
+    const gpu::Matrix &from = back ? part : in_all, &to = back ? in_all : part;
+    const auto bytes = [&](std::int64_t n_elements) {
+      return static_cast<std::size_t>(n_elements * c.rank.plan.element_bytes);
+    };
+    ORRERY_CHECK_CUDA(cudaMemcpy2DAsync(to.data, bytes(to.stride), from.data, bytes(from.stride), bytes(from.columns),
+                                        static_cast<std::size_t>(m.rows), cudaMemcpyDeviceToDevice, c.stream));
+  };
+  for (std::int64_t i = 0; i < m.members; ++i) {
+    const std::int64_t first_kv = m.heads + i * m.kv_heads / m.members;
+    if (m.queries) move(packed.front(), i * mine, i, 0, mine);
+    move(packed.front(), first_kv, i, mine, kv);
+    move(packed.back(), first_kv + m.kv_heads, i, mine + kv, kv);
+  }
 }
 
 }  // namespace orrery::cuda

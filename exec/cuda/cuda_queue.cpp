@@ -99,7 +99,16 @@ void CudaQueue::clear(std::span<std::byte> bytes) {
   ORRERY_CHECK_CUDA(cudaMemsetAsync(bytes.data(), 0, bytes.size(), stream()));
 }
 
-void CudaQueue::run(const Launch& launch) { launch_on_cuda(state_, launch, stream()); }
+void CudaQueue::run(const Launch& launch) {
+  if (!runs_on_host(state_.run.rank.plan.op_of(launch.task).lane)) return launch_on_cuda(state_, launch, stream());
+  host_tasks_.push_back({state_, launch});
+  enqueue_on_host(host_tasks_.back(), stream());
+}
+
+void CudaQueue::begin_step() {
+  packed_ = 0;
+  host_tasks_.clear();
+}
 
 void CudaQueue::mark_end(TaskId task) { ORRERY_CHECK_CUDA(cudaEventRecord(marks_.of(task), stream())); }
 

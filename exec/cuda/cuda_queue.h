@@ -1,7 +1,9 @@
 #pragma once
 
+#include <deque>
 #include <vector>
 
+#include "exec/cuda/cuda_call.h"
 #include "exec/cuda/cuda_state.h"
 #include "exec/task_queue.h"
 
@@ -52,7 +54,7 @@ class CudaQueue final : public TaskQueue {
   void mark_end(TaskId task) override;
   void wait_for(TaskId task) override;
 
-  void begin_step() { packed_ = 0; }
+  void begin_step();
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
@@ -63,6 +65,7 @@ class CudaQueue final : public TaskQueue {
   std::vector<Memory> scratch_;  // the last is in use; others may still be by what is enqueued
   std::vector<Memory> packing_;  // by call of the step
   std::size_t packed_ = 0;
+  std::deque<HostTask> host_tasks_;  // of the step
 };
 
 }  // namespace orrery::cuda

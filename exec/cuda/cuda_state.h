@@ -1,6 +1,8 @@
 #pragma once
 
+#include <exception>
 #include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -13,8 +15,8 @@
 namespace orrery::cuda {
 
 // What kernels of one rank read and write beside their operands: the products' library, scratch memory, the rotary
-// table, sums that grow over a step, and the texts on their way to the device. Everything is of the current GPU; only
-// the compute lane's queue uses the scratch memory.
+// table, sums that grow over a step, and the texts and numbers on their way to and from the device. Everything is of
+// the current GPU; only the compute lane's queue uses the scratch memory.
 class CudaState {
  public:
   // workspace: scratch memory, as far as it reaches; where kernels need more, all of it is taken beside.
@@ -28,17 +30,31 @@ class CudaState {
   kernels::cuda::Workspace workspace(std::int64_t bytes) const;
   kernels::cuda::DeviceRotaryTable rotary() const;
   double* loss() const { return reinterpret_cast<double*>(sums_.data()); }
-  double* norm() const { return loss() + 1; }
+  // Where a lane's squares are added up, and scratch memory for that.
+  double* norm(LaneKind lane) const { return reinterpret_cast<double*>(norms_.at(lane).data()); }
+  kernels::cuda::Workspace norm_workspace(LaneKind lane) const;
   // Where the host puts the ids of a task that loads some; of its own, so that the host may run ahead.
   std::int64_t* text(TaskId task) const;
+  // Where numbers of the device come that a task of a host's lane reads.
+  float* numbers(TaskId task) const;
+
+  // A host's task has failed; check() throws it, on the thread that waits. Any thread may call them.
+  void fail(std::exception_ptr error);
+  void check() const;
 
   RunState& run;
 
  private:
   kernels::cuda::Products products_;
   std::span<std::byte> workspace_;
-  Memory own_workspace_, rotary_, sums_, text_;
-  std::map<TaskId, Bytes> text_at_;
+  void place_on_host();
+
+  Memory own_workspace_, rotary_, sums_;
+  std::map<LaneKind, Memory> norms_;
+  Memory text_, numbers_;  // the host's
+  std::map<TaskId, Bytes> text_at_, numbers_at_;
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
 };
 
 // Scratch memory that the tasks of a rank's plan need at most.

@@ -16,11 +16,11 @@ void run_accumulate(const CudaCall& c, const Accumulate& work) {
 
 void run_squared_norm(const CudaCall& c, const SquaredNorm&) {
   const Argument& gradients = c.reads[0];
-  double* total = c.gpu_state.norm();
+  double* total = c.gpu_state.norm(c.op.lane);
   ORRERY_CHECK_CUDA(cudaMemsetAsync(total, 0, sizeof(double), c.stream));
   for (const Stretch& s : norm_stretches(c, gradients))
-    gpu::add_squared_norm(s.count, CudaCall::flat(gradients, s.first), total,
-                          c.workspace(gpu::squared_norm_workspace()), c.stream);
+    gpu::add_squared_norm(s.count, CudaCall::flat(gradients, s.first), total, c.gpu_state.norm_workspace(c.op.lane),
+                          c.stream);
   const bool adds = !c.updates.empty();
   gpu::store_sum(total, adds, CudaCall::floats(adds ? c.updates[0] : c.writes[0]), c.stream);
 }
@@ -29,9 +29,11 @@ void run_multiply(const CudaCall& c, const Multiply& work) {
   if (work.factor != 0) {
     const Argument& to = c.updates.empty() ? c.writes[0] : c.updates[0];
     const Argument& from = c.updates.empty() ? c.reads[0] : c.updates[0];
-    const Bytes offset = work.first * work.width;
-    gpu::multiply(work.elements, {.value = work.factor}, {from.data + offset, type_of(work.width)},
-                  {to.data + offset, type_of(work.width)}, nullptr, c.stream);
+    const auto place = [&](const Argument& a) {
+      const std::int64_t first = a.operand.scope == Scope::rank ? 0 : work.first;  // a fused buffer begins there
+      return gpu::Array{a.data + first * work.width, type_of(work.width)};
+    };
+    gpu::multiply(work.elements, {.value = work.factor}, place(from), place(to), nullptr, c.stream);
     return;
   }
   const gpu::Factor clip = {.squared_norm = CudaCall::floats(c.reads[0]), .limit = c.state.training.clip};

@@ -147,10 +147,12 @@ inline Spec on_one_rank(const Spec& spec) {
 }
 
 // Routers choose among the tokens of one rank and micro-batch: the same runs of tokens, with their capacity, on one
-// rank. (Blocks of a context ring are runs where its order is contiguous and a micro-batch one sample.)
+// rank. (What a rank of a context group has is a run where its ring is not in zigzag order and a micro-batch one
+// sample.)
 inline void route_alike(const Spec& spec, Plan& one) {
-  const std::int64_t groups = (spec.strategy.sequence_parallel ? spec.strategy.tensor : 1) *
-                              (spec.strategy.context_zigzag ? 1 : spec.strategy.context);
+  const std::int64_t groups =
+      (spec.strategy.sequence_parallel ? spec.strategy.tensor : 1) *
+      (spec.strategy.context_zigzag && spec.strategy.context_ring > 1 ? 1 : spec.strategy.context);
   for (Op& op : one.ops) {
     auto* gate = std::get_if<Gate>(&op.work);
     if (gate == nullptr) continue;

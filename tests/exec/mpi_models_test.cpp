@@ -67,6 +67,14 @@ const Case kModels[] = {
     {kLlama, "data: 3, micro_batch: 3, sharding: fsdp, global_batch: 18"},
 };
 
+// What DeepSeek-V3 has, small.
+const std::string kDeepSeekV3 = with_experts(
+    "tiny-deepseek-v3",
+    "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
+    "correction_bias: true, aux_loss: 0.02",
+    ", mtp_layers: 1, mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: "
+    "10}");
+
 // Latent attention over context groups: expanded keys and values travel.
 const Case kLatentContext[] = {
     {kLatent, "context: 2, data: 1, global_batch: 2"},
@@ -74,6 +82,10 @@ const Case kLatentContext[] = {
     {kLatent, "context: 2, context_kind: allgather, tensor: 2, data: 1, global_batch: 2, micro_batch: 2"},
     {kLatentDirect, "context: 2, tensor: 2, data: 2, sharding: fsdp, global_batch: 4, recompute: selective"},
     {kLatent, "context: 2, pipeline: 2, data: 2, global_batch: 4, recompute: [mla_up_proj]"},
+    {kLatent, "context: 4, context_kind: ulysses, data: 2, global_batch: 2, micro_batch: 1"},
+    {kLatentDirect, "context: 2, context_kind: ulysses, tensor: 2, data: 1, global_batch: 4, micro_batch: 2"},
+    {kLatent, "context: 4, context_kind: {ring: 2, ulysses: 2}, data: 2, sharding: zero1, global_batch: 4"},
+    {kDeepSeekV3, "context: 2, context_kind: ulysses, data: 2, expert: 4, sharding: zero1, global_batch: 2"},
 };
 
 // Dispatch over nodes of two ranks, and of three (the last has two): what goes to another node goes there first.
@@ -101,12 +113,6 @@ const std::string kPredictsTwo =
     "{name: tiny-mtp-2, layers: 2, hidden: 64, heads: 4, feed_forward: 96, vocab: 250, mtp_layers: 2, norm: "
     "layernorm, "
     "bias: true}";
-const std::string kDeepSeekV3 = with_experts(
-    "tiny-deepseek-v3",
-    "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
-    "correction_bias: true, aux_loss: 0.02",
-    ", mtp_layers: 1, mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: "
-    "10}");
 const Case kPredictions[] = {
     {kPredicts, "data: 2, global_batch: 4"},
     {kPredicts, "data: 2, sharding: zero1, global_batch: 4", "adamw", "megatron-core"},

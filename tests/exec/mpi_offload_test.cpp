@@ -143,6 +143,36 @@ const Case kTiles[] = {
     {kLlama, "data: 1, sharding: zero3, global_batch: 2, offload: {optimizer: cpu, parameters: cpu, tiling: 2}"},
 };
 
+const std::string kPredicting =
+    "{name: tiny-mtp, layers: 2, hidden: 64, heads: 4, kv_heads: 2, feed_forward: 96, vocab: 250, mtp_layers: 1}";
+
+// Gradients that ranks of the model sum before they leave: of norms, of key/value heads, of a word table on two stages.
+const Case kSummed[] = {
+    {kLlama,
+     "tensor: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 9001}, gradients: "
+     "cpu}"},
+    {kLlama, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, offload: {optimizer: cpu}"},
+    {kGpt, "tensor: 2, data: 1, global_batch: 2, offload: {optimizer: cpu}", "sgd"},
+    {kGpt, "tensor: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu}"},
+    {kQwen, "tensor: 4, data: 1, global_batch: 2, offload: {optimizer: cpu, gradients: cpu}"},
+    {kQwen,
+     "tensor: 4, data: 1, sharding: zero3, sequence_parallel: false, global_batch: 2, offload: {optimizer: cpu, "
+     "gradients: cpu, parameters: cpu, tiling: 2}"},
+    {kLlama,
+     "tensor: 2, data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: nvme, gradients: "
+     "nvme, parameters: nvme, tiling: 2}"},
+    {kGpt,
+     "tensor: 2, data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, offload: {optimizer: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu}"},
+    {kGpt,
+     "pipeline: 2, data: 2, sharding: zero3, global_batch: 4, offload: {optimizer: nvme, gradients: nvme, parameters: "
+     "nvme}"},
+    {kGpt, "tensor: 2, pipeline: 2, data: 1, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+    {kPredicting, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+};
+
 // ZeRO-R: gradients reduced in a buffer of constant size, what layers keep side by side.
 const Case kResidual[] = {
     {kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
@@ -161,6 +191,7 @@ const Case kResidual[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Disks, Offloaded, testing::ValuesIn(kOnDisk));
+INSTANTIATE_TEST_SUITE_P(Summed, Offloaded, testing::ValuesIn(kSummed));
 INSTANTIATE_TEST_SUITE_P(Tiles, Offloaded, testing::ValuesIn(kTiles));
 INSTANTIATE_TEST_SUITE_P(Residual, Offloaded, testing::ValuesIn(kResidual));
 INSTANTIATE_TEST_SUITE_P(Offload, Offloaded, testing::ValuesIn(kOffload));
@@ -217,7 +248,10 @@ TEST(DelayedUpdate, AgreesWithADelayMadeByHand) {
         "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true, tile: "
         "9001}, gradients: cpu}",
         "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true, tile: "
-        "9001}}"}) {
+        "9001}}",
+        "tensor: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: "
+        "true}, gradients: cpu}",
+        "tensor: 2, data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}}"}) {
     SCOPED_TRACE(strategy);
     const Spec spec = spec_of({kLlama, strategy});
     auto result = run_case(spec);
@@ -261,9 +295,20 @@ TEST(Faults, LostCopiesShow) {
       spec_of({kLlama,
                "data: 4, sharding: hsdp, shard_group: 2, global_batch: 8, offload: {optimizer: cpu, gradients: cpu, "
                "parameters: cpu}"});
-  const std::pair<const Spec*, const char*> cases[] = {{&spec, "gradients up"},  {&spec, "gradients down"},
-                                                       {&spec, "parameters up"}, {&full, "shard up"},
-                                                       {&full, "cast shard"},    {&full, "reduce replicas"}};
+  const Spec shared =
+      spec_of({kLlama,
+               "tensor: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: "
+               "cpu}"});
+  const Spec tied = spec_of(
+      {kGpt, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"});
+  const std::pair<const Spec*, const char*> cases[] = {{&shared, "reduce norm gradients"},
+                                                       {&tied, "reduce tied embedding"},
+                                                       {&spec, "gradients up"},
+                                                       {&spec, "gradients down"},
+                                                       {&spec, "parameters up"},
+                                                       {&full, "shard up"},
+                                                       {&full, "cast shard"},
+                                                       {&full, "reduce replicas"}};
   for (const auto& [of, lost] : cases) {
     const auto drop = [name = lost](Plan& plan) {
       for (Op& op : plan.ops) {

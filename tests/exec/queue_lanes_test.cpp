@@ -39,6 +39,13 @@ const Case kQueueCases[] = {
     {test::kLlama, "pipeline: 2, virtual_stages: 2, data: 1, global_batch: 4"},
     {test::kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
     {test::kQwen, "tensor: 4, data: 2, sharding: fsdp, global_batch: 2"},
+    {test::kLlama,
+     "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 9001}, gradients: cpu}"},
+    {test::kLlama,
+     "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: nvme, gradients: nvme, "
+     "parameters: nvme, activations: nvme, tiling: 4}"},
+    {test::kLlama, "context: 2, context_kind: ulysses, data: 1, global_batch: 2"},
+    {test::kLlama, "context: 4, context_kind: {ring: 2, ulysses: 2}, data: 1, global_batch: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(All, QueuedStrategies, testing::ValuesIn(kQueueCases));
 

@@ -50,8 +50,8 @@ inline void merge(Result& all, const Rank& rank, const Result& mine) {
   merge(all.gradients, mine.gradients);
   merge(all.initial, mine.initial);
   merge(all.weights, mine.weights);
-  const double share =
-      rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(rank.spec.strategy.data) : 0.0;
+  const Strategy& s = rank.spec.strategy;
+  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(s.data * s.context) : 0.0;
   for (std::size_t k = 0; k < mine.losses.size(); ++k) all.losses[k] += share * mine.losses[k];
 }
 

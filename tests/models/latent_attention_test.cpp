@@ -93,7 +93,15 @@ TEST(LatentAttention, TravelsExpandedRoundAContextRing) {
     EXPECT_EQ(test::elements_moved(gather, 0, Dimension::context, CollectiveKind::all_gather), layers * 2 * n * block);
     EXPECT_EQ(test::elements_moved(gather, 0, Dimension::context, CollectiveKind::reduce_scatter), layers * n * block);
   }
-  EXPECT_THROW(make_plan(latent_spec(24, "context: 2, context_kind: ulysses")), Error);
+}
+
+// Queries, keys and values of a rank's positions go out by heads and results come back, as does each one's gradient.
+TEST(LatentAttention, ExchangesHeadsOfTheirOwnWidths) {
+  for (const int n : {2, 4}) {
+    const Plan plan = make_plan(latent_spec(24, fmt::format("context: {}, context_kind: ulysses", n)));
+    EXPECT_EQ(test::elements_moved(plan, 0, Dimension::ulysses, CollectiveKind::all_to_all),
+              2 * 2 * kLatentSequence / n * kLatentHeads * (20 + 20 + 10 + 10));
+  }
 }
 
 }  // namespace

@@ -37,6 +37,24 @@ const Case kCases[] = {
     {test::kLlama, "pipeline: 4, data: 1, global_batch: 4"},
     {test::kLlama, "pipeline: 2, virtual_stages: 2, data: 1, global_batch: 4"},
     {test::kGpt, "tensor: 2, pipeline: 2, data: 2, sharding: zero1, recompute: full, global_batch: 8"},
+    {test::kLlama,
+     "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 9001}, gradients: cpu}"},
+    {test::kGpt, "data: 2, sharding: zero1, global_batch: 4, offload: {optimizer: cpu, activations: cpu}"},
+    {test::kLlama,
+     "data: 2, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"},
+    {test::kLlama,
+     "data: 2, sharding: zero3, global_batch: 4, prefetch_units: 2, units_in_flight: 4, offload: {optimizer: {device: "
+     "nvme, tile: 9001}, gradients: nvme, parameters: nvme}"},
+    {test::kGpt,
+     "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: cpu, gradients: cpu, "
+     "parameters: cpu, tiling: 2}"},
+    {test::kGpt, "tensor: 2, pipeline: 2, data: 1, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+    {test::kGpt,
+     "tensor: 2, data: 1, sequence_parallel: false, global_batch: 2, recompute: full, partition_activations: true, "
+     "offload: {activations: cpu}"},
+    {test::kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
+    {test::kLlama, "context: 2, context_kind: ulysses, data: 2, sharding: zero1, global_batch: 4"},
+    {test::kGpt, "context: 2, context_kind: ulysses, tensor: 2, data: 1, global_batch: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(kCases));
 

@@ -38,6 +38,17 @@ const Case kDeviceCases[] = {
     {kTinyGpt, "tensor: 2, data: 1, global_batch: 1"},
     {kTinyGpt, "pipeline: 2, data: 1, sharding: none, global_batch: 2"},
     {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2"},
+    {kTinyLlama,
+     "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: 501}, gradients: cpu}"},
+    {kTinyGpt, "data: 1, global_batch: 1, offload: {optimizer: {device: cpu, tile: 701}, activations: cpu}"},
+    {kTinyLlama,
+     "data: 2, sharding: zero3, global_batch: 2, recompute: full, offload: {optimizer: {device: nvme, tile: 501}, "
+     "gradients: nvme, parameters: nvme, activations: nvme, tiling: 2}"},
+    {kTinyGpt,
+     "tensor: 2, data: 1, sequence_parallel: false, global_batch: 1, recompute: full, partition_activations: true"},
+    {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2, fused_buffers: true, bucket_MiB: 0.005"},
+    {kTinyLlama, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
+    {kTinyGpt, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
 };
 INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kDeviceCases));
 

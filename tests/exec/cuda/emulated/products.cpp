@@ -61,6 +61,13 @@ void Products::linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix
   c.store_to(y.data, y.type);
 }
 
+// Of one product without an epilogue.
+void Products::multiply(const Product& p, cudaStream_t) {
+  Floats a(p.a.data, p.a.type, span_of(p.a)), b(p.b.data, p.b.type, span_of(p.b)), c(p.c.data, p.c.type, span_of(p.c));
+  kernels::multiply(p.transposed, p.alpha, view(a, p.a), view(b, p.b), p.beta, view(c, p.c));
+  c.store_to(p.c.data, p.c.type);
+}
+
 void Products::linear_input_gradient(ConstMatrix dy, ConstMatrix weight, Matrix dx, cudaStream_t) {
   Floats a(dy.data, dy.type, span_of(dy)), w(weight.data, weight.type, span_of(weight));
   Floats c(dx.data, dx.type, span_of(dx));

@@ -1,59 +1,62 @@
-// Copies between the device, its host and a disk.
+#include "exec/place_copies.h"
+
 #include <algorithm>
 
-#include "exec/cpu_call.h"
 #include "models/blocks.h"
 
 namespace orrery {
 namespace {
 
-// Bytes of one buffer, from `first` on, to those of another.
-void move(const Argument& from, std::int64_t from_first, const Argument& to, std::int64_t to_first,
-          std::int64_t bytes) {
-  const auto n = static_cast<std::size_t>(bytes);
-  if (from.disk != nullptr)
-    from.disk->read(to.data + to_first, from.at + from_first, n);
-  else if (to.disk != nullptr)
-    to.disk->write(from.data + from_first, to.at + to_first, n);
-  else
-    std::copy_n(from.data + from_first, n, to.data + to_first);
-}
-
 // A tile's elements are some of the rank's shards, which lie apart in a buffer of the whole chunk.
-void move_tile(const CpuCall& c, const PlaceCopy& work) {
+std::vector<PlacedRun> runs_of_tile(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
     const bool tile = a.operand.scope == Scope::own;
     return (tile ? piece.shard_first - work.first : place_of(a, piece)) * work.width;
   };
+  std::vector<PlacedRun> runs;
   for (const Piece& piece : pieces_within(c, work.first, work.elements))
-    move(from, place(from, piece), to, place(to, piece), piece.owned * work.width);
+    runs.push_back({from, to, place(from, piece), place(to, piece), piece.owned * work.width});
+  return runs;
 }
 
 // What this rank owns of a run of the chunk; a fused buffer holds that run alone.
-void move_owned(const CpuCall& c, const PlaceCopy& work) {
+std::vector<PlacedRun> runs_owned(const OpCall& c, const PlaceCopy& work) {
   const Argument &from = c.reads[0], &to = c.writes[0];
   const auto place = [&](const Argument& a, const Piece& piece) {
     return a.operand.scope == Scope::rank ? piece.owned_first - work.first : place_of(a, piece);
   };
+  std::vector<PlacedRun> runs;
   for (const Piece& piece : pieces_of(c)) {
     const std::int64_t begin = std::max(piece.owned_first, work.first);
     const std::int64_t end = std::min(piece.owned_first + piece.owned, work.first + work.elements);
     const std::int64_t skipped = begin - piece.owned_first;
     if (begin >= end) continue;
-    move(from, (place(from, piece) + skipped) * work.width, to, (place(to, piece) + skipped) * work.width,
-         (end - begin) * work.width);
+    runs.push_back({from, to, (place(from, piece) + skipped) * work.width, (place(to, piece) + skipped) * work.width,
+                    (end - begin) * work.width});
   }
+  return runs;
 }
 
 }  // namespace
 
-void run_copy(const CpuCall& c, const PlaceCopy& work) {
+std::vector<PlacedRun> runs_of(const OpCall& c, const PlaceCopy& work) {
   const BlockRole role = c.rank.plan.blocks[c.frame.block].role;
-  if (role == BlockRole::tile) return move_tile(c, work);
-  if (role == BlockRole::state) return move_owned(c, work);
+  if (role == BlockRole::tile) return runs_of_tile(c, work);
+  if (role == BlockRole::state) return runs_owned(c, work);
   const bool part = work.from == work.to && c.reads[0].bytes > work.bytes;
-  move(c.reads[0], part ? c.rank.seat(Dimension::tensor).index * work.bytes : 0, c.writes[0], 0, work.bytes);
+  const std::int64_t first = part ? c.rank.seat(Dimension::tensor).index * work.bytes : 0;
+  return {{c.reads[0], c.writes[0], first, 0, work.bytes}};
+}
+
+void move_on_host(const PlacedRun& run) {
+  const auto n = static_cast<std::size_t>(run.bytes);
+  if (run.from.disk != nullptr)
+    run.from.disk->read(run.to.data + run.to_first, run.from.at + run.from_first, n);
+  else if (run.to.disk != nullptr)
+    run.to.disk->write(run.from.data + run.from_first, run.to.at + run.to_first, n);
+  else
+    std::copy_n(run.from.data + run.from_first, n, run.to.data + run.to_first);
 }
 
 }  // namespace orrery
