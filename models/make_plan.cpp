@@ -161,10 +161,11 @@ void PlanBuilder::choose_schedule() {
     context_.ends_meet = ends_meet(schedule_);
   } else {
     const ScheduleRow& row = find_schedule(s.schedule);
-    schedule_ = place_chunks(row.placement, shape);
+    schedule_ = place_chunks(row, shape);
     context_.splits_backward = row.splits;
-    context_.ends_meet = ends_meet(schedule_);
-    if (row.splits) shape.times = phase_times();
+    context_.ends_meet = ends_meet(schedule_) || schedule_.spreads_vocabulary();
+    context_.shared.barriers = schedule_.barriers;
+    if (row.splits || schedule_.spreads_vocabulary()) shape.times = phase_times();
     shape.group = interleave_group(spec_);
     shape.extra_warm_up = s.extra_warm_up;
     schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
@@ -176,6 +177,7 @@ void PlanBuilder::choose_schedule() {
                     "weights later; choose zero1 or none",
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
   if (schedule_.copies > 1) refuse_both_ways();
+  if (schedule_.spreads_vocabulary()) refuse_shared_vocabulary();
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
   turns_ = order_transfers(schedule_);
@@ -200,6 +202,18 @@ void PlanBuilder::refuse_both_ways() const {
     refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
+}
+
+// What stages that share the vocabulary cannot do yet.
+void PlanBuilder::refuse_shared_vocabulary() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
+    if (asked) refuse_with(key, "lets all stages share the vocabulary", why);
+  };
+  refuse(s.tensor > 1, "strategy.tensor", "not built yet with tensor parallelism: choose 1");
+  refuse(unit_gradients_, "strategy.sharding", "not built yet with gradients in shards: choose zero1 or none");
+  refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
+  refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/schedules.h"
 
 namespace orrery {
 namespace {
@@ -97,6 +98,8 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   std::vector<std::int64_t> cut;
   if (!spec.strategy.stage_layers.empty()) {
     cut = spec.strategy.stage_layers;
+  } else if (spreads_vocabulary(spec.strategy.schedule)) {
+    cut = spread(layers, stages);  // no stage has more of the rest than another
   } else if (rule == "even" && layers % stages == 0) {
     cut = spread(layers, stages);
   } else if ((rule == "even" && (layers + 2) % stages == 0) || rule == "even_with_embedding") {
