@@ -74,7 +74,10 @@ void PlanBuilder::reduce_what_is_shared() {
                  .phase = Phase::step,
                  .lane = LaneKind::embedding,
                  .operands = {gradients(Part::tied)}};
-  emit(op_id(op), chunks_[stage_ == 0 ? 0 : chunks_.size() - 1].state, after);
+  // Each copy of a model has its two ends.
+  const std::size_t end_chunk = schedule_.copies > 1 || stage_ == 0 ? 0 : chunks_.size() - 1;
+  for (std::int64_t copy = 0; copy < schedule_.copies; ++copy)
+    emit(op_id(op), chunks_[end_chunk + static_cast<std::size_t>(copy)].state, after);
 }
 
 Operand PlanBuilder::optimizer_gradients(Access access) const {

@@ -286,16 +286,23 @@ void PlanBuilder::add_held(Block& block, const Chunk& chunk) const {
   const bool widens = spec_.software.widens_gradient_shards && unit_gradients_ && row_.fp32_shards;
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - gradient_width_);
   block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.own * wider : 0, Category::gradients};
-  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-  const bool first = &chunk == &chunks_.front() && spec_.software.dummy_gradients && !unit_gradients_;
-  for (const Entry& e : first ? chunk.entries : std::vector<Entry>{}) {
-    if (plan_.blocks[e.block].role != BlockRole::layer) continue;
-    for (const LocalParameter& p : plan_.blocks[e.block].parameters) {
-      if (p.in > 1) shapes.emplace(p.out / std::max<std::int64_t>(1, p.experts), p.in);
-    }
-  }
+  // One of each shape for all chunks of a rank; those laid out before have theirs.
+  std::set<std::pair<std::int64_t, std::int64_t>> known;
   Bytes dummies = 0;
-  for (const auto& [out, in] : shapes) dummies += out * in * context_.width;
+  const auto add = [&](const Chunk& of) {
+    for (const Entry& e : of.entries) {
+      if (plan_.blocks[e.block].role != BlockRole::layer) continue;
+      for (const LocalParameter& p : plan_.blocks[e.block].parameters) {
+        const std::pair shape = {p.out / std::max<std::int64_t>(1, p.experts), p.in};
+        if (p.in > 1 && known.insert(shape).second) dummies += shape.first * shape.second * context_.width;
+      }
+    }
+  };
+  for (const Chunk& other : chunks_) {
+    if (&other != &chunk) add(other);
+  }
+  dummies = 0;
+  if (spec_.software.dummy_gradients && !unit_gradients_) add(chunk);
   block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 

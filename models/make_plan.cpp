@@ -198,8 +198,9 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
   if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
   if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
-  if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
-    refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
+  // Each end's shards are others than its mirror image's, of which the sum of both ends' gradients would be.
+  if (row_.shards_optimizer && (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0))
+    refuse("strategy.sharding", "not built yet with shards of weights that both ends share: choose none");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
 }
