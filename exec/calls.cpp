@@ -120,7 +120,9 @@ void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& 
   const Sorted sorted(launch);
   call.counts = {work.bytes / work.width};
   call.root = static_cast<int>(work.root);
-  if (sorted.read == nullptr) {
+  if (sorted.read == nullptr && sorted.update == nullptr) {  // gets what the root has
+    call.in = call.out = sorted.write->data;
+  } else if (sorted.read == nullptr) {
     call.in = call.out = sorted.update->data + work.first * sorted.update->width;
   } else {
     call.in = sorted.read->data;

@@ -257,7 +257,9 @@ struct CpuKernels {
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
-        return kernels::row_maxima(logits(c.reads[0]), part, CpuCall::floats(c.writes[0]));
+        kernels::row_maxima(logits(c.reads[0]), part, CpuCall::floats(c.writes[0]));
+        if (c.writes.size() > 1) std::copy_n(CpuCall::floats(c.writes[0]), e.rows, CpuCall::floats(c.writes[1]));
+        return;
       case CrossEntropy::Part::exponent: {
         float* sums = CpuCall::floats(c.writes[0]);
         return kernels::row_exponents(logits(c.updates[0]), part, CpuCall::floats(c.reads[0]),
@@ -278,10 +280,24 @@ struct CpuKernels {
       case CrossEntropy::Part::gradient:
         for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
           const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
+          const float* factors = c.reads.size() > 2 ? CpuCall::floats(c.reads[2]) + p.first : nullptr;
           kernels::cross_entropy_gradient(rows_of(logits(c.updates[0]), p.first, p.count), part,
                                           CpuCall::floats(c.reads[1]) + p.first,
-                                          CpuCall::integers(c.reads[0]) + p.first, scale);
+                                          CpuCall::integers(c.reads[0]) + p.first, scale, factors);
         }
+        return;
+      case CrossEntropy::Part::rescale: {
+        float* sums = CpuCall::floats(c.updates[0]);
+        return kernels::rescale_rows(e.rows, e.columns, part, CpuCall::floats(c.reads[0]),
+                                     CpuCall::integers(c.reads[1]), sums, sums + e.rows, CpuCall::floats(c.updates[1]));
+      }
+      case CrossEntropy::Part::combine: {
+        const std::int64_t n = e.rows * e.columns;
+        const Values product = c.read(c.reads[0], n), labels = c.read(c.reads[1], n), y = c.write(c.writes[0], n);
+        return kernels::combine_gradient(product.data(), labels.data(), CpuCall::floats(c.reads[2]),
+                                         CpuCall::floats(c.reads[3]), loss_scale(c),
+                                         matrix(y.data(), e.rows, e.columns));
+      }
     }
   }
 

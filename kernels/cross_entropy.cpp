@@ -38,12 +38,33 @@ void row_losses(std::int64_t rows, const float* sums, const float* label_logits,
   for (std::int64_t r = 0; r < rows; ++r) losses[r] = std::log(sums[r]) - label_logits[r];
 }
 
+void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
+                  const std::int64_t* labels, float* sums, float* label_logits, float* factors) {
+  const std::int64_t tokens = part.tokens_of(columns);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float rise = factors[r] - maxima[r];  // of the maximum, negated
+    const std::int64_t label = labels[r] - part.first;
+    if (label >= 0 && label < tokens) label_logits[r] += rise;
+    factors[r] = tokens > 0 ? std::exp(rise) : 0.0F;
+    sums[r] *= factors[r];
+  }
+}
+
+void combine_gradient(const float* product, const float* label_rows, const float* sums, const float* factors,
+                      float scale, Matrix<float> gradient) {
+  for (std::int64_t r = 0; r < gradient.rows; ++r) {
+    const float factor = scale * factors[r] / sums[r];
+    const float *x = product + r * gradient.columns, *label = label_rows + r * gradient.columns;
+    for (std::int64_t c = 0; c < gradient.columns; ++c) gradient.row(r)[c] = factor * x[c] - scale * label[c];
+  }
+}
+
 void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
-                            float scale) {
+                            float scale, const float* factors) {
   const std::int64_t tokens = part.tokens_of(exponents.columns);
   for (std::int64_t r = 0; r < exponents.rows; ++r) {
     float* x = exponents.row(r);
-    const float factor = scale / sums[r];
+    const float factor = (factors != nullptr ? factors[r] : 1.0F) * scale / sums[r];
     for (std::int64_t c = 0; c < tokens; ++c) x[c] *= factor;
     const std::int64_t label = labels[r] - part.first;
     if (label >= 0 && label < tokens) x[label] -= scale;

@@ -26,8 +26,19 @@ void row_exponents(Matrix<float> logits, VocabularyPart part, const float* maxim
 // losses(rows) = log(sum) - label's logit, in nats.
 void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses);
 
+// Where each rank took exponents to its own maxima: brings its sums and label logits to the maxima of all. factors
+// (rows): those own maxima; then what multiplies the exponents. columns: of the rank's logits.
+void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
+                  const std::int64_t* labels, float* sums, float* label_logits, float* factors);
+
 // From the exponents to scale (softmax - one_hot(label)), in place. scale is 1 / (tokens that the mean loss is over).
+// factors: as rescale_rows leaves them; null: ones.
 void cross_entropy_gradient(Matrix<float> exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
-                            float scale);
+                            float scale, const float* factors = nullptr);
+
+// gradient (rows, columns) of what the logits were made of: product is the exponents times the rank's rows of the
+// table, label_rows those of the labels that it has, zeros else; both of the gradient's shape.
+void combine_gradient(const float* product, const float* label_rows, const float* sums, const float* factors,
+                      float scale, Matrix<float> gradient);
 
 }  // namespace orrery::kernels

@@ -352,6 +352,11 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
     }
   };
   move_all(forward_, block_.forward);
+  if (exchange_ < block_.forward.size()) {
+    const auto first = block_.forward.begin() + static_cast<std::ptrdiff_t>(exchange_);
+    block_.exchange.assign(first, block_.forward.end());
+    block_.forward.erase(first, block_.forward.end());
+  }
   if (releases_) {
     block_.release = {block_.forward.back()};
     block_.forward.pop_back();

@@ -41,6 +41,8 @@ class BlockBuilder {
   // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
   void begin_region(bool recompute);
   void end_region();
+  // Further ops of forward are Block::exchange.
+  void begin_exchange() { exchange_ = forward_.size(); }
 
   // A region's result that its users keep: running the region again leaves it in a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
@@ -136,6 +138,7 @@ class BlockBuilder {
   bool in_backward_ = false;
   bool releases_ = false;  // whether the last forward op gives up what left for the host
   int region_ = 0, regions_ = 0;
+  std::size_t exchange_ = static_cast<std::size_t>(-1);  // number of the first op of forward that is one
   std::vector<std::function<void()>> tape_;
   std::uint16_t tiles_ = 0;  // of its weights
   std::map<Id, Id> gradient_of_;

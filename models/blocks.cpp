@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/layer_builder.h"
+#include "models/schedules.h"
 
 namespace orrery {
 
@@ -31,10 +32,12 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
       local_rows(sequence_parallel ? rows / tensor : rows),
-      width(storage_bytes(s.strategy.precision)),
-      padded_vocab(ceil_div(s.model.vocab, s.software.vocab_multiple * tensor * (cube ? tensor : 1)) *
-                   s.software.vocab_multiple * tensor * (cube ? tensor : 1)),
-      table_rows(padded_vocab / tensor / (cube ? tensor : 1)) {}
+      width(storage_bytes(s.strategy.precision)) {
+  if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
+  const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
+  padded_vocab = ceil_div(s.model.vocab, s.software.vocab_multiple * parts) * s.software.vocab_multiple * parts;
+  table_rows = padded_vocab / parts;
+}
 
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;

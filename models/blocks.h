@@ -76,6 +76,15 @@ bool averages_gradients(const Spec& spec, const ShardingRow& row);
 // losses. server: holds weights, and runs no block.
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
+// A vocabulary that the stages of a pipeline share: how many of them, how often they meet between logits and gradients
+// (Schedule::barriers), and the stage that is being built: its place, and that of the one which has the hidden states.
+struct SharedVocabulary {
+  std::int64_t stages = 1, barriers = 0;
+  std::int64_t stage = 0, root = 0;
+
+  bool at_root() const { return stage == root; }
+};
+
 // What the blocks of a plan have in common: sizes of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
@@ -97,12 +106,13 @@ struct BlockContext {
   std::int64_t local_rows;                // rows of those
   Bytes width;                            // of an activation element
   ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
-  std::int64_t padded_vocab;              // a multiple of what the profile asks, cut over the tensor group
-  std::int64_t table_rows;                // of it, those of a word table that one rank holds
+  std::int64_t padded_vocab = 0;          // a multiple of what the profile asks, cut over the tensor group
+  std::int64_t table_rows = 0;            // of it, those of a word table that one rank holds
   bool splits_backward = false;           // the schedule runs weight gradients apart
   bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
   std::int64_t hop = 1;                   // stages over the boundary that is being built
   Duty duty = Duty::worker;               // of these ranks
+  SharedVocabulary shared;
 };
 
 // The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's
@@ -120,6 +130,15 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops);
 // with the next token's embedding, and runs a layer of its own; what the output block gets are the rows of the model
 // and of all modules, which share its matrix.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
+// In vocabulary.cpp, where all stages hold a part of the vocabulary: their lookups, whose sum goes to the first stage;
+// what stands between that and the first layer; the last stage's hidden states on their way to all, and the sum of
+// their gradients back; this stage's part of the logits and of the loss.
+Block words_block(const BlockContext& c, std::vector<Op>& ops);
+Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+bool has_positions_block(const BlockContext& c);
+Block positions_block(const BlockContext& c, std::vector<Op>& ops);
+Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+Block logits_block(const BlockContext& c, std::vector<Op>& ops);
 Block receive_block(const BlockContext& c, std::vector<Op>& ops);
 Block send_block(const BlockContext& c, std::vector<Op>& ops);
 

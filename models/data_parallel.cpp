@@ -152,7 +152,7 @@ PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Ope
   const bool table = operand.part == Part::tied;
   if (operand.parameter < 0 && !table) return {};
   const bool owns = chunk.entries[e].owns && !table;
-  Chunk& home = owns ? chunk : chunks_.front();
+  Chunk& home = owns ? chunk : chunks_[table_chunk().number];
   if (home.buckets.empty()) return {};
   const std::int32_t at = owns ? home.bucket_of[e][operand.parameter] : home.bucket_of.front().front();
   return {&home, &home.buckets[at]};

@@ -75,11 +75,29 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
   }
 }
 
+// Lookups' sum and their gradients, hidden states and theirs stand in blocks of their own; a loss's sums in that of its
+// logits.
+void PlanBuilder::emit_exchange(const Crossing& crossing) {
+  const StageExchange what = crossing.exchange;
+  const bool input = what == StageExchange::words || what == StageExchange::word_gradients;
+  const Chunk& chunk = chunks_[input ? schedule_.input_chunk : schedule_.output_chunk];
+  const std::size_t e = input || what == StageExchange::sums ? chunk.entries.size() - 1 : 0;
+  const Block& block = plan_.blocks[chunk.entries[e].block];
+  const bool back = what == StageExchange::word_gradients || what == StageExchange::hidden_gradients;
+  const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + e];
+  for (const std::uint32_t op : what == StageExchange::sums ? block.exchange : back ? block.backward : block.forward)
+    emit(op, frame);
+}
+
 void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
   sends_.clear();
   for (const Crossing& crossing : crossings) {
     if (crossing.move >= 0) {
       emit_move(crossing);
+      continue;
+    }
+    if (crossing.exchange != StageExchange::none) {
+      emit_exchange(crossing);
       continue;
     }
     const bool upstream = crossing.forward == crossing.send;  // the end before the boundary

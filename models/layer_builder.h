@@ -49,6 +49,11 @@ class LayerBuilder {
   Id grid_embedding(const std::string& name, const std::string& table);
   Id grid_logits(const std::string& name, Id x, const std::string& table);
 
+  // Of a vocabulary that stages share, in vocabulary.cpp: this one's rows of the word table by token, zeros elsewhere;
+  // its part of the logits of the block's input, and of the loss.
+  Id words(Id tokens);
+  void logits_part(const std::string& table);
+
   Id norm(const std::string& name, Id x);
   Id norm(const std::string& name, Id x, std::int64_t columns);
   Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
@@ -95,6 +100,11 @@ class LayerBuilder {
   void grid_weight_gradient(const std::string& name, const GridMatrix& a, const GridMatrix& b, GridMatrix result,
                             const std::optional<Gemm>& gemm);
   Id with_bias(const std::string& name, Id y, std::int64_t columns, std::int32_t bias);
+  struct LogitsPart;
+  void exponents(const LogitsPart& part);
+  void early_gradient(const LogitsPart& part);
+  void exchange_sums(const LogitsPart& part);
+  void logits_gradient(const LogitsPart& part);
   Id grid_norm(const std::string& name, Id x);
   void product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,
                const std::vector<std::int32_t>& weights, std::int32_t bias);

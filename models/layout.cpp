@@ -48,9 +48,12 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
     if (context_.hop != 0)
       add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
   };
-  if (virtual_stage == 0)
+  const bool shares = schedule_.spreads_vocabulary();
+  if (virtual_stage == 0 && shares && has_positions_block(context_))
+    add(shared_block("positions", positions_block), -1, false);
+  else if (virtual_stage == 0 && !shares)
     add(shared_block(fmt::format("embedding {}", static_cast<int>(context_.duty)), embedding_block), -1, false);
-  else
+  else if (virtual_stage > 0)
     cross(place - 1, "receive", receive_block, first_layer_[virtual_stage]);
   std::int64_t before = 0;  // layers of this stage's earlier chunks, for recompute_layers
   for (std::int64_t k = 0; k < virtual_stage; ++k) {
@@ -64,19 +67,36 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
     add(shared_block("final norm", final_norm_block), layers, false);
     if (spec_.model.mtp_layers > 0)
       add(shared_block(fmt::format("prediction {}", static_cast<int>(context_.load)), prediction_block), layers, false);
-    add(shared_block(fmt::format("output {}", static_cast<int>(context_.duty)), output_block), layers, false);
+    if (!shares)
+      add(shared_block(fmt::format("output {}", static_cast<int>(context_.duty)), output_block), layers, false);
   } else {
     cross(place, "send", send_block, first_layer_[virtual_stage + 1] - 1);
   }
   return entries;
 }
 
+// A stage's part of a shared vocabulary. Its blocks differ on the stage that has what the others get.
+std::vector<Entry> PlanBuilder::vocabulary_entries(bool input) {
+  SharedVocabulary& shared = context_.shared;
+  shared.stage = stage_;
+  shared.root = input ? schedule_.stage_of.front() : schedule_.stage_of[schedule_.virtual_stages() - 1];
+  const auto entry = [&](const char* name, auto* make, bool transfer) {
+    const std::uint32_t block = shared_block(fmt::format("{} {}", name, shared.at_root()), make);
+    return Entry{
+        .block = block, .layer = input ? -1 : static_cast<std::int32_t>(spec_.model.layers), .transfer = transfer};
+  };
+  if (input) return {entry("words", words_block, false), entry("words' ways", words_exchange_block, true)};
+  return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
+}
+
+// Of every virtual stage; then of a stage's part of the output layer and of the lookups, where stages share them.
 std::vector<PhaseTimes> PlanBuilder::phase_times() {
   const auto time_of = [&](std::uint32_t id) { return order_time(plan_.ops[id], context_.width, spec_.cluster.gpu); };
   std::vector<PhaseTimes> times;
-  for (std::size_t k = 0; k < layers_of_.size(); ++k) {
+  const std::size_t stages = layers_of_.size();
+  for (std::size_t k = 0; k < stages + (schedule_.spreads_vocabulary() ? 2 : 0); ++k) {
     double forward = 0, input = 0, weight = 0;
-    for (const Entry& entry : entries_of(static_cast<std::int64_t>(k))) {
+    for (const Entry& entry : k < stages ? entries_of(static_cast<std::int64_t>(k)) : vocabulary_entries(k > stages)) {
       const Block& block = plan_.blocks[entry.block];
       if (entry.transfer) continue;
       for (const std::uint32_t id : block.forward) forward += time_of(id);
@@ -153,7 +173,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     const std::int64_t elements = block.parameter_elements;
     if (spec_.model.tied_embeddings && context_.ends_meet && block.role == BlockRole::output) {
       entry.owns = false;
-      entry.unit = chunks_.front().entries.front().unit;
+      entry.unit = table_chunk().entries.front().unit;
       continue;
     }
     entry.base = chunk.elements;
@@ -266,24 +286,34 @@ void PlanBuilder::add_held(Block& block, const Chunk& chunk) const {
   const bool widens = spec_.software.widens_gradient_shards && unit_gradients_ && row_.fp32_shards;
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - gradient_width_);
   block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.own * wider : 0, Category::gradients};
-  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-  const bool first = &chunk == &chunks_.front() && spec_.software.dummy_gradients && !unit_gradients_;
-  for (const Entry& e : first ? chunk.entries : std::vector<Entry>{}) {
-    if (plan_.blocks[e.block].role != BlockRole::layer) continue;
-    for (const LocalParameter& p : plan_.blocks[e.block].parameters) {
-      if (p.in > 1) shapes.emplace(p.out / std::max<std::int64_t>(1, p.experts), p.in);
-    }
-  }
+  // One of each shape for all chunks of a rank; those laid out before have theirs.
+  std::set<std::pair<std::int64_t, std::int64_t>> known;
   Bytes dummies = 0;
-  for (const auto& [out, in] : shapes) dummies += out * in * context_.width;
+  const auto add = [&](const Chunk& of) {
+    for (const Entry& e : of.entries) {
+      if (plan_.blocks[e.block].role != BlockRole::layer) continue;
+      for (const LocalParameter& p : plan_.blocks[e.block].parameters) {
+        const std::pair shape = {p.out / std::max<std::int64_t>(1, p.experts), p.in};
+        if (p.in > 1 && known.insert(shape).second) dummies += shape.first * shape.second * context_.width;
+      }
+    }
+  };
+  for (const Chunk& other : chunks_) {
+    if (&other != &chunk) add(other);
+  }
+  dummies = 0;
+  if (spec_.software.dummy_gradients && !unit_gradients_) add(chunk);
   block.slots[kDummyGradients] = {"dummy gradients", dummies, Category::buffers};
 }
 
 // The frame that ends the virtual stage before a chunk, where that lies on the same stage.
 std::uint32_t PlanBuilder::handed_over(const Chunk& chunk, std::int32_t micro_batch) const {
   const std::int32_t k = chunk.place;
-  if (k % schedule_.virtual_stages() == 0 || hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
-  const Chunk& before = chunks_[schedule_.chunk_of[k - 1]];
+  const bool shares = schedule_.spreads_vocabulary();
+  const bool output = shares && chunk.number == schedule_.output_chunk, begins = k % schedule_.virtual_stages() == 0;
+  if (output ? schedule_.stage_of[k - 1] != stage_ : k < 0 || (begins && !shares)) return kNone;
+  if (!output && !begins && hop(schedule_, static_cast<std::size_t>(k - 1)) != 0) return kNone;
+  const Chunk& before = !output && begins ? table_chunk() : chunks_[schedule_.chunk_of[k - 1]];
   return before.frames[(micro_batch + 1) * before.entries.size() - 1];
 }
 
@@ -292,7 +322,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
   blocks_[key] = static_cast<std::uint32_t>(plan_.blocks.size());
   plan_.blocks.push_back(state_block(chunk));
   chunk.state = add_frame(blocks_[key]);
-  const auto c = schedule_.chunk_of[chunk.place];
+  const std::int32_t c = chunk.number;
   plan_.frames[chunk.state].chunk = c;
   add_versions(chunk);
   add_tiles(chunk);
@@ -302,7 +332,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
       const std::uint32_t id = add_frame(entry.block);
       Frame& frame = plan_.frames[id];
       frame.unit = entry.unit;
-      frame.state = entry.owns ? chunk.state : chunks_.front().state;
+      frame.state = entry.owns ? chunk.state : table_chunk().state;
       frame.weights = weights_of(chunk, i);
       frame.layer = entry.layer;
       frame.micro_batch = i;
@@ -332,7 +362,7 @@ void PlanBuilder::find_ranks(RankSlot& slot) const {
 }
 
 void PlanBuilder::find_micro_batches(Chunk& chunk) const {
-  const std::int32_t c = schedule_.chunk_of[chunk.place];
+  const std::int32_t c = chunk.number;
   const auto& order = schedule_.order[stage_];
   const auto enters = [&](const Action& a) { return a.chunk == c && a.phase == Phase::forward; };
   const auto first = std::find_if(order.begin(), order.end(), enters);
@@ -348,25 +378,34 @@ std::vector<Chunk*> PlanBuilder::in_model_order() {
   std::vector<Chunk*> chunks;
   for (Chunk& chunk : chunks_) chunks.push_back(&chunk);
   const std::int64_t count = schedule_.virtual_stages();
-  std::sort(chunks.begin(), chunks.end(), [&](auto* a, auto* b) { return a->place % count < b->place % count; });
+  const auto place = [&](const Chunk* c) { return schedule_.copies > 1 ? c->place % count : c->place; };
+  std::sort(chunks.begin(), chunks.end(), [&](auto* a, auto* b) { return place(a) < place(b); });
   return chunks;
+}
+
+void PlanBuilder::lay_out_chunk(std::int32_t number, std::int64_t place) {
+  Chunk& chunk = chunks_[number];
+  chunk.number = number;
+  chunk.place = static_cast<std::int32_t>(place);
+  find_micro_batches(chunk);
+  const bool input = number == schedule_.input_chunk, output = number == schedule_.output_chunk;
+  chunk.entries = input || output ? vocabulary_entries(input) : entries_of(place);
+  place_weights(chunk);
+  make_buckets(chunk);
+  chunk.own = own_elements(chunk);
+  make_frames(chunk);
 }
 
 void PlanBuilder::lay_out(std::int64_t stage) {
   stage_ = stage;
   chunks_.clear();
-  chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies));
+  const bool shares = schedule_.spreads_vocabulary();
+  chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies + (shares ? 2 : 0)));
+  if (shares) lay_out_chunk(schedule_.input_chunk, -1);
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
-    if (schedule_.stage_of[k] != stage) continue;
-    Chunk& chunk = chunks_[schedule_.chunk_of[k]];
-    chunk.place = static_cast<std::int32_t>(k);
-    find_micro_batches(chunk);
-    chunk.entries = entries_of(static_cast<std::int64_t>(k));
-    place_weights(chunk);
-    make_buckets(chunk);
-    chunk.own = own_elements(chunk);
-    make_frames(chunk);
+    if (schedule_.stage_of[k] == stage) lay_out_chunk(schedule_.chunk_of[k], static_cast<std::int64_t>(k));
   }
+  if (shares) lay_out_chunk(schedule_.output_chunk, schedule_.virtual_stages());
   count_gradients();
   RankSlot slot;
   slot.stage = stage;

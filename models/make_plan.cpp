@@ -162,10 +162,11 @@ void PlanBuilder::choose_schedule() {
     context_.ends_meet = ends_meet(schedule_);
   } else {
     const ScheduleRow& row = find_schedule(s.schedule);
-    schedule_ = place_chunks(row.placement, shape);
+    schedule_ = place_chunks(row, shape);
     context_.splits_backward = row.splits;
-    context_.ends_meet = ends_meet(schedule_);
-    if (row.splits) shape.times = phase_times();
+    context_.ends_meet = ends_meet(schedule_) || schedule_.spreads_vocabulary();
+    context_.shared.barriers = schedule_.barriers;
+    if (row.splits || schedule_.spreads_vocabulary()) shape.times = phase_times();
     shape.group = interleave_group(spec_);
     shape.extra_warm_up = s.extra_warm_up;
     schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
@@ -177,6 +178,7 @@ void PlanBuilder::choose_schedule() {
                     "weights later; choose zero1 or none",
                     place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
   if (schedule_.copies > 1) refuse_both_ways();
+  if (schedule_.spreads_vocabulary()) refuse_shared_vocabulary();
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
   turns_ = order_transfers(schedule_);
@@ -197,10 +199,23 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
   if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
   if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
-  if (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0)
-    refuse("strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
+  // Each end's shards are others than its mirror image's, of which the sum of both ends' gradients would be.
+  if (row_.shards_optimizer && (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0))
+    refuse("strategy.sharding", "not built yet with shards of weights that both ends share: choose none");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
+}
+
+// What stages that share the vocabulary cannot do yet.
+void PlanBuilder::refuse_shared_vocabulary() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
+    if (asked) refuse_with(key, "lets all stages share the vocabulary", why);
+  };
+  refuse(s.tensor > 1, "strategy.tensor", "not built yet with tensor parallelism: choose 1");
+  refuse(unit_gradients_, "strategy.sharding", "not built yet with gradients in shards: choose zero1 or none");
+  refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
+  refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -22,7 +22,7 @@ std::string_view name_of(Gemm::Role role) {
 std::string_view name_of(Direction x) { return x == Direction::forward ? "forward" : "backward"; }
 
 std::string_view name_of(CrossEntropy::Part part) {
-  static constexpr std::string_view names[] = {"maximum", "exponent", "loss", "gradient"};
+  static constexpr std::string_view names[] = {"maximum", "exponent", "loss", "gradient", "rescale", "combine"};
   return names[static_cast<std::size_t>(part)];
 }
 

@@ -135,6 +135,10 @@ struct Costs {
         return {d(c.rows), d(c.rows) * 16};
       case CrossEntropy::Part::gradient:
         return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
+      case CrossEntropy::Part::rescale:
+        return {3 * d(c.rows), d(c.rows) * 40};
+      case CrossEntropy::Part::combine:
+        return {3 * d(c.rows) * d(c.columns), 3 * d(c.rows) * d(c.columns) * d(width)};
     }
     return {};
   }
@@ -191,7 +195,9 @@ struct Kernels {
   int operator()(const Add&) const { return 1; }
   int operator()(const BiasGradient&) const { return 1; }
   int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
-  int operator()(const CrossEntropy& c) const { return c.fused ? 1 : 4; }
+  int operator()(const CrossEntropy& c) const {
+    return c.fused || c.part == CrossEntropy::Part::rescale || c.part == CrossEntropy::Part::combine ? 1 : 4;
+  }
   int operator()(const Cast&) const { return 1; }
   int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }
   int operator()(const Accumulate&) const { return 1; }

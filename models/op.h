@@ -235,9 +235,11 @@ struct Embedding {
 };
 
 // The pieces of cross-entropy over logits (rows, columns) cut by vocabulary over a group: between them it reduces rows
-// values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot.
+// values. maximum; exponent: subtracts, exponentiates, sums; loss: log and pick; gradient: softmax - one_hot. Where
+// exponents were taken to each rank's own maxima, rescale brings their sums to those of all ranks. combine: the
+// gradient of the rows (rows, columns) that a rank's logits came from, of what its exponents and its labels give.
 struct CrossEntropy {
-  enum class Part : std::uint8_t { maximum, exponent, loss, gradient };
+  enum class Part : std::uint8_t { maximum, exponent, loss, gradient, rescale, combine };
   std::int64_t rows = 0, columns = 0;
   Part part = Part::maximum;
   bool fused = true;

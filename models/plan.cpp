@@ -51,7 +51,11 @@ std::string_view name_of(LaneKind l) {
                                                                  "up",
                                                                  "cpu",
                                                                  "fetch",
-                                                                 "store"};
+                                                                 "store",
+                                                                 "words",
+                                                                 "hidden states",
+                                                                 "vocabulary sums",
+                                                                 "hidden gradients"};
   return names[static_cast<std::size_t>(l)];
 }
 

@@ -48,9 +48,13 @@ enum class LaneKind : std::uint8_t {
   up,     // back
   cpu,    // what the host's processors compute
   fetch,  // from the node's disks to the host's memory
-  store   // back
+  store,  // back
+  words,  // where all stages hold a part of the vocabulary: embeddings and their gradients,
+  hidden_states,
+  vocabulary_sums,  // what a loss needs of all,
+  hidden_gradients
 };
-inline constexpr std::uint32_t kLanes = 20;
+inline constexpr std::uint32_t kLanes = 24;
 
 // What a buffer's bytes count as in the memory report.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
@@ -168,7 +172,7 @@ struct RuntimeSize {
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
 // step, cut into cells of one size for the slots that lie contiguous. version: other weights than the newest, which
 // micro-batches on their way still need (asynchronous schedules). update: where several come in a plan, one of them.
-// guest: activations that a stage keeps for another.
+// guest: activations that a stage keeps for another. exchange: what all stages of a pipeline bring together or get.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -183,7 +187,8 @@ enum class BlockRole : std::uint8_t {
   arena,
   version,
   update,
-  guest
+  guest,
+  exchange
 };
 
 // Whether its buffers live from before the first step on.
@@ -202,6 +207,7 @@ struct Block {
   std::uint32_t input_gradients = 0;             // of backward, how many come before those that only weights need
   std::uint32_t fetches = 0;                     // of backward, how many first ones may be issued a block early
   std::vector<std::uint32_t> release;            // op ids: of forward, issued a block late
+  std::vector<std::uint32_t> exchange;           // of forward, issued when all stages have come so far
   std::vector<LocalParameter> parameters;
   std::int64_t parameter_elements = 0;  // their sum
   std::vector<RuntimeSize> runtime_sizes;

@@ -56,7 +56,9 @@ struct Region {
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t place = 0;              // of a copy of the model: its virtual stage, after those of the copies before
+  std::int32_t number = 0;             // of the stage's, as actions name it
+  std::int32_t place = 0;              // of a copy of the model: its virtual stage, after those of the copies before;
+                                       // of a shared vocabulary's: before the first of these, or after the last
   std::int32_t first_micro_batch = 0;  // to run through it
   std::int32_t last_micro_batch = 0;   // to run back
   std::int64_t micro_batches = 0;      // that pass through it before an update
@@ -83,6 +85,7 @@ class PlanBuilder {
  private:
   void choose_schedule();
   void refuse_both_ways() const;
+  void refuse_shared_vocabulary() const;
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
   void tell_classes_apart();
   void tell_ranks_apart(const std::vector<double>& slow, bool lags, bool master);
@@ -106,7 +109,10 @@ class PlanBuilder {
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
   void lay_out(std::int64_t stage);
   void find_ranks(RankSlot& slot) const;
+  void lay_out_chunk(std::int32_t number, std::int64_t place);
   std::vector<Entry> entries_of(std::int64_t place);
+  std::vector<Entry> vocabulary_entries(bool input);
+  const Chunk& table_chunk() const { return chunks_[schedule_.spreads_vocabulary() ? schedule_.input_chunk : 0]; }
   std::vector<PhaseTimes> phase_times();
   void find_micro_batches(Chunk& chunk) const;
   std::vector<Chunk*> in_model_order();
@@ -167,6 +173,7 @@ class PlanBuilder {
   void emit_stage(std::int64_t stage);
   void emit_worker(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
+  void emit_exchange(const Crossing& crossing);
   void emit_waits(const Action& action);
   void emit_actions(std::span<const Action> woven);
   void cast_weights(const Chunk& chunk, const Entry& entry);

@@ -10,6 +10,7 @@
 #include "models/dualpipe.h"
 #include "models/error.h"
 #include "models/v_schedules.h"
+#include "models/vocabulary_orders.h"
 #include "models/zero_bubble.h"
 
 namespace orrery {
@@ -126,6 +127,13 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   }
   return order;
 }
+
+// Yeung et al. 2024: barriers for the loss and for the hidden states' gradient (algorithm 1), or one for both
+// (algorithm 2). A stage alone holds all of the vocabulary.
+template <std::int64_t barriers>
+Orders vocabulary_1f1b(const ScheduleShape& shape) {
+  return shape.stages == 1 ? stage_by_stage<one_f_one_b>(shape) : vocabulary_orders(shape, barriers);
+}
 Orders v_min(const ScheduleShape& shape) { return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3)); }
 
 }  // namespace
@@ -167,6 +175,11 @@ const std::vector<ScheduleRow>& schedule_rows() {
       {"bpipe",
        "1F1B whose early stages leave activations with late ones: at most (p + 2) / 2 on each (Kim et al. 2023)", 1,
        false, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::flush, balance_activations},
+      {"vocab-1f1b",
+       "1F1B over stages that share the vocabulary: p + 1 micro-batches in flight (Yeung et al. 2024, algorithm 2)", 1,
+       false, ChunkPlacement::in_turn, vocabulary_1f1b<1>, Updates::flush, nullptr, 1},
+      {"vocab-1f1b-2", "the same with less arithmetic and a second barrier: p + 2 micro-batches (algorithm 1)", 1,
+       false, ChunkPlacement::in_turn, vocabulary_1f1b<2>, Updates::flush, nullptr, 2},
   };
   return rows;
 }
@@ -192,9 +205,18 @@ Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape) {
   return schedule;
 }
 
+Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape) {
+  Schedule schedule = place_chunks(row.placement, shape);
+  if (row.vocabulary_barriers == 0 || shape.stages == 1) return schedule;
+  schedule.input_chunk = static_cast<std::int32_t>(shape.chunks);
+  schedule.output_chunk = schedule.input_chunk + 1;
+  schedule.barriers = row.vocabulary_barriers;
+  return schedule;
+}
+
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape) {
   const ScheduleRow& row = find_schedule(name);
-  Schedule schedule = place_chunks(row.placement, shape);
+  Schedule schedule = place_chunks(row, shape);
   schedule.order = row.orders(shape);
   if (row.moves != nullptr) schedule.moves = row.moves(schedule.order);
   return schedule;
@@ -215,6 +237,12 @@ bool runs_both_ways(std::string_view schedule) {
   return std::any_of(rows.begin(), rows.end(), [&](const ScheduleRow& row) {
     return row.name == schedule && row.placement == ChunkPlacement::both_ways;
   });
+}
+
+bool spreads_vocabulary(std::string_view schedule) {
+  const auto& rows = schedule_rows();
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const ScheduleRow& row) { return row.name == schedule && row.vocabulary_barriers > 0; });
 }
 
 bool splits_backward(const Schedule& schedule) {

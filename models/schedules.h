@@ -50,6 +50,12 @@ struct Schedule {
   std::vector<std::int32_t> chunk_of;
   std::int64_t copies = 1;
   std::vector<ActivationMove> moves = {};
+  // Chunks of every stage beside its virtual stages, of a vocabulary that all stages hold a part of: what stands before
+  // the first virtual stage, and after the last. -1: these hold all of it.
+  std::int32_t input_chunk = -1, output_chunk = -1;
+  std::int64_t barriers = 0;  // at which all stages meet between a micro-batch's logits and their gradients
+
+  bool spreads_vocabulary() const { return input_chunk >= 0; }
 
   std::int64_t virtual_stages() const { return static_cast<std::int64_t>(stage_of.size()) / copies; }
 };
@@ -74,12 +80,14 @@ struct ScheduleRow {
   std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
   Updates updates = Updates::flush;
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
+  std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
 // Where virtual stages lie, without orders.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape);
+Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // and parts of the vocabulary
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
 // Stages from virtual stage `boundary` to the next: 1 onwards, -1 back, 0 for the same stage. In a ring of two stages
@@ -93,5 +101,8 @@ bool ends_meet(const Schedule& schedule);
 bool runs_both_ways(std::string_view schedule);
 
 bool splits_backward(const Schedule& schedule);
+
+// Whether every stage holds a part of the vocabulary.
+bool spreads_vocabulary(std::string_view schedule);
 
 }  // namespace orrery

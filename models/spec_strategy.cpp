@@ -62,7 +62,6 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "overlap",
                                               "offload"};
 constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
-constexpr std::string_view kSchedulesToCome[] = {"vocab-1f1b"};
 constexpr std::string_view kScheduleKeys[] = {"file"};
 constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
 constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
@@ -81,7 +80,6 @@ std::string_view precision_name(Precision p) { return name_of(p); }
 std::vector<std::string_view> schedule_names() {
   std::vector<std::string_view> names;
   for (const ScheduleRow& row : schedule_rows()) names.push_back(row.name);
-  names.insert(names.end(), std::begin(kSchedulesToCome), std::end(kSchedulesToCome));
   return names;
 }
 

@@ -14,6 +14,7 @@ namespace orrery {
 //   by_cost             layers weigh their matrix products, the head its own
 //   by_cost_nanotron    layers weigh 4h^2 + 3hf, the head Vh
 //   by_parameters       layers and embeddings weigh their parameters
+// Schedules that share the vocabulary: as many layers on each. dapple: the cut of least latency, layer by layer.
 // By cost, the dearest stage is as cheap as can be (DeepSpeed's partition_balanced searches for that too), but for
 // nanotron: there a stage closes when the running cost passes its share. Unless strategy.stage_layers says so, no stage
 // is left without a layer, embedding or head. Throws Error when there are too many stages for that.

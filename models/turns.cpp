@@ -52,22 +52,62 @@ class Replay {
   bool is_last(std::int32_t place) const { return (place + 1) % virtual_stages_ == 0; }
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
-  // What an action needs from another virtual stage, and what it produces for one.
-  std::optional<Key> input_of(std::size_t s, const Action& a) const {
-    const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward)
-      return !is_first(k) ? std::optional<Key>({k - 1, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || is_last(k)) return std::nullopt;
-    return Key{k, a.micro_batch, false};
+  // What all stages exchange counts as boundaries behind those between virtual stages.
+  Key exchange(StageExchange what, const Action& a) const {
+    return {virtual_stages_ + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
-  std::optional<Key> output_of(std::size_t s, const Action& a) const {
-    const std::int32_t k = virtual_stage(s, a);
-    if (a.phase == Phase::forward) return !is_last(k) ? std::optional<Key>({k, a.micro_batch, true}) : std::nullopt;
-    if (a.phase == Phase::weight_gradient || is_first(k)) return std::nullopt;
-    return Key{k - 1, a.micro_batch, false};
+  bool is_exchange(const Key& key) const { return key.boundary > virtual_stages_; }
+  std::optional<Key> if_shared(StageExchange what, const Action& a) const {
+    return schedule_.spreads_vocabulary() ? std::optional(exchange(what, a)) : std::nullopt;
   }
 
-  bool crosses(const Key& key) const { return hop(schedule_, static_cast<std::size_t>(key.boundary)) != 0; }
+  // What an action needs from another virtual stage, or from all stages, and what it produces for them.
+  std::optional<Key> input_of(std::size_t s, const Action& a) const {
+    const bool forward = a.phase == Phase::forward;
+    if (a.chunk == schedule_.input_chunk)
+      return forward ? std::nullopt : std::optional(exchange(StageExchange::word_gradients, a));
+    if (a.chunk == schedule_.output_chunk)
+      return exchange(forward ? StageExchange::hidden_states : StageExchange::sums, a);
+    const std::int32_t k = virtual_stage(s, a);
+    if (forward) return is_first(k) ? if_shared(StageExchange::words, a) : Key{k - 1, a.micro_batch, true};
+    if (a.phase == Phase::weight_gradient) return std::nullopt;
+    return is_last(k) ? if_shared(StageExchange::hidden_gradients, a) : Key{k, a.micro_batch, false};
+  }
+  std::optional<Key> output_of(std::size_t s, const Action& a) const {
+    const bool forward = a.phase == Phase::forward;
+    if (a.chunk == schedule_.input_chunk)
+      return forward ? std::optional(exchange(StageExchange::words, a)) : std::nullopt;
+    if (a.chunk == schedule_.output_chunk) return logits_output(a);
+    const std::int32_t k = virtual_stage(s, a);
+    if (forward) return is_last(k) ? if_shared(StageExchange::hidden_states, a) : Key{k, a.micro_batch, true};
+    if (a.phase == Phase::weight_gradient) return std::nullopt;
+    return is_first(k) ? if_shared(StageExchange::word_gradients, a) : Key{k - 1, a.micro_batch, false};
+  }
+  // With one barrier the gradients' sum follows the loss's at once.
+  std::optional<Key> logits_output(const Action& a) const {
+    if (a.phase == Phase::forward) return exchange(StageExchange::sums, a);
+    return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
+  }
+
+  // An exchange that all stages give a part to is there when the last one has.
+  void produce(const Key& key, std::int64_t time) {
+    const auto what = static_cast<StageExchange>(key.boundary - virtual_stages_ - 1);
+    const bool of_all =
+        is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::word_gradients;
+    if (of_all) {
+      auto& [count, last] = parts_[key];
+      last = std::max(last, time);
+      if (++count < schedule_.order.size()) return;
+      time = last;
+    }
+    produced_[key] = time;
+    if (is_exchange(key) && what == StageExchange::sums && schedule_.barriers == 1)
+      produced_[{key.boundary + 1, key.micro_batch, true}] = time;
+  }
+
+  bool crosses(const Key& key) const {
+    return !is_exchange(key) && hop(schedule_, static_cast<std::size_t>(key.boundary)) != 0;
+  }
 
   bool advance(std::size_t s) {
     std::vector<std::int64_t>& ends = ends_[s];
@@ -85,7 +125,7 @@ class Replay {
     for (std::size_t i = first; i <= last; ++i) end += schedule_.order[s][i].phase == Phase::backward ? 2 : 1;
     for (std::size_t i = first; i <= last; ++i) {
       ends.push_back(end);
-      if (const auto output = output_of(s, schedule_.order[s][i])) produced_[*output] = end;
+      if (const auto output = output_of(s, schedule_.order[s][i])) produce(*output, end);
     }
     return true;
   }
@@ -130,10 +170,17 @@ class Replay {
         all.push_back({produced_.at(*out), {out->boundary, out->micro_batch, out->forward, true}});
     }
     add_moves(static_cast<std::int32_t>(s), all);
+    for (const auto& [key, time] : produced_) {
+      const auto what = static_cast<StageExchange>(key.boundary - virtual_stages_ - 1);
+      if (is_exchange(key)) all.push_back({time, {key.boundary, key.micro_batch, true, true, false, -1, what}});
+    }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
     std::vector<std::vector<Crossing>> turns(ends_[s].size() + 1);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const bool alike = i > 0 && all[i].second.move < 0 && all[i - 1].second.move < 0;
+      const auto plain = [&](std::size_t at) {
+        return all[at].second.move < 0 && all[at].second.exchange == StageExchange::none;
+      };
+      const bool alike = i > 0 && plain(i) && plain(i - 1);
       all[i].second.joins_previous = alike && all[i].first == all[i - 1].first;
       const auto turn = std::upper_bound(ends_[s].begin(), ends_[s].end(), all[i].first) - ends_[s].begin();
       turns[turn].push_back(all[i].second);
@@ -146,6 +193,7 @@ class Replay {
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
   std::map<Key, std::int64_t> produced_;
+  std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;  // of an exchange: stages so far, and the last one's time
 };
 
 }  // namespace

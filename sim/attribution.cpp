@@ -20,6 +20,10 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::send_partner:
     case LaneKind::receive_partner:
     case LaneKind::embedding:
+    case LaneKind::words:
+    case LaneKind::hidden_states:
+    case LaneKind::vocabulary_sums:
+    case LaneKind::hidden_gradients:
       return TimeKind::exposed_pipeline;
     case LaneKind::data_reduce:
     case LaneKind::data_gather:

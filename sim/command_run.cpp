@@ -115,7 +115,9 @@ Outcome run_command(const RunOptions& options, const Common& common) {
   const Seconds started = now();
   const std::int64_t rank = launched_rank();
   if (rank > 0) become_rank(job);
-  return rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
+  Outcome outcome = rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
+  if (const std::string steps = rounded_steps(job); !steps.empty()) outcome.log += steps + '\n';
+  return outcome;
 }
 
 }  // namespace orrery

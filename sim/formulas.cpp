@@ -200,18 +200,47 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
+// Activations of a micro-batch that a stage leaves with another: what the first move of the plan takes away.
+double moved_bytes(const Plan& plan) {
+  std::int32_t first = -1;
+  double bytes = 0;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane != LaneKind::send_partner) continue;
+    const std::int32_t micro_batch = plan.frames[plan.tasks[t].frame].micro_batch;
+    if (first < 0) first = micro_batch;
+    if (micro_batch == first) bytes += real(std::get<Transfer>(op.work).bytes);
+  }
+  return bytes;
+}
+
 // Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
-// V. Micro-batches divide over copies of the model.
-Volume pipeline_volume(const Spec& spec) {
+// V. Micro-batches divide over copies of the model. What stages leave with one another goes there and back. A shared
+// vocabulary: hidden states and embeddings, and the gradients of both, pass every stage; maxima and sums are reduced.
+Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
   const std::int64_t count = crossings(s);
-  const double m = real(s.micro_batches());
-  return {.what = "pipeline",
-          .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
-          .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages", hidden_bytes(spec), m,
-                                 s.pipeline, count),
-          .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / real(s.pipeline)};
+  const double m = real(s.micro_batches()), p = real(s.pipeline);
+  Volume v = {.what = "pipeline",
+              .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
+              .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages",
+                                     hidden_bytes(spec), m, s.pipeline, count),
+              .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
+  const bool known = s.schedule != "file";
+  if (known && find_schedule(s.schedule).moves != nullptr) {
+    const double moves = real(std::ssize(make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves));
+    v.formula += " + 2·A·n/p";
+    v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", moved_bytes(plan), moves);
+    v.bytes += 2 * moved_bytes(plan) * moves / p;
+  }
+  if (known && spreads_vocabulary(s.schedule)) {
+    const double rows = real(s.micro_batch) * real(spec.sequence / s.context);
+    v.formula += " + m·(4S + 24R·(p-1)/p)";
+    v.numbers += fmt::format(", R = {} rows", rows);
+    v.bytes += m * (4 * hidden_bytes(spec) + 24 * rows * (p - 1) / p);
+  }
+  return v;
 }
 
 // Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
@@ -342,11 +371,11 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   }
   add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec), {Dimension::tensor});
   add(s.context > 1, context_volume(spec), {Dimension::context, Dimension::ulysses});
-  add(s.pipeline > 1, pipeline_volume(spec), {Dimension::pipeline});
+  if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
   return list;
 }
 
-std::optional<Bubble> bubble_formula(const Strategy& strategy) {
+std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_after_update) {
   struct Row {
     std::string_view schedule, formula;
     double (*share)(double p, double m, double v);
@@ -376,6 +405,12 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy) {
       {"dualpipe", "(p-2)/(3m+p-2)", [](double p, double m, double) { return (p - 2) / (3 * m + p - 2); }, 2},
       {"dualpipev", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }, 2}};
   const std::int64_t p = strategy.pipeline, m = strategy.micro_batches();
+  // Without a barrier a step ends on each stage by itself: the period is that of the stage which is busy longest, and
+  // ZB-H2 leaves none idle (Qi et al. 2024, section 4). Flushed one-way schedules keep the first stage as long.
+  if (validates_after_update) {
+    if (strategy.schedule == "zb-h2" && m >= 2 * p) return Bubble{"0", 0};
+    if (strategy.schedule.starts_with("zb-") && strategy.schedule != "zb-h1") return std::nullopt;
+  }
   for (const Row& row : rows) {
     if (row.schedule != strategy.schedule || m < row.least * p || (row.as_many && m != row.least * p)) continue;
     return Bubble{std::string(row.formula), row.share(real(p), real(m), real(strategy.virtual_stages))};

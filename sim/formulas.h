@@ -50,6 +50,8 @@ struct Bubble {
   std::string formula;  // "(p-1)/(m+p-1)"
   double share = 0;
 };
-std::optional<Bubble> bubble_formula(const Strategy& strategy);  // nothing for schedules without a closed form here
+// Nothing for schedules without a closed form here. validates_after_update: of steps that begin on each stage as soon
+// as it has ended the one before (software.validates_after_update).
+std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_after_update = false);
 
 }  // namespace orrery

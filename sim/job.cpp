@@ -116,6 +116,13 @@ Job make_job(const RunOptions& given) {
   return job;
 }
 
+std::string rounded_steps(const Job& job) {
+  const std::int64_t asked = job.options.steps > 0 ? job.options.steps : job.spec.steps;
+  if (job.steps * job.plan.steps == asked) return "";
+  return fmt::format("{} steps instead of {}: the plan of {} fills its pipeline and empties it over {}",
+                     job.steps * job.plan.steps, asked, job.spec.strategy.schedule, job.plan.steps);
+}
+
 RankArguments arguments_for(const Job& job, const std::string& folder) {
   return {.spec = job.options.spec,
           .overrides = job.options.overrides,

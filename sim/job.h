@@ -17,10 +17,14 @@ struct Job {
   Spec spec;
   Plan plan;  // of all ranks
   std::string hash;
-  std::int64_t steps = 1;
+  std::int64_t steps = 1;  // how often the plan runs, which may hold several of training
 };
 
 Job make_job(const RunOptions& options);
+
+// "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where as many run
+// as were asked for.
+std::string rounded_steps(const Job& job);
 
 // What its ranks are told, who leave their files in `folder`.
 RankArguments arguments_for(const Job& job, const std::string& folder);

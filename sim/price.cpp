@@ -24,8 +24,9 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the next
-// and the last stage stay in a node, whether they leave a pod, and which dimensions' groups leave one.
+// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the stages
+// that the plan's transfers name (by Transfer::offset, in order) stay in a node, whether they leave a pod, and which
+// dimensions' groups leave one.
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -41,6 +42,9 @@ class Pricer {
                                           : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
                                                         spec.software.attention_kernel));
     }
+    for (const Op& op : plan.ops) {
+      if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
+    }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
   }
@@ -50,8 +54,11 @@ class Pricer {
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
       std::vector<Spread> lie;
       for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
-      lie.push_back({is_near(s, 1) ? 1 : 0, is_near(s, -1) ? 1 : 0});
-      lie.push_back({leaves_pod(s, 1) ? 1 : 0, leaves_pod(s, -1) ? 1 : 0});
+      lie.resize(kCrossings);
+      for (const std::int64_t offset : offsets_) {
+        lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
+        lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
+      }
       lie.push_back(crossings(plan_.slots[s].representative));
       const double slow = slowdown_of(spec_, plan_.slots[s].representative);
       lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.slots[s].server ? 1 : 0});
@@ -301,9 +308,9 @@ class Pricer {
     return {(nodes - 1) / nodes * met(nodes), met(static_cast<double>(ranks_in(members)))};
   }
 
-  // A hop of the pipeline: inside a node or between two, one rank of each.
+  // A hop of the pipeline, to a neighbour or farther: inside a node or between two, one rank of each.
   NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
-    const std::size_t way = t.offset > 0 ? 0 : 1;
+    const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
     const Spread pair = near ? Spread{2} : Spread{1, 1};
     const NcclModel& members = model(pair);
@@ -377,6 +384,7 @@ class Pricer {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
+  std::set<std::int64_t> offsets_;  // of the plan's transfers
   std::int64_t node_gpus_ = 1;
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;

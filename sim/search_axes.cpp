@@ -89,8 +89,10 @@ static void check_sharding(const std::string& from, const std::string& name) {
       fmt::format("{}: strategy.sharding: search does not know {}; leave the key out or name another", from, name));
 }
 
-// Steps that end before the next one begins, with activations that stay where they are.
-bool has_bounds(const ScheduleRow& row) { return row.updates == Updates::flush && row.moves == nullptr; }
+// Steps that end before the next one begins, with activations that stay where they are, and a vocabulary at the ends.
+bool has_bounds(const ScheduleRow& row) {
+  return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0;
+}
 
 void Space::check_schedule(const std::string& from, const std::string& name) const {
   const std::string where = from + ": strategy.schedule: ";

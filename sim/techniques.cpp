@@ -187,7 +187,7 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
 void add_pipeline(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (s.pipeline == 1) return;
-  const std::optional<Bubble> bubble = bubble_formula(s);
+  const std::optional<Bubble> bubble = bubble_formula(s, spec.software.validates_after_update);
   const auto plain = [](Strategy& x) {
     x.pipeline = x.virtual_stages = 1;
     x.schedule = "1f1b";
@@ -208,6 +208,15 @@ void add_pipeline(const Spec& spec, List& list) {
     x.virtual_stages = 2;
     x.schedule = "interleaved";
   };
+  const auto at_the_ends = [](Strategy& x) { x.schedule = "1f1b"; };
+  if (spreads_vocabulary(s.schedule))
+    list.push_back({fmt::format("vocabulary shared by {} stages", s.pipeline), true,
+                    fmt::format("word table, output and logits of a stage are 1/{}; no stage waits for the last one's "
+                                "logits",
+                                s.pipeline),
+                    fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
+                                find_schedule(s.schedule).vocabulary_barriers),
+                    "without it (1f1b)", changed(spec, at_the_ends)});
   if (s.schedule == "interleaved")
     list.push_back({fmt::format("{} virtual stages a rank", s.virtual_stages), true,
                     fmt::format("the bubble is 1/{} of 1F1B's", s.virtual_stages),

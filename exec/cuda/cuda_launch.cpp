@@ -172,7 +172,12 @@ struct CudaKernels {
     };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
-        return gpu::row_maxima(logits(c.reads[0]), part, CudaCall::floats(c.writes[0]), c.stream);
+        gpu::row_maxima(logits(c.reads[0]), part, CudaCall::floats(c.writes[0]), c.stream);
+        if (c.writes.size() > 1)
+          ORRERY_CHECK_CUDA(cudaMemcpyAsync(c.writes[1].data, c.writes[0].data,
+                                            static_cast<std::size_t>(e.rows) * sizeof(float), cudaMemcpyDeviceToDevice,
+                                            c.stream));
+        return;
       case CrossEntropy::Part::exponent: {
         float* sums = CudaCall::floats(c.writes[0]);
         return gpu::row_exponents(logits(c.updates[0]), part, CudaCall::floats(c.reads[0]),
@@ -188,7 +193,17 @@ struct CudaKernels {
       }
       case CrossEntropy::Part::gradient:
         return gpu::cross_entropy_gradient(logits(c.updates[0]), part, CudaCall::floats(c.reads[1]),
-                                           CudaCall::integers(c.reads[0]), loss_scale(c), c.stream);
+                                           CudaCall::integers(c.reads[0]), loss_scale(c),
+                                           c.reads.size() > 2 ? CudaCall::floats(c.reads[2]) : nullptr, c.stream);
+      case CrossEntropy::Part::rescale: {
+        float* sums = CudaCall::floats(c.updates[0]);
+        return gpu::rescale_rows(e.rows, e.columns, part, CudaCall::floats(c.reads[0]), CudaCall::integers(c.reads[1]),
+                                 sums, sums + e.rows, CudaCall::floats(c.updates[1]), c.stream);
+      }
+      case CrossEntropy::Part::combine:
+        return gpu::combine_gradient(c.matrix(c.reads[0], e.rows, e.columns), c.matrix(c.reads[1], e.rows, e.columns),
+                                     CudaCall::floats(c.reads[2]), CudaCall::floats(c.reads[3]), loss_scale(c),
+                                     c.matrix(c.writes[0], e.rows, e.columns), c.stream);
     }
   }
 

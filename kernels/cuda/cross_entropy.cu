@@ -57,11 +57,12 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <int width, class T>
-__global__ void __launch_bounds__(kBlock) gradient_row(Team team, std::int64_t rows, Part part, Rows<T> exponents,
-                                                       const float* sums, const std::int64_t* labels, float scale) {
+__global__ void __launch_bounds__(kBlock)
+    gradient_row(Team team, std::int64_t rows, Part part, Rows<T> exponents, const float* sums,
+                 const std::int64_t* labels, float scale, const float* factors) {
   const std::int64_t row = team.row();
   if (row >= rows) return;
-  const float factor = scale / sums[row];
+  const float factor = (factors != nullptr ? factors[row] : 1.0F) * scale / sums[row];
   const std::int64_t label = labels[row] - part.first;
   team.over<width>(part.tokens, [&](std::int64_t c) {
     float x[width];
@@ -70,6 +71,35 @@ __global__ void __launch_bounds__(kBlock) gradient_row(Team team, std::int64_t r
     for (int i = 0; i < width; ++i) x[i] = c + i < part.tokens ? x[i] * factor - (c + i == label ? scale : 0) : x[i];
     store(x, exponents.at(row, c));
   });
+}
+
+template <int width, class T>
+__global__ void __launch_bounds__(kBlock)
+    combine_row(Team team, std::int64_t rows, std::int64_t columns, Rows<const T> product, Rows<const T> label_rows,
+                const float* sums, const float* factors, float scale, Rows<T> gradient) {
+  const std::int64_t row = team.row();
+  if (row >= rows) return;
+  const float factor = scale * factors[row] / sums[row];
+  team.over<width>(columns, [&](std::int64_t c) {
+    float x[width], label[width];
+    load(product.at(row, c), x);
+    load(label_rows.at(row, c), label);
+#pragma unroll
+    for (int i = 0; i < width; ++i) x[i] = factor * x[i] - scale * label[i];
+    store(x, gradient.at(row, c));
+  });
+}
+
+__global__ void __launch_bounds__(kBlock)
+    rescale_row(std::int64_t rows, Part part, const float* maxima, const std::int64_t* labels, float* sums,
+                float* label_logits, float* factors) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (row >= rows) return;
+  const float rise = factors[row] - maxima[row];
+  const std::int64_t label = labels[row] - part.first;
+  if (label >= 0 && label < part.tokens) label_logits[row] += rise;
+  factors[row] = part.tokens > 0 ? expf(rise) : 0.0F;
+  sums[row] *= factors[row];
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -108,12 +138,32 @@ void row_losses(std::int64_t rows, const float* sums, const float* label_logits,
   launch("row_losses", loss_of_row, grid, kBlock, 0, stream, rows, sums, label_logits, losses);
 }
 
+void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
+                  const std::int64_t* labels, float* sums, float* label_logits, float* factors, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(ceil_div(rows, kBlock)));
+  launch("rescale_rows", rescale_row, grid, kBlock, 0, stream, rows, part_of(part, columns), maxima, labels, sums,
+         label_logits, factors);
+}
+
+void combine_gradient(ConstMatrix product, ConstMatrix label_rows, const float* sums, const float* factors, float scale,
+                      Matrix gradient, cudaStream_t stream) {
+  with_type(gradient.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    with_width(is_wide(product) && is_wide(label_rows) && is_wide(gradient), [&](auto width) {
+      launch_teams("combine_gradient", combine_row<width(), T>, gradient.rows, team_for(gradient.columns), stream,
+                   gradient.rows, gradient.columns, rows_as<T>(product), rows_as<T>(label_rows), sums, factors, scale,
+                   rows_as<T>(gradient));
+    });
+  });
+}
+
 void cross_entropy_gradient(Matrix exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
-                            float scale, cudaStream_t stream) {
+                            float scale, const float* factors, cudaStream_t stream) {
   for_rows(exponents, [&](auto tag, auto width) {
     using T = typename decltype(tag)::type;
     launch_teams("cross_entropy_gradient", gradient_row<width(), T>, exponents.rows, team_for(exponents.columns),
-                 stream, exponents.rows, part_of(part, exponents.columns), rows_as<T>(exponents), sums, labels, scale);
+                 stream, exponents.rows, part_of(part, exponents.columns), rows_as<T>(exponents), sums, labels, scale,
+                 factors);
   });
 }
 

@@ -10,8 +10,12 @@ void row_maxima(ConstMatrix logits, VocabularyPart part, float* maxima, cudaStre
 void row_exponents(Matrix logits, VocabularyPart part, const float* maxima, const std::int64_t* labels, float* sums,
                    float* label_logits, cudaStream_t stream);
 void row_losses(std::int64_t rows, const float* sums, const float* label_logits, float* losses, cudaStream_t stream);
+void rescale_rows(std::int64_t rows, std::int64_t columns, VocabularyPart part, const float* maxima,
+                  const std::int64_t* labels, float* sums, float* label_logits, float* factors, cudaStream_t stream);
 void cross_entropy_gradient(Matrix exponents, VocabularyPart part, const float* sums, const std::int64_t* labels,
-                            float scale, cudaStream_t stream);
+                            float scale, const float* factors, cudaStream_t stream);
+void combine_gradient(ConstMatrix product, ConstMatrix label_rows, const float* sums, const float* factors, float scale,
+                      Matrix gradient, cudaStream_t stream);
 
 // *total += the sum of n losses.
 void add_sum(std::int64_t n, const float* losses, double* total, cudaStream_t stream);

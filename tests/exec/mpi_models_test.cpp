@@ -122,6 +122,7 @@ const Case kPredictions[] = {
     {kPredicts, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, recompute: full"},
     {kPredicts, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: zb-h1, global_batch: 8"},
     {kPredicts, "pipeline: 2, virtual_stages: 2, stage_layers: [1, 0, 1, 0], data: 2, global_batch: 4"},
+    {kPredicts, "pipeline: 4, data: 1, stage_layers: [1, 0, 1, 0], schedule: dualpipe, global_batch: 8"},
     {kPredicts, "context: 2, data: 2, global_batch: 4"},
     {kPredictsTwo, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, micro_batch: 2"},
     {kPredicts, "data: 2, sharding: zero2, global_batch: 4"},

@@ -48,6 +48,36 @@ Result over_ranks(const std::vector<float>& logits, std::int64_t ranks) {
   return result;
 }
 
+// The same where every rank takes exponents to its own maxima first.
+Result with_own_maxima(const std::vector<float>& logits, std::int64_t ranks) {
+  const std::int64_t columns = kPadded / ranks;
+  Result result = {.gradient = logits};
+  const auto whole = matrix(result.gradient.data(), kRows, kPadded);
+  std::vector<float> maxima(kRows, -std::numeric_limits<float>::infinity()), sums(kRows), label_logits(kRows);
+  std::vector<std::vector<float>> factors(ranks), own_sums(ranks), own_logits(ranks);
+  const auto each = [&](const auto& piece) {
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      piece(rank, columns_of(whole, rank * columns, columns), VocabularyPart{rank * columns, kVocabulary});
+  };
+  each([&](std::int64_t rank, Matrix<float> part, VocabularyPart of) {
+    for (auto* v : {&factors[rank], &own_sums[rank], &own_logits[rank]}) v->resize(kRows);
+    row_maxima(part, of, factors[rank].data());
+    row_exponents(part, of, factors[rank].data(), kLabels.data(), own_sums[rank].data(), own_logits[rank].data());
+    for (std::int64_t r = 0; r < kRows; ++r) maxima[r] = std::max(maxima[r], factors[rank][r]);
+  });
+  each([&](std::int64_t rank, Matrix<float>, VocabularyPart of) {
+    rescale_rows(kRows, columns, of, maxima.data(), kLabels.data(), own_sums[rank].data(), own_logits[rank].data(),
+                 factors[rank].data());
+    for (std::int64_t r = 0; r < kRows; ++r) sums[r] += own_sums[rank][r];
+    for (std::int64_t r = 0; r < kRows; ++r) label_logits[r] += own_logits[rank][r];
+  });
+  row_losses(kRows, sums.data(), label_logits.data(), result.losses.data());
+  each([&](std::int64_t rank, Matrix<float> part, VocabularyPart of) {
+    cross_entropy_gradient(part, of, sums.data(), kLabels.data(), 1.0F / kRows, factors[rank].data());
+  });
+  return result;
+}
+
 std::vector<float> some_logits() {
   std::vector<float> logits = random_floats(kRows * kPadded, 1);
   for (float& x : logits) x *= 10;
@@ -63,11 +93,20 @@ TEST(CrossEntropy, OverOneTwoAndFourRanksMatchesItsReference) {
   reference::cross_entropy_gradient<double>(tokens, kLabels.data(), 1.0 / kRows,
                                             columns_of(matrix(gradient.data(), kRows, kPadded), 0, kVocabulary));
   for (const std::int64_t ranks : {1, 2, 4, 20}) {  // of 20, the last hold padding alone
-    const Result result = over_ranks(logits, ranks);
-    EXPECT_LT(relative_error(result.losses, losses), kFloatError) << ranks;
-    EXPECT_LT(relative_error(result.gradient, gradient), kFloatError) << ranks;
-    for (std::int64_t r = 0; r < kRows; ++r) EXPECT_EQ(result.gradient[r * kPadded + kPadded - 1], 0.0F);
+    for (const Result& result : {over_ranks(logits, ranks), with_own_maxima(logits, ranks)}) {
+      EXPECT_LT(relative_error(result.losses, losses), kFloatError) << ranks;
+      EXPECT_LT(relative_error(result.gradient, gradient), kFloatError) << ranks;
+      for (std::int64_t r = 0; r < kRows; ++r) EXPECT_EQ(result.gradient[r * kPadded + kPadded - 1], 0.0F);
+    }
   }
+}
+
+// Of y = x W^T, its exponents E: scale (f / sum E W - W of the label) is the gradient's product with W.
+TEST(CrossEntropy, CombinesWhatWasMultipliedBefore) {
+  const std::vector<float> product = {2, 4, 6, 8}, labels = {1, 0, 0, 1}, sums = {4, 2}, factors = {0.5F, 1};
+  std::vector<float> y(4);
+  combine_gradient(product.data(), labels.data(), sums.data(), factors.data(), 0.5F, matrix(y.data(), 2, 2));
+  EXPECT_EQ(y, (std::vector<float>{-0.375F, 0.25F, 1.5F, 1.5F}));
 }
 
 TEST(CrossEntropy, ReferenceGradientIsTheDerivative) {

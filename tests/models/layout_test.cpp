@@ -1,6 +1,7 @@
 // Which blocks a stage has, and how its gradients fall into buckets.
 #include <gtest/gtest.h>
 
+#include "models/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
@@ -115,6 +116,20 @@ TEST(Layout, DummyGradientsAreKeptByShape) {
   EXPECT_EQ(held(chunks, software, kDummyGradients), shapes);
   EXPECT_EQ(held(chunks, software, kDummyGradients, 1), 0);
   EXPECT_EQ(held("data: 2, sharding: fsdp", software, kDummyGradients), 0);
+}
+
+// Layers that only a later chunk has are counted there.
+TEST(Layout, DummyGradientsAreThoseOfAllChunks) {
+  const std::string model =
+      std::string(test::kSmall) + ", moe: {experts: 4, top_k: 2, feed_forward: 128, first_layer: 4}";
+  const Plan plan = make_plan(test::spec_of(model, "pipeline: 2, virtual_stages: 2, global_batch: 4", 32,
+                                            "profile: orrery, dummy_gradients: true"));
+  const auto held = [&](std::uint32_t state) {
+    return plan.blocks[plan.frames[state].block].slots[kDummyGradients].bytes;
+  };
+  const auto states = states_of(plan, 0);
+  EXPECT_EQ(held(states[0]), 2 * (192 * 64 + 64 * 64 + 512 * 64 + 64 * 256));
+  EXPECT_EQ(held(states[1]), 2 * (256 * 64 + 64 * 128 + 4 * 64));  // up, down, router
 }
 
 // Of a stage's ops, those whose name ends so, and what a micro-batch's frames hold of slots of such names.

@@ -29,6 +29,26 @@ TEST(Stages, Rules) {
   EXPECT_EQ(cut("even_with_embedding", 8, 4), (Cut{2, 3, 2, 1}));
 }
 
+Cut planned(const std::string& schedule, const std::string& more, int layers, int stages) {
+  return stage_layers(test::spec_of(
+      fmt::format("name: m, layers: {}, hidden: 64, heads: 8, feed_forward: 256, vocab: 256{}", layers, more),
+      fmt::format("pipeline: {}, schedule: {}, global_batch: 8", stages, schedule), 32, "profile: orrery"));
+}
+
+// DAPPLE's planner weighs layer by layer: three dense ones are as much as one of four experts a token.
+TEST(Stages, DappleCutsForTheLeastLatency) {
+  const std::string experts = ", moe: {experts: 8, top_k: 4, feed_forward: 256, first_layer: 3}";
+  EXPECT_EQ(planned("1f1b", experts, 6, 2), (Cut{3, 3}));
+  EXPECT_EQ(planned("dapple", experts, 6, 2), (Cut{4, 2}));
+  EXPECT_EQ(planned("dapple", "", 8, 4), (Cut{2, 2, 2, 2}));
+}
+
+// Where stages share the vocabulary none has more of it than another.
+TEST(Stages, ThatShareTheVocabularyHaveAsManyLayers) {
+  EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (Cut{2, 2, 1, 1}));
+  EXPECT_EQ(planned("1f1b", "", 6, 4), (Cut{1, 2, 2, 1}));
+}
+
 // The cheapest dearest stage of all ways to hand out `layers`, at least one to each stage between the ends.
 double best_of_all(int layers, int stage, int stages, double embedding, double layer, double head) {
   double best = std::numeric_limits<double>::max();

@@ -121,6 +121,33 @@ TEST(Formulas, ZeroPaperFigureOne) {
   EXPECT_NEAR(f.bytes(7.5e9), 1.9e9, 0.05e9);
 }
 
+// A shared vocabulary passes every stage; activations left with a partner go there and back.
+TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
+  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-2", "bpipe"}) {
+    const Spec spec = spec_of({fmt::format("strategy.schedule={}", schedule), "strategy.pipeline=4", "strategy.data=1",
+                               "gpus=4", "strategy.stage_layers=[3,3,3,3]"});
+    const Prediction p = predict(spec);
+    const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+    ASSERT_EQ(list.size(), 1U);
+    // Of bpipe the first stage's activations stand for all: it alone has the embedding's.
+    EXPECT_NEAR(list[0].simulated / list[0].bytes, 1, schedule == std::string("bpipe") ? 0.02 : 1e-4) << schedule;
+  }
+}
+
+// Without a barrier between steps ZB-H2 has no bubble; of the others that would overlap nothing is said.
+TEST(Formulas, BubblesKnowStepsWithoutABarrier) {
+  Strategy s;
+  s.pipeline = 4;
+  s.global_batch = 12;
+  s.schedule = "zb-h2";
+  EXPECT_DOUBLE_EQ(bubble_formula(s, true)->share, 0);
+  EXPECT_GT(bubble_formula(s)->share, 0);
+  s.schedule = "zb-v";
+  EXPECT_FALSE(bubble_formula(s, true));
+  s.schedule = "1f1b";
+  EXPECT_DOUBLE_EQ(bubble_formula(s, true)->share, bubble_formula(s)->share);
+}
+
 TEST(Formulas, BubblesAreTheClosedForms) {
   Strategy s;
   s.pipeline = 4;

@@ -1,5 +1,6 @@
 #include "sim/job.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace orrery {
@@ -15,6 +16,20 @@ TEST(Job, HasTheRanksAndStepsThatWereAskedFor) {
   EXPECT_EQ(asked.plan.slots.size(), 8U);
   EXPECT_EQ(asked.steps, 7);
   EXPECT_NE(asked.hash, plain.hash);
+}
+
+// An asynchronous plan holds several steps: more are run than were asked for, and it is said.
+TEST(Job, SaysHowManyStepsAreRunInstead) {
+  const std::vector<std::string> overrides = {"strategy.tensor=1", "strategy.pipeline=4", "strategy.micro_batch=1",
+                                              "strategy.schedule=pipedream-2bw", "strategy.clip=0"};
+  const Job job = make_job({.spec = kJobSpec, .overrides = overrides, .steps = 1});
+  const std::int64_t steps = job.plan.steps;
+  ASSERT_GT(steps, 1);
+  EXPECT_EQ(rounded_steps(job), fmt::format("{} steps instead of 1: the plan of pipedream-2bw fills its pipeline and "
+                                            "empties it over {}",
+                                            steps, steps));
+  EXPECT_EQ(rounded_steps(make_job({.spec = kJobSpec, .overrides = overrides, .steps = 2 * steps})), "");
+  EXPECT_EQ(rounded_steps(make_job({.spec = kJobSpec, .steps = 3})), "");
 }
 
 TEST(Job, TellsItsRanksWhatTheyNeedForTheSamePlan) {

@@ -27,10 +27,12 @@ struct Priced {
   const OpTiming& of(TaskId t) const { return prices.timing.of(plan.slot_of(t), plan.tasks[t].op); }
 };
 
-// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first.
+// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first,
+// and BPipe's stages leave activations with their mirror images.
 TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
   for (const char* strategy : {"tensor: 4, pipeline: 4, data: 1, virtual_stages: 2, global_batch: 8",
                                "tensor: 4, pipeline: 4, data: 1, global_batch: 8",
+                               "tensor: 4, pipeline: 4, data: 1, schedule: bpipe, global_batch: 8",
                                "tensor: 2, pipeline: 8, data: 1, virtual_stages: 2, global_batch: 8"}) {
     const Priced p(strategy);
     for (std::uint32_t m = 0; m < p.plan.matches.size(); ++m) {
