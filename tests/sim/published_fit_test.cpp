@@ -119,5 +119,17 @@ TEST_F(Fit, ASourceIsJudgedByTheOthers) {
   EXPECT_NE(refit_text(r).find("mean over sources"), std::string::npos);
 }
 
+// A number without rows of its own goes where the one it is like goes.
+TEST_F(Fit, NumbersMoveWithThoseTheyAreLike) {
+  const std::vector<FittedNumber> built_in = fitted_numbers();
+  for (const FittedNumber& n : built_in) {
+    if (n.like.empty()) continue;
+    const double other = value_of(built_in, n.like, n.key);
+    EXPECT_EQ(n.prior, other) << n.key << ": the prior is what the other one has built in";
+    const Refit r = refit(rows("one", 1), kInTurn);
+    EXPECT_NEAR(value_of(r.numbers, n.holders.front(), n.key) / value_of(r.numbers, n.like, n.key), 1, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace orrery
