@@ -108,9 +108,11 @@ LayerBuilder::Heads LayerBuilder::head_gradients(const Heads& heads, const Atten
 }
 
 FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed) const {
-  return {c_.batch,           part.heads,          part.kv_heads, part.query,
-          part.query,         m_.head_dim,         value_dim(),   windowed ? m_.sliding_window->window : 0,
-          Direction::forward, m_.attention_softcap};
+  FlashAttention work{c_.batch,           part.heads,          part.kv_heads, part.query,
+                      part.query,         m_.head_dim,         value_dim(),   windowed ? m_.sliding_window->window : 0,
+                      Direction::forward, m_.attention_softcap};
+  work.drops = m_.dropout > 0;
+  return work;
 }
 
 LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {

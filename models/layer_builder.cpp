@@ -376,7 +376,9 @@ void LayerBuilder::cross_entropy(Id logits, std::int64_t columns, std::int64_t r
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent), exponent);
   if (c_.tensor > 1) tensor_all_reduce("loss sum reduce", sums, rows * 8, 4);
   const Id loss = tape.slot("loss", rows * 4);
-  tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {sums}, .writes = {loss}});
+  CrossEntropy log = work(CrossEntropy::Part::loss);
+  log.metrics = c_.spec.software.loss_metrics;
+  tape.emit("loss", log, {.reads = {sums}, .writes = {loss}});
   tape.on_backward([=, this] {
     BlockBuilder::Uses uses = {.reads = {labels, sums}, .updates = {wide}};
     if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};

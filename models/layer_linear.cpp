@@ -172,17 +172,21 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     const auto scatter = [&] {
       tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
     };
+    const auto of_weights = [&] {
+      if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
+      weight_gradients(name, forward, input, of.columns, w);
+    };
+    // A collective waits for all that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called after
+    // the weights' gradient, it begins after it, though it does not read it.
+    const bool waits = !overlaps && c_.tensor > 1;
+    if (waits) of_weights();
     for (std::int64_t i = 0; i < pieces(c_); ++i) {
       input_gradients(name, piece_of(forward, pieces(c_)), back, dx, w);
       if (overlaps && sp) scatter();
     }
-    const Bytes bytes = c_.rows * in * c_.width;
-    const bool reduces = c_.tensor > 1 && !sp;
-    if (overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
-    if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
-    weight_gradients(name, forward, input, of.columns, w);
-    if (!overlaps && reduces) tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
+    if (c_.tensor > 1 && !sp) tensor_all_reduce(name + " gradient reduce", dx, c_.rows * in * c_.width, c_.width);
     if (!overlaps && sp) scatter();
+    if (!waits) of_weights();
     tape.contribute(x, local);
   });
   return y;

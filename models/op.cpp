@@ -123,7 +123,8 @@ struct Costs {
   }
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
   // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
-  // sum and multiplies by the gradient of the loss.
+  // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
+  // log-softmax.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * 4;
     switch (c.part) {
@@ -132,7 +133,7 @@ struct Costs {
       case CrossEntropy::Part::exponent:
         return {3 * d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 5)};
       case CrossEntropy::Part::loss:
-        return {d(c.rows), d(c.rows) * 16};
+        return {d(c.rows), d(c.rows) * 16 + d(c.metrics) * d(c.rows) * d(c.columns) * (d(width) + 12)};
       case CrossEntropy::Part::gradient:
         return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
       case CrossEntropy::Part::rescale:
@@ -196,7 +197,8 @@ struct Kernels {
   int operator()(const BiasGradient&) const { return 1; }
   int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
   int operator()(const CrossEntropy& c) const {
-    return c.fused || c.part == CrossEntropy::Part::rescale || c.part == CrossEntropy::Part::combine ? 1 : 4;
+    const bool one = c.fused || c.part == CrossEntropy::Part::rescale || c.part == CrossEntropy::Part::combine;
+    return (one ? 1 : 4) + 3 * static_cast<int>(c.metrics);
   }
   int operator()(const Cast&) const { return 1; }
   int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }
@@ -211,6 +213,19 @@ struct Kernels {
   int operator()(const Update& u) const { return u.fused ? 4 : 200; }
   int operator()(const Collective&) const { return 1; }
   int operator()(const Transfer&) const { return 1; }
+};
+
+struct Calls : Kernels {
+  using Kernels::operator();
+  int operator()(const GroupedGemm&) const { return 1; }
+  int operator()(const GroupedBias&) const { return 1; }
+  int operator()(const Permute&) const { return 1; }
+  int operator()(const SortChunks&) const { return 1; }
+  int operator()(const FlashAttention& a) const { return a.merges ? 2 : 1; }
+  int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
+  int operator()(const Embedding&) const { return 1; }
+  int operator()(const SquaredNorm&) const { return 1; }
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // torch.optim foreach: its operations
 };
 
 }  // namespace
@@ -229,5 +244,7 @@ double keys_per_query(const FlashAttention& a) {
 Cost cost_of(const Work& work, Bytes width) { return std::visit(Costs{width}, work); }
 
 int kernels_of(const Work& work) { return std::visit(Kernels{}, work); }
+
+int calls_of(const Work& work) { return std::visit(Calls{}, work); }
 
 }  // namespace orrery

@@ -124,6 +124,7 @@ struct FlashAttention {
   std::int64_t hops = 0;
   bool keys_apart = false;
   bool merges = false;
+  bool drops = false;  // dropout of the probabilities: every pair costs a random number, both ways
 };
 
 // Copies the heads of every token between a packed projection (rows, heads + 2 kv_heads) and a buffer that travels
@@ -245,6 +246,7 @@ struct CrossEntropy {
   bool fused = true;
   std::int64_t predictions = 1, parts = 1;  // as Load's; further predictions weigh less
   Dimension over = Dimension::tensor;
+  std::int64_t metrics = 0;  // of the part `loss`: times that a stack's metrics compute it anew from the logits
 };
 
 // Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.
@@ -379,5 +381,9 @@ Cost cost_of(const Work& work, Bytes width);
 
 // Kernels one task launches. Unfused ones are the operations of eager PyTorch.
 int kernels_of(const Work& work);
+
+// Calls of the framework that launch them. A library launches several in one (experts' products, an attention's
+// backward, an update over lists of tensors); what is not fused is called operation by operation.
+int calls_of(const Work& work);
 
 }  // namespace orrery

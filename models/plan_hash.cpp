@@ -57,7 +57,8 @@ struct HashedShapes {
   void operator()(const CountTokens& c) const { all(c.counts); }
   void operator()(const FlashAttention& a) const {
     all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
-        std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges);
+        std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
+        a.drops);
   }
   void operator()(const MoveHeads& m) const {
     all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
@@ -79,7 +80,7 @@ struct HashedShapes {
     all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes, e.over, e.panel, e.adds);
   }
   void operator()(const CrossEntropy& c) const {
-    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over);
+    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics);
   }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
   void operator()(const SoftCap& s) const {

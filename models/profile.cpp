@@ -55,6 +55,10 @@ std::vector<AttentionKernel> attention_of(const json& attention, const std::stri
   std::vector<AttentionKernel> kernels;
   for (const json& k : attention.value("kernels", json::array())) {
     AttentionKernel kernel{k.at("name").get<std::string>(), number(k, "start_us", path, "attention.kernels."), {}};
+    if (const auto drops = k.find("dropout"); drops != k.end()) {
+      kernel.forward_dropout = drops->at("forward_fraction").get<double>();
+      kernel.backward_dropout = drops->at("backward_fraction").get<double>();
+    }
     for (const json& h : k.at("heads")) {
       kernel.heads.push_back({h.at("head_dim").get<std::int64_t>(), h.at("forward_fraction").get<double>(),
                               h.at("backward_fraction").get<double>(), h.at("forward_keys").get<double>(),

@@ -30,7 +30,8 @@ struct AttentionHead {
 struct AttentionKernel {
   std::string name;  // "fa2", "cudnn"
   double start_us = 0;
-  std::vector<AttentionHead> heads;  // by head_dim, ascending
+  std::vector<AttentionHead> heads;                  // by head_dim, ascending
+  double forward_dropout = 1, backward_dropout = 1;  // of these rates, with dropout
 };
 
 // How long kernels of one kind of device take: the constants of the formulas in sim/kernel_time.cpp, from

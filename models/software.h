@@ -41,6 +41,7 @@ struct Software {
   bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
   std::int64_t loss_parallel_copies = 0;  // further ones where the logits are cut over tensor ranks
+  std::int64_t loss_metrics = 0;          // times that a micro-batch's loss is computed again, for metrics
   bool casts_again = false;               // 8-bit products: backward casts the 16-bit input anew, none keeps a copy
   bool fp8_activation_inputs = false;     // 8-bit products: an activation that runs again reads a copy in 8 bits
   bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
@@ -81,8 +82,10 @@ struct Software {
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
-  double launch_us = 4;              // per kernel
-  double collective_launch_us = 12;  // per collective, send or receive
+  double launch_us = 4;  // per kernel
+  double call_us = 0;    // per call of the framework: Python, modules, dispatcher, autograd; none of what is
+                         // compiled
+  double collective_launch_us = 12;  // per collective, send or receive, beside its call
   double layer_us = 0;               // per layer and pass beyond its kernels
   double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor
                                      // ranks (none for one) and the cube root of their nodes

@@ -76,8 +76,9 @@ struct KernelTime {
     const AttentionKernel& kernel = find_attention(profile, attention);
     const AttentionHead head = head_of(kernel, a.head_dim);
     const bool forward = a.direction == Direction::forward;
-    const double rate =
-        peak_flops(gpu, storage_precision(op.precision)) * (forward ? head.forward_fraction : head.backward_fraction);
+    const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
+    const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
+                        (forward ? head.forward_fraction : head.backward_fraction);
     if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // none of these keys is seen
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
     return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +

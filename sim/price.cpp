@@ -67,8 +67,8 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
-    if (const double far = far_stage_us(); far > 0)
-      prices_.host_part = spec_.software.layer_us / (spec_.software.layer_us + far);
+    const Seconds far = far_stage_us() * kMicrosecond, whole = far > 0 ? forward_issue() : 0;
+    if (whole > 0) prices_.host_part = 1 - far / whole;
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
@@ -175,6 +175,15 @@ class Pricer {
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
       firsts.insert({prices_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
     for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
+  }
+
+  // Of the first layer.
+  Seconds forward_issue() const {
+    const auto layer = std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
+                                    [](const Block& block) { return block.role == BlockRole::layer; });
+    Picoseconds sum = 0;
+    for (const std::uint32_t op : layer->forward) sum += prices_.timing.rows[0][op].issue;
+    return seconds(sum);
   }
 
   // Whether some stage of a pipeline lies on another node than the next.
@@ -377,7 +386,9 @@ class Pricer {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
     if (calibrated()) return picoseconds(profile_.measured.issue);
-    return picoseconds((moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work)) * kMicrosecond);
+    const double calls = s.compile ? 0 : s.call_us * calls_of(op.work);
+    return picoseconds((calls + (moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work))) *
+                       kMicrosecond);
   }
 
   const Plan& plan_;

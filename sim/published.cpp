@@ -14,6 +14,7 @@
 #include "models/error.h"
 #include "sim/flops.h"
 #include "sim/predict.h"
+#include "sim/published_stack.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -70,6 +71,7 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
 // The entry with what its words say filled into its spec and beside its figures.
 nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
   nlohmann::json filled = entry;
+  name_stack(filled);
   const std::string words = words_of(entry);
   const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
   for (const Fact& fact : facts) {

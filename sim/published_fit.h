@@ -12,11 +12,13 @@
 namespace orrery {
 
 // One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
-// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm).
+// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose number
+// of the same key it is akin to, "" = none: the prior moves with what comes out for that one.
 struct FittedNumber {
   std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
-  std::string key;                   // "gemm.efficiency", "layer_us"
+  std::string key;                   // "gemm.efficiency", "call_us"
   double value = 0, prior = 0, spread = 0;
+  std::string like = "";
 };
 std::vector<FittedNumber> fitted_numbers();
 
@@ -46,8 +48,9 @@ struct Refit {
 using ForEach = std::function<void(std::size_t n, const std::function<void(std::size_t)>& work)>;
 
 // Fits the listed numbers again on a sample of the rows, the same for the same rows: least squares of ln(predicted /
-// measured), large residuals cut (Huber), each number held near its prior by its spread; from slopes at the built-in
-// values, so a fit costs a few predictions a row. Then once more without each source, whose rows are predicted with
+// measured), large residuals cut (Huber), each number held near its prior by its spread, and what all rows of a source
+// have in common taken for its cluster's own as far as clusters differ; from slopes at the built-in values, so a fit
+// costs a few predictions a row. Then once more without each source, whose rows are predicted with
 // what came out.
 Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
 

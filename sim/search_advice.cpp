@@ -36,7 +36,7 @@ constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.clu
                             }},
                            {"half the host's time", [](Spec& s, double f) {
                               Software& w = s.software;
-                              for (double* us : {&w.launch_us, &w.collective_launch_us, &w.layer_us,
+                              for (double* us : {&w.launch_us, &w.call_us, &w.collective_launch_us, &w.layer_us,
                                                  &w.far_stage_layer_us, &w.micro_batch_us, &w.step_us, &w.rank_us})
                                 *us /= f;
                             }}};

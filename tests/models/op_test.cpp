@@ -86,5 +86,23 @@ TEST(Op, FusionSaves) {
   }
 }
 
+// A library launches the products of experts in one call; what is not fused is called operation by operation.
+TEST(Op, CallsOfTheFramework) {
+  EXPECT_EQ(calls_of(GroupedGemm{.groups = 16}), 1);
+  EXPECT_EQ(kernels_of(GroupedGemm{.groups = 16}), 16);
+  EXPECT_EQ(calls_of(FlashAttention{.direction = Direction::backward}), 1);
+  EXPECT_EQ(calls_of(Normalize{.fused = true, .direction = Direction::backward}), 1);
+  EXPECT_EQ(calls_of(Normalize{.fused = false}), 6);
+  EXPECT_EQ(calls_of(Wait{}), 0);
+}
+
+// Two metrics compute the loss again: logits cast to fp32, log-probabilities written.
+TEST(Op, MetricsReadTheLogitsAgain) {
+  CrossEntropy loss{.rows = 100, .columns = 1000, .part = CrossEntropy::Part::loss};
+  const double plain = cost_of(loss, 2).bytes;
+  loss.metrics = 2;
+  EXPECT_EQ(cost_of(loss, 2).bytes - plain, 2 * 100 * 1000 * (2 + 4 + 4 + 4));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -91,6 +91,19 @@ TEST_F(KernelTime, AttentionKernelByNameElseTheFirst) {
   EXPECT_GT(time(a), 2 * forward);
 }
 
+TEST_F(KernelTime, RandomNumbersSlowAFastAttentionKernel) {
+  FlashAttention a = {
+      .batch = 1, .heads = 32, .kv_heads = 32, .query = 8192, .key = 8192, .head_dim = 128, .value_dim = 128};
+  const Seconds plain = time(a, "cudnn"), slow_kernel = time(a, "fa2");
+  a.drops = true;
+  EXPECT_NEAR(time(a, "cudnn") / plain, 1 / 0.8, 0.01);
+  EXPECT_EQ(time(a, "fa2"), slow_kernel);
+  a.direction = Direction::backward;
+  const Seconds dropping = time(a, "cudnn");
+  a.drops = false;
+  EXPECT_NEAR(dropping / time(a, "cudnn"), 1 / 0.65, 0.01);
+}
+
 TEST_F(KernelTime, HeadsBetweenThoseMeasuredLieBetween) {
   const AttentionKernel& k = find_attention(profile, "fa2");
   EXPECT_EQ(head_of(k, 32).forward_fraction, head_of(k, 64).forward_fraction);

@@ -84,7 +84,7 @@ TEST(Memory, MomentsAppearAtTheFirstUpdate) {
 TEST(Memory, CollectivesHoldWhatTheyRead) {
   const auto run = [](double layer_us, bool hold) {
     const Spec spec = spec_of(kModel, "tensor: 4, micro_batch: 8, global_batch: 16", 4096,
-                              fmt::format("profile: nanotron, layer_us: {}", layer_us));
+                              fmt::format("profile: nanotron, call_us: 0, layer_us: {}", layer_us));
     const Plan plan = make_plan(spec);
     const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
     return replay_memory(plan, simulate(plan, prices.timing),

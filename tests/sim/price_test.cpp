@@ -65,6 +65,45 @@ TEST(Price, HostPaysPerLayerAndPass) {
   EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 0, step_us: 10}") - plain, 10'000'000);
 }
 
+// Every call of the framework costs the same, a collective's too; compiled code calls nothing.
+TEST(Price, HostPaysPerCall) {
+  const std::string strategy = "tensor: 2, data: 1, global_batch: 1";
+  const auto with = [&](const char* keys) { return Priced(strategy, std::string("{profile: orrery, ") + keys + "}"); };
+  const Priced free = with("call_us: 0"), paid = with("call_us: 10"), compiled = with("call_us: 10, compile: true");
+  for (TaskId t = 0; t < free.plan.task_count(); ++t) {
+    const int calls = calls_of(free.plan.op_of(t).work);
+    ASSERT_EQ(paid.of(t).issue - free.of(t).issue, calls * Picoseconds{10'000'000}) << free.plan.op_of(t).name;
+    ASSERT_EQ(compiled.of(t).issue, free.of(t).issue);
+  }
+}
+
+// What the device takes to launch beyond the host's own time is known by its share of a layer's.
+TEST(Price, FarStagesLeaveTheHostItsPart) {
+  const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
+  const auto part = [&](const char* keys) {
+    return Priced(strategy, std::string("{profile: nanotron, ") + keys + "}").prices.host_part;
+  };
+  EXPECT_EQ(part("far_stage_layer_us: 0"), 1);
+  EXPECT_NEAR(part("launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, far_stage_layer_us: 250"), 0.5,
+              1e-6);
+  EXPECT_EQ(part("cuda_graphs: true"), 1);
+}
+
+// A stack that calls the reduction after the weights' gradient has it begin after that, though it does not read it.
+TEST(Price, CollectivesWaitForWhatWasCalledBeforeThem) {
+  const auto exposed = [](const char* overlaps) {
+    const Spec spec = parse_spec(
+        "model: {name: wide, layers: 4, hidden: 8192, heads: 64, feed_forward: 32768, vocab: 32000}\nsequence: 2048\n"
+        "cluster: {node: dgx-h100, nodes: 1}\n"
+        "software: {profile: orrery, tensor_reduce_overlaps_wgrad: " +
+            std::string(overlaps) + "}\nstrategy: {tensor: 8, data: 1, sequence_parallel: false, global_batch: 1}\n",
+        "case");
+    const Plan plan = make_plan(spec);
+    return seconds(simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
+  };
+  EXPECT_GT(exposed("false"), exposed("true"));
+}
+
 // A host calls one op after another: no op waits for all of its layer's host time.
 TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
   const Priced p("data: 1, global_batch: 1", "{profile: orrery, layer_us: 1000, launch_us: 0}");

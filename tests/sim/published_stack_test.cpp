@@ -1,0 +1,45 @@
+#include "sim/published_stack.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace orrery {
+namespace {
+
+nlohmann::json named(const nlohmann::json& software, const nlohmann::json& framework, const std::string& gpu) {
+  nlohmann::json row = {{"framework", framework}, {"spec", {{"cluster", {{"gpu", gpu}}}}}};
+  if (!software.is_null()) row["spec"]["software"] = software;
+  name_stack(row);
+  return row["spec"]["software"];
+}
+
+std::string profile(const nlohmann::json& software, const nlohmann::json& framework, const std::string& gpu) {
+  return named(software, framework, gpu).value("profile", "");
+}
+
+TEST(PublishedStack, BuiltInOnesStay) {
+  EXPECT_EQ(named("nanotron", "Megatron-LM", "h100-sxm"), "nanotron");
+  const nlohmann::json map = {{"profile", "torchtitan"}, {"compile", true}};
+  EXPECT_EQ(named(map, nullptr, "h100-sxm"), map);
+  EXPECT_EQ(named(nullptr, map, "h100-sxm"), map);
+}
+
+TEST(PublishedStack, OthersGoByTheirWordsAndTheirGpusAge) {
+  EXPECT_EQ(profile(nullptr, "Megatron-LM", "v100-sxm3-32gb"), "megatron-lm-2021");
+  EXPECT_EQ(profile(nullptr, "Megatron-LM", "a100-sxm-80gb"), "megatron-lm-2022");
+  EXPECT_EQ(profile(nullptr, "Megatron-LM", "b200"), "megatron-core");
+  EXPECT_EQ(profile("GPT-NeoX", "DeepSpeed", "a100-sxm-40gb"), "megatron-deepspeed-2022");
+  EXPECT_EQ(profile(nullptr, "Lightning, FSDP", "a100-sxm-40gb"), "pytorch-fsdp");
+  EXPECT_EQ(profile("MegaScale", nullptr, "a100-sxm-80gb"), "megatron-lm-2022");
+  EXPECT_EQ(profile("something", nullptr, "v100-pcie"), "megatron-lm-2021");
+  EXPECT_EQ(profile("something", nullptr, "h800-sxm"), "megatron-core");
+}
+
+TEST(PublishedStack, OtherKeysStay) {
+  const nlohmann::json software = named({{"profile", "NeMo 25"}, {"cuda_graphs", true}}, "NeMo", "gb200");
+  EXPECT_EQ(software.at("profile"), "megatron-core");
+  EXPECT_EQ(software.at("cuda_graphs"), true);
+}
+
+}  // namespace
+}  // namespace orrery
