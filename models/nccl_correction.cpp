@@ -44,7 +44,8 @@ constexpr double kSlowestOmniRing = 0.6, kSlowestOmniTree = 0.3;  // Omni-Path
 double reached_on_shared(const NcclTopology& t, A a) {
   const bool ring = a == A::ring;
   const double omni = ring ? kSlowestOmniRing : kSlowestOmniTree;
-  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / t.nodes, t.omni_path ? omni : kSlowest);
+  const double nodes = std::max<double>(t.nodes, static_cast<double>(t.job_nodes));
+  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / nodes, t.omni_path ? omni : kSlowest);
 }
 
 double reached(const NcclTopology& t, A a) {
