@@ -71,8 +71,8 @@ bool supports(CollectiveKind kind, A a) {
   return gathers(kind) && (a == A::pat || a == A::nvls);
 }
 
-// The release 2.x in which each came: LL128 (release notes 2.5.6), NVLS (2.17.1), NVLSTree (2.18.1), PAT (2.23.4); trees
-// came in 2.4.
+// The release 2.x in which each came: LL128 (release notes 2.5.6), NVLS (2.17.1), NVLSTree (2.18.1), PAT (2.23.4);
+// trees came in 2.4.
 constexpr std::int64_t kLl128Since = 5, kNvlsSince = 17, kNvlsTreeSince = 18, kPatSince = 23, kTreeSince = 4;
 
 bool known(const NcclTopology& t, A a, P p) {

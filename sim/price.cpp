@@ -129,7 +129,8 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    return models_.emplace(members, nccl_model(spec_.cluster, members, spec_.software.nccl_minor, profile_.nccl)).first->second;
+    return models_.emplace(members, nccl_model(spec_.cluster, members, spec_.software.nccl_minor, profile_.nccl))
+        .first->second;
   }
 
   // What lies between tasks was measured too; an import tells durations alone.
