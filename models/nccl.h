@@ -15,7 +15,8 @@ namespace orrery {
 // how long it expects it to take. Steps: nccl_topology (what a communicator looks like) -> nccl_graphs (what the graph
 // search finds) -> nccl_model (a table of latency and bandwidth) -> nccl_choose. Ported from the formulas and tables of
 // NCCL's src/graph (topo, search, connect, tuning) and src/enqueue; nothing here ever talks to NCCL. SHARP (CollNet),
-// symmetric-memory kernels and copy-engine collectives are not covered.
+// symmetric-memory kernels and copy-engine collectives are not covered. For older releases the table leaves out what
+// they did not have; what they knew is priced alike.
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree, pat, point_to_point };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 
@@ -46,6 +47,8 @@ struct NcclTopology {
   double net_latency_us = 0;        // what the network plugin adds per hop
   bool shared_network = false;      // others' traffic is on it, so that the slowest of many links is slow
   bool omni_path = false;           // then: which more nodes slow down more
+  std::int64_t job_nodes = 0;       // then, in a cloud: of the whole job, over which its links spread
+  std::int64_t nccl_minor = 28;     // NCCL 2.x: older ones know fewer algorithms and protocols
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };

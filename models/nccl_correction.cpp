@@ -30,12 +30,14 @@ constexpr Reached kReached[] = {
     {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
 
 // Between nodes of a cloud whose network is shared, a collective goes as fast as the slowest of its links, and the more
-// there are the slower that is. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the
-// sharded states of all groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one
-// rank a node, and every collective of a group on two nodes costs 0.85 ms, whatever its size: its hosts do not come at
-// once. Its sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
-// GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
-// Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+// there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
+// more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
+// job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
+// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node, and every
+// collective of a group on two nodes costs 0.85 ms, whatever its size: its hosts do not come at once. Its sweep of one
+// collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is the time
+// of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is such a
+// network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedStart_us = 500;
 constexpr double kSharedRing = 0.7, kSharedTree = 0.85;           // part for two nodes
 constexpr double kSlowest = 0.15;                                 // power of their number, EFA
@@ -44,7 +46,8 @@ constexpr double kSlowestOmniRing = 0.6, kSlowestOmniTree = 0.3;  // Omni-Path
 double reached_on_shared(const NcclTopology& t, A a) {
   const bool ring = a == A::ring;
   const double omni = ring ? kSlowestOmniRing : kSlowestOmniTree;
-  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / t.nodes, t.omni_path ? omni : kSlowest);
+  const double nodes = std::max<double>(t.nodes, static_cast<double>(t.job_nodes));
+  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / nodes, t.omni_path ? omni : kSlowest);
 }
 
 double reached(const NcclTopology& t, A a) {

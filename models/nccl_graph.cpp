@@ -244,6 +244,7 @@ NcclTopology nccl_topology(const Cluster& c, int nodes, int ranks_per_node) {
   t.net_latency_us = net_latency_us(c.fabric);
   t.shared_network = c.nic_Gbps <= 100 && (c.fabric == Fabric::efa || c.fabric == Fabric::omni_path);
   t.omni_path = c.fabric == Fabric::omni_path;
+  t.job_nodes = t.shared_network && !t.omni_path ? c.nodes : 0;
   set_nics(c, gpus, members, t);
   return t;
 }

@@ -105,8 +105,11 @@ void apply(const LoggedNccl& logged, NcclModel& m) {
   }
 }
 
-NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const std::vector<LoggedNccl>& logged) {
-  NcclModel model = nccl_model(nccl_topology(cluster, members));
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, std::int64_t minor,
+                     const std::vector<LoggedNccl>& logged) {
+  NcclTopology topology = nccl_topology(cluster, members);
+  topology.nccl_minor = minor;
+  NcclModel model = nccl_model(topology);
   const std::int64_t ranks = std::accumulate(members.begin(), members.end(), std::int64_t{0});
   for (const LoggedNccl& l : logged) {
     if (l.ranks == ranks && l.nodes == std::ssize(members)) apply(l, model);

@@ -28,8 +28,10 @@ struct LoggedNccl {
 // collective that has a row; others are computed from the graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
 
-// The model of a group of which the i-th touched node holds members[i], with what was logged of its like.
-NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const std::vector<LoggedNccl>& logged);
+// The model of a group of which the i-th touched node holds members[i], of NCCL 2.`minor`, with what was logged of its
+// like.
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, std::int64_t minor,
+                     const std::vector<LoggedNccl>& logged);
 
 // An element of a profile's "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
 // {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind",

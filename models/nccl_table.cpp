@@ -71,13 +71,26 @@ bool supports(CollectiveKind kind, A a) {
   return gathers(kind) && (a == A::pat || a == A::nvls);
 }
 
+// The release 2.x in which each came: LL128 (release notes 2.5.6), NVLS (2.17.1), NVLSTree (2.18.1), PAT (2.23.4);
+// trees came in 2.4.
+constexpr std::int64_t kLl128Since = 5, kNvlsSince = 17, kNvlsTreeSince = 18, kPatSince = 23, kTreeSince = 4;
+
+bool known(const NcclTopology& t, A a, P p) {
+  const std::int64_t since = a == A::nvls        ? kNvlsSince
+                             : a == A::nvls_tree ? kNvlsTreeSince
+                             : a == A::pat       ? kPatSince
+                             : a == A::tree      ? kTreeSince
+                                                 : 0;
+  return t.nccl_minor >= since && (p != P::ll128 || t.nccl_minor >= kLl128Since);
+}
+
 bool ll128_works(const NcclTopology& t, const NcclGraph& g) {
   const NcclPath farthest = t.compute_capability >= 90 ? NcclPath::pxn : NcclPath::pxb;
   return t.compute_capability >= 70 && g.intra <= NcclPath::nvb && g.inter <= farthest;
 }
 
 bool available(const NcclTopology& t, const NcclGraph& g, CollectiveKind kind, A a, P p) {
-  if (!supports(kind, a)) return false;
+  if (!supports(kind, a) || !known(t, a, p)) return false;
   if (p == P::ll128 && !ll128_works(t, g)) return false;
   if ((a == A::nvls || a == A::nvls_tree || a == A::pat) && p != P::simple) return false;
   if (a == A::nvls) return t.nodes == 1 && g.channels >= 2;  // between nodes it needs SHARP

@@ -99,6 +99,7 @@ Profile parse(std::string_view text, const std::string& path) {
   p.kernel_gap_us = number(root, "kernel_gap_us", path, "");
   p.vector_fraction = number(root, "vector_fraction", path, "");
   p.contention = number(root, "contention", path, "");
+  p.spread = number(root, "spread", path, "");
   return p;
 }
 

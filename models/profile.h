@@ -59,6 +59,7 @@ struct Profile {
   double kernel_gap_us = 0;      // between two kernels of a stream
   double vector_fraction = 0.5;  // of the fp32 peak, for kernels that compute outside tensor cores
   double contention = 0;         // further slow-down of compute per transfer's share of multiprocessors
+  double spread = 0;             // of like GPUs' speeds in products: one standard deviation, as part of the mean
 
   MeasuredTimes measured;
   // What a cluster's own NCCL logged of its communicators: goes before our port of its model.

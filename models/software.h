@@ -54,6 +54,7 @@ struct Software {
   // Communication
   bool regather_input = true;                // sequence parallel: backward gathers the sharded input again
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
+  std::int64_t nccl_minor = 28;              // NCCL 2.x: 4 has no LL128, before 17 no NVLS (models/nccl.h)
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass

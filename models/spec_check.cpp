@@ -146,6 +146,7 @@ Broken software_rules(const Spec& spec) {
   const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
                              {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
                              {"software.loss_metrics", w.loss_metrics, 0, 100},
+                             {"software.nccl_minor", w.nccl_minor, 0, 99},
                              {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
   return at_least({{"software.launch_us", w.launch_us, 0},

@@ -13,4 +13,9 @@ std::vector<double> slowdowns(const Spec& spec);
 // Of one rank; 1 for servers, which are processes on hosts.
 double slowdown_of(const Spec& spec, std::int64_t rank);
 
+// How many times as long the slowest of so many GPUs takes as the slowest of eight, where GPUs' speeds are normal with
+// a standard deviation of `spread` of their mean; 1 for fewer. Steps wait for it. A profile's constants are of steps of
+// whole nodes, so that the slowest of those is in them.
+double slowest_beyond_a_node(double spread, std::int64_t gpus);
+
 }  // namespace orrery

@@ -32,6 +32,12 @@ constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCro
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
 
+// Work whose pace is the clock's, in which like GPUs differ; what streams through memory hardly does.
+bool at_the_clock(const Work& work) {
+  return std::holds_alternative<Gemm>(work) || std::holds_alternative<GroupedGemm>(work) ||
+         std::holds_alternative<FlashAttention>(work);
+}
+
 class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
@@ -47,6 +53,7 @@ class Pricer {
     }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
+    slowest_ = slowest_beyond_a_node(profile.spread, plan.workers());
   }
 
   Prices run() {
@@ -129,7 +136,8 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    return models_.emplace(members, nccl_model(spec_.cluster, members, profile_.nccl)).first->second;
+    return models_.emplace(members, nccl_model(spec_.cluster, members, spec_.software.nccl_minor, profile_.nccl))
+        .first->second;
   }
 
   // What lies between tasks was measured too; an import tells durations alone.
@@ -261,7 +269,7 @@ class Pricer {
     // Samples are from one end to the next, so the gaps are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    const Seconds time = (compute_[i] + gap) * slowdown;
+    const Seconds time = (compute_[i] * (at_the_clock(op.work) ? slowest_ : 1) + gap) * slowdown;
     t.duration = picoseconds(time);
     t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
   }
@@ -397,6 +405,7 @@ class Pricer {
   std::vector<Seconds> compute_;
   std::set<std::int64_t> offsets_;  // of the plan's transfers
   std::int64_t node_gpus_ = 1;
+  double slowest_ = 1;  // of the job's GPUs
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Prices prices_;

@@ -17,7 +17,9 @@ constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 const NcclModel& Bounds::model(const std::vector<int>& spread) {
   const auto it = models_.find(spread);
   if (it != models_.end()) return it->second;
-  return models_.emplace(spread, nccl_model(space_.base().cluster, spread, profile_.nccl)).first->second;
+  const Spec& base = space_.base();
+  return models_.emplace(spread, nccl_model(base.cluster, spread, base.software.nccl_minor, profile_.nccl))
+      .first->second;
 }
 
 // Bytes in a picosecond at the size that suits the group best.

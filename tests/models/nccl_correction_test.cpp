@@ -85,6 +85,16 @@ TEST(NcclCorrection, MoreNodesSlowSharedNetworks) {
   EXPECT_LT(efa, 1);
 }
 
+// In a cloud a group of two nodes is the slower the more nodes its job has; elsewhere the job does not matter.
+TEST(NcclCorrection, LargeJobsOfACloudAreSlower) {
+  const auto seconds = [](const char* node, std::int64_t nodes) {
+    const NcclModel m = nccl_model(nccl_topology(find_cluster(node, nodes), 2, 8));
+    return nccl_choose(m, CollectiveKind::all_gather, Bytes{1} << 30).seconds;
+  };
+  EXPECT_GT(seconds("aws-p5", 64), 1.4 * seconds("aws-p5", 2));
+  EXPECT_EQ(seconds("dgx-h100", 64), seconds("dgx-h100", 2));
+}
+
 // The first chunk of a tensor passes every rank; a reduction and a gather pass it twice.
 TEST(NcclCorrection, NextTensorsGoRound) {
   const auto next = [](int nodes, CollectiveKind kind) {

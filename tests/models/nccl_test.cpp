@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -140,6 +141,25 @@ TEST(Nccl, MembersOfUnevenNodes) {
   EXPECT_EQ(t.ranks, 20);
   EXPECT_EQ(t.nics, 4);
   EXPECT_EQ(nccl_topology(c, std::span<const int>()).ranks, 1);
+}
+
+// A release picks among what it has: LL128 came in 2.5, NVLS in 2.17, PAT in 2.23.
+TEST(Nccl, OlderReleasesKnowLess) {
+  const auto has = [](int ranks_per_node, std::int64_t minor, CollectiveKind kind, NcclAlgorithm a, NcclProtocol p) {
+    NcclTopology t = nccl_topology(cluster(90, 18, 8, 8, 8, 400), ranks_per_node == 1 ? 4 : 1, ranks_per_node);
+    t.nccl_minor = minor;
+    return nccl_time_us(nccl_model(t), kind, a, p, 1 << 20) > 0;
+  };
+  using A = NcclAlgorithm;
+  using P = NcclProtocol;
+  constexpr auto kReduce = CollectiveKind::all_reduce, kGather = CollectiveKind::all_gather;
+  for (const auto& [local, since, kind, a, p] :
+       {std::tuple{8, 5, kReduce, A::ring, P::ll128}, std::tuple{8, 17, kReduce, A::nvls, P::simple},
+        std::tuple{1, 23, kGather, A::pat, P::simple}}) {
+    EXPECT_FALSE(has(local, since - 1, kind, a, p)) << since;
+    EXPECT_TRUE(has(local, since, kind, a, p)) << since;
+  }
+  EXPECT_TRUE(has(8, 4, kReduce, A::tree, P::ll));
 }
 
 TEST(Nccl, ARackOfNvlinkIsOneNode) {

@@ -44,7 +44,7 @@ TEST(Profile, EveryBuiltInOneIsWholeAndNamesItsSources) {
     EXPECT_TRUE(root.at("gemm").contains("tiles_source")) << name;
     for (const nlohmann::json& kernel : root.at("attention").at("kernels"))
       EXPECT_FALSE(kernel.at("source").get<std::string>().empty()) << name;
-    for (const char* key : {"kernel_gap_us", "vector_fraction", "contention"})
+    for (const char* key : {"kernel_gap_us", "vector_fraction", "contention", "spread"})
       EXPECT_TRUE(root.at(key).contains("source")) << name << " " << key;
   }
 }
@@ -57,6 +57,7 @@ TEST(Profile, MissingNumbersAreNamed) {
                                                       {"/memory/start_us", "memory.start_us"},
                                                       {"/kernel_gap_us", "kernel_gap_us"},
                                                       {"/contention", "contention"},
+                                                      {"/spread", "spread"},
                                                       {"/gemm", "gemm"},
                                                       {"/memory", "memory"},
                                                       {"/attention", "attention"},

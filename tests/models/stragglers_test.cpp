@@ -40,6 +40,15 @@ TEST(Stragglers, AShareIsDrawnBySeed) {
   EXPECT_NEAR(static_cast<double>(std::count(all.begin(), all.end(), 2)), 200, 60);
 }
 
+// The largest of 8, 100 and 1000 standard normals is 1.42, 2.51 and 3.24 in the mean (tables of order statistics).
+TEST(Stragglers, TheSlowestOfManyGpusIsSlowerThanOfANode) {
+  EXPECT_EQ(slowest_beyond_a_node(0.02, 1), 1);
+  EXPECT_EQ(slowest_beyond_a_node(0.02, 8), 1);
+  EXPECT_EQ(slowest_beyond_a_node(0, 1000), 1);
+  EXPECT_NEAR(slowest_beyond_a_node(0.02, 100), (1 + 0.02 * 2.508) / (1 + 0.02 * 1.424), 3e-4);
+  EXPECT_NEAR(slowest_beyond_a_node(0.02, 1000), (1 + 0.02 * 3.241) / (1 + 0.02 * 1.424), 3e-4);
+}
+
 // Of a replica with a straggler every rank is a class, of all others each place in a replica is one.
 TEST(Stragglers, UnfoldOnlyWhatTheyTouch) {
   const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";

@@ -1,10 +1,13 @@
 #include "sim/price.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
 #include "models/nccl.h"
+#include "models/stragglers.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -160,6 +163,40 @@ TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
   const std::string full = "data: 1, global_batch: 1, recompute: full", two = "data: 16, global_batch: 16";
   EXPECT_EQ(issue(full, "layer_us: 10") - issue(full, "layer_us: 0"), 3 * 16 * 10'000'000);
   EXPECT_EQ(issue(two, "rank_us: 10") - issue(two, "rank_us: 0"), 16 * 10'000'000);
+}
+
+// A job waits for the slowest of its GPUs, which differ in products; of one node's the profile tells.
+TEST(Price, ProductsOfLargeJobsTakeLonger) {
+  const Priced node("data: 8, global_batch: 16"), job("data: 16, global_batch: 32");
+  const double slower = slowest_beyond_a_node(find_profile(job.spec.cluster.gpu).spread, 16);
+  EXPECT_GT(slower, 1.001);
+  int products = 0, streams = 0;
+  ASSERT_EQ(node.plan.ops.size(), job.plan.ops.size());
+  for (std::size_t i = 0; i < job.plan.ops.size(); ++i) {
+    const auto one = static_cast<double>(node.prices.timing.rows[0][i].duration);
+    const auto all = static_cast<double>(job.prices.timing.rows[0][i].duration);
+    if (std::holds_alternative<Gemm>(job.plan.ops[i].work)) {
+      EXPECT_GT(all, one);
+      EXPECT_LE(all, slower * one + 1);
+      ++products;
+    }
+    if (std::holds_alternative<Normalize>(job.plan.ops[i].work)) {
+      EXPECT_EQ(all, one);
+      ++streams;
+    }
+  }
+  EXPECT_GT(products * streams, 0);
+}
+
+// A stack's release of NCCL decides what its collectives may be.
+TEST(Price, OldReleasesOfNcclHaveNoLl128) {
+  const auto with_ll128 = [](const std::string& software) {
+    const Priced p("tensor: 8, data: 2, global_batch: 2", software);
+    return std::count_if(p.prices.notes.begin(), p.prices.notes.end(),
+                         [](const TransferNote& n) { return n.algorithm.ends_with("/ll128"); });
+  };
+  EXPECT_GT(with_ll128("{profile: megatron-core, nccl_minor: 20}"), 0);
+  EXPECT_EQ(with_ll128("{profile: megatron-core, nccl_minor: 4}"), 0);
 }
 
 TEST(Price, BlockingLaunchesLeaveTheDeviceIdleInBetween) {
