@@ -108,6 +108,7 @@ PublishedRow parse_row(const nlohmann::json& entry, const std::string& source, c
   row.backward_s = figure(measured, "backward_s");
   row.bubble_fraction = figure(measured, "bubble_fraction");
   row.peak_memory_bytes = figure(measured, "peak_memory_bytes");
+  if (row.peak_memory_bytes) *row.peak_memory_bytes *= measured.value("bytes_of_printed_GB", 1e9) / 1e9;
   row.memory_kind = measured.value("peak_memory_kind", "unstated");
   row.out_of_memory = measured.value("out_of_memory", false);
   return row;

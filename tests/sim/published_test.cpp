@@ -127,12 +127,16 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["model"]["dropout"], 0.1);
 }
 
-// A key of a map that the spec has not begun makes it; notes are words too.
-TEST_F(Published, NotesSayFeatures) {
+// A source's GB may be 2^30 bytes; a key of a map that the spec has not begun makes it; notes are words too.
+TEST_F(Published, WordsSayUnitsAndFeatures) {
   nlohmann::json row = row_of("u", 1, 1);
+  row["measured"]["peak_memory_bytes"] = 10e9;
   row["notes"] = "extras: {\"moe_a2a_overlap\": true}";
-  const PublishedRow read = read_published(write("a.json", nlohmann::json{row}.dump()))[0];
-  EXPECT_EQ(nlohmann::json::parse(read.spec)["strategy"]["overlap"]["micro_batches"], true);
+  const auto read = [&] { return read_published(write("a.json", nlohmann::json{row}.dump()))[0]; };
+  EXPECT_DOUBLE_EQ(*read().peak_memory_bytes, 10e9);
+  EXPECT_EQ(nlohmann::json::parse(read().spec)["strategy"]["overlap"]["micro_batches"], true);
+  row["source"] = "Balancing Pipeline Parallelism with Vocabulary Parallelism";
+  EXPECT_DOUBLE_EQ(*read().peak_memory_bytes, 10 * 1073741824.0);
 }
 
 // Bubbles, which may be none, are judged by their difference, without launches and transfers.
