@@ -63,7 +63,8 @@ bool all_done(std::vector<MPI_Request>& requests) {
 Channel make_channel(MPI_Comm world, int rank, const GroupTable& table) {
   Channel channel;
   const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
-  channel.members = table.groups[static_cast<std::size_t>(group)];
+  const auto members = table.groups[static_cast<std::size_t>(group)];
+  channel.members.assign(members.begin(), members.end());
   channel.size = static_cast<int>(channel.members.size());
   channel.rank =
       static_cast<int>(std::find(channel.members.begin(), channel.members.end(), rank) - channel.members.begin());

@@ -29,7 +29,7 @@ Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(
   }
 }
 
-const std::vector<std::int32_t>& Rank::group(Dimension d) const {
+GroupList::Group Rank::group(Dimension d) const {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
   return table.groups[table.member_of[number]];
 }

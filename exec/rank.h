@@ -21,7 +21,7 @@ struct Rank {
   Rank(const Spec& spec, const Plan& folded, std::int64_t number);
 
   const Seat& seat(Dimension d) const { return seats[static_cast<std::size_t>(d)]; }
-  const std::vector<std::int32_t>& group(Dimension d) const;
+  GroupList::Group group(Dimension d) const;
   // Bytes of an element of a state or unit buffer.
   Bytes state_width(std::uint16_t slot) const;
   Bytes unit_width(std::uint16_t slot) const;

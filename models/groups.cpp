@@ -29,22 +29,15 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
   for (std::int64_t r = 0; r < ranks; ++r) keys[r] = key(r);
   std::vector<std::int32_t> group_of(static_cast<std::size_t>(*std::max_element(keys.begin(), keys.end()) + 1), -1);
-  std::vector<std::size_t> sizes;
+  std::int32_t groups = 0;
   GroupTable table;
   table.member_of.reserve(keys.size());
   for (const std::int64_t k : keys) {
     std::int32_t& group = group_of[k];
-    if (group < 0) {
-      group = static_cast<std::int32_t>(sizes.size());
-      sizes.push_back(0);
-    }
-    ++sizes[group];
+    if (group < 0) group = groups++;
     table.member_of.push_back(group);
   }
-  table.groups.resize(sizes.size());
-  for (std::size_t g = 0; g < sizes.size(); ++g) table.groups[g].reserve(sizes[g]);
-  for (std::size_t r = 0; r < keys.size(); ++r)
-    table.groups[table.member_of[r]].push_back(static_cast<std::int32_t>(r));
+  table.groups = GroupList(table.member_of, static_cast<std::size_t>(groups));
   return table;
 }
 

@@ -71,12 +71,12 @@ std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Ho
 // context ring differ, of its context group too.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-  const auto place = [&](std::int64_t rank) {
-    const auto& group = pipeline.groups[pipeline.member_of[rank]];
-    const auto stage = std::find(group.begin(), group.end(), rank) - group.begin();
-    return std::pair(stage, plan.class_of(rank));
-  };
-  std::map<std::pair<std::ptrdiff_t, int>, std::uint32_t> slot_at;
+  std::vector<std::size_t> stage_of(static_cast<std::size_t>(plan.ranks));
+  for (const auto group : pipeline.groups) {
+    for (std::size_t i = 0; i < group.size(); ++i) stage_of[group[i]] = i;
+  }
+  const auto place = [&](std::int64_t rank) { return std::pair(stage_of[rank], plan.class_of(rank)); };
+  std::map<std::pair<std::size_t, int>, std::uint32_t> slot_at;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
   std::vector<std::uint32_t> result;
   for (std::int64_t r = 0; r < plan.ranks; ++r) result.push_back(slot_at.at(place(r)));

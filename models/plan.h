@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/group_list.h"
 #include "models/op.h"
 #include "models/units.h"
 
@@ -267,7 +268,7 @@ struct Match {
 
 // All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is an i.
 struct GroupTable {
-  std::vector<std::vector<std::int32_t>> groups;
+  GroupList groups;
   std::vector<std::int32_t> member_of;
 };
 

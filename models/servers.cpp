@@ -31,8 +31,8 @@ void PlanBuilder::add_servers() {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
                                  : together                                    ? own
                                             : own + static_cast<std::int32_t>(r - workers);
-      if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.emplace_back();
-      table.groups[group].push_back(static_cast<std::int32_t>(r));
+      if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
+      table.groups.add_to_last(static_cast<std::int32_t>(r));  // everybody is one list
       table.member_of.push_back(group);
     }
   }

@@ -55,17 +55,17 @@ std::string_view name_of(Phase phase) {
 
 struct Group {
   std::int32_t index = 0;
-  const std::vector<std::int32_t>* ranks = nullptr;
+  GroupList::Group ranks;
 };
 
 Group group_of(const Plan& plan, Dimension dimension, std::int64_t rank) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
   const std::int32_t index = table.member_of[rank];
-  return {index, &table.groups[index]};
+  return {index, table.groups[index]};
 }
 
 // Kineto lists at most 30 elements of a list.
-std::string list_of(const std::vector<std::int32_t>& ranks) {
+std::string list_of(GroupList::Group ranks) {
   constexpr std::size_t kMost = 30;
   if (ranks.size() <= kMost) return fmt::format("[{}]", fmt::join(ranks, ", "));
   return fmt::format("[{}, ..., {}]", fmt::join(ranks.begin(), ranks.begin() + kMost - 1, ", "), ranks.back());
@@ -75,7 +75,7 @@ std::string group_arguments(Dimension dimension, const Group& group) {
   const std::string_view name = orrery::name_of(dimension);
   return fmt::format(
       R"(,"Group size":{},"Process Group Name":"{} {}","Process Group Description":"{}","Process Group Ranks":"{}")",
-      group.ranks->size(), name, group.index, name, list_of(*group.ranks));
+      group.ranks.size(), name, group.index, name, list_of(group.ranks));
 }
 
 std::string message(std::string_view name, std::int64_t in, std::int64_t out, std::string_view type) {
@@ -87,7 +87,7 @@ std::string arguments_of(const Plan& plan, std::int64_t rank, const Collective& 
   const CollectiveNames& names = names_of(c.kind);
   const Group group = group_of(plan, c.group, rank);
   const std::int64_t whole = ceil_div(c.bytes, c.width);
-  const std::int64_t part = ceil_div(whole, static_cast<std::int64_t>(group.ranks->size()));
+  const std::int64_t part = ceil_div(whole, static_cast<std::int64_t>(group.ranks.size()));
   return message(names.torch, names.in_is_part ? part : whole, names.out_is_part ? part : whole,
                  type_of(c.width, precision).torch) +
          group_arguments(c.group, group);
@@ -95,9 +95,9 @@ std::string arguments_of(const Plan& plan, std::int64_t rank, const Collective& 
 
 std::string arguments_of(const Plan& plan, std::int64_t rank, const Transfer& t, Precision precision) {
   const Group group = group_of(plan, Dimension::pipeline, rank);
-  const auto size = static_cast<std::int64_t>(group.ranks->size());
-  const std::int64_t place = std::find(group.ranks->begin(), group.ranks->end(), rank) - group.ranks->begin();
-  const std::int64_t peer = (*group.ranks)[((place + t.offset) % size + size) % size];
+  const auto size = static_cast<std::int64_t>(group.ranks.size());
+  const std::int64_t place = std::find(group.ranks.begin(), group.ranks.end(), rank) - group.ranks.begin();
+  const std::int64_t peer = group.ranks[((place + t.offset) % size + size) % size];
   const std::int64_t elements = ceil_div(t.bytes, plan.element_bytes);
   return message(t.send ? "send" : "recv", elements, elements, type_of(plan.element_bytes, precision).torch) +
          group_arguments(Dimension::pipeline, group) +

@@ -112,17 +112,44 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   return p;
 }
 
-std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
-                                    const std::atomic<bool>* stop) {
+namespace {
+
+bool runs_back(const Op& op) {
+  return op.lane == LaneKind::compute && (op.recompute || (op.phase != Phase::forward && op.phase != Phase::step));
+}
+
+ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds latest) {
+  ForwardPart result{{latest, -1}, {latest, -1}};
+  for (const RankSlot& slot : plan.slots) {
+    TaskId t = slot.begin, before = kNone;
+    for (; t < slot.end && !runs_back(plan.op_of(t)); ++t) {
+      if (plan.op_of(t).lane == LaneKind::compute) before = t;
+    }
+    if (t == slot.end || before == kNone) continue;
+    const auto note = [&](Turn& turn, Picoseconds time) {
+      if (time > 0 && time < turn.time) turn = {time, slot.stage};
+    };
+    note(result.begins, part.trace.spans[t].entered);
+    note(result.free, part.trace.spans[before].ended);
+  }
+  return result;
+}
+
+}  // namespace
+
+ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
+                           const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
   const Plan plan = make_plan(spec);
   const Prices prices = price(plan, spec, profile);
-  const std::optional<Trace> trace = simulate_until(plan, prices.timing, latest, stop);
-  if (!trace) return std::nullopt;
-  Report report = make_report(spec, plan, prices, *trace, profile);
+  const PartTrace part = simulate_until(plan, prices.timing, latest, stop);
+  ReportWithin result{.forward = forward_part(plan, part, latest)};
+  if (part.late) return result;
+  Report report = make_report(spec, plan, prices, part.trace, profile);
   add_interval(report, spec, profile);
   report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  result.report = std::move(report);
+  return result;
 }
 
 }  // namespace orrery

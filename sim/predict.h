@@ -33,9 +33,24 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// The folded step's report alone, given up as soon as the step is known to take longer than `latest`: nullopt.
+// When the first stage turns from forward to backward, and which. Up to then a step is the same whatever runs again in
+// backward.
+struct Turn {
+  Picoseconds time = 0;
+  std::int64_t stage = -1;  // -1: none does before the time
+};
+
+// The folded step's report alone, given up as soon as the step is known to take longer than `latest`: none.
 // Throws Stopped as predict() does.
-std::optional<Report> report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
-                                    const std::atomic<bool>* stop = nullptr);
+struct ForwardPart {
+  Turn begins;  // to run back
+  Turn free;    // has run what its order has before that: what waits for no gradient might begin
+};
+struct ReportWithin {
+  std::optional<Report> report{};
+  ForwardPart forward{};
+};
+ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
+                           const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

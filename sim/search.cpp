@@ -13,6 +13,7 @@
 #include "models/error.h"
 #include "sim/search_crew.h"
 #include "sim/search_node.h"
+#include "sim/search_open.h"
 #include "sim/simulate.h"
 #include "sim/text.h"
 
@@ -22,9 +23,12 @@ namespace {
 // How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
+// Points of a space from which on a first look at its layouts pays.
+constexpr std::uint64_t kWorthScouts = 1'000'000;
 
 using Level = SearchLevel;
 using Node = SearchNode;
+
 class Search {
  public:
   Search(const Space& space, const Profile& profile, const SearchOptions& options)
@@ -33,10 +37,9 @@ class Search {
         options_(options),
         costs_(space.base(), profile),
         layouts_(space.layouts()),
-        crew_(options.threads, options.peers, options.stop) {
-    const Bytes has = space.base().cluster.gpu.memory_bytes;
-    room_ = has > 0 ? has : profile.memory_bytes;
-    if (options.most_memory > 0) room_ = std::min(room_, options.most_memory);
+        crew_(options.threads, options.peers, options.stop),
+        room_(room_of(space, profile, options)),
+        opener_(space, layouts_, options, room_) {
     for (std::size_t i = 0; i < crew_.threads(); ++i)
       bounds_.push_back(std::make_unique<Bounds>(space, profile, costs_));
   }
@@ -44,8 +47,8 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    while (!enough() && open() && simulate_next()) {
-    }
+    if (options_.objective == SearchObjective::time && result_.counts.points >= kWorthScouts) scout();
+    while (!enough() && open()) simulate_next();
     result_.proven = !enough();
     if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
@@ -63,11 +66,12 @@ class Search {
   }
 
  private:
+  static Bytes room_of(const Space& space, const Profile& profile, const SearchOptions& options) {
+    const Bytes has = space.base().cluster.gpu.memory_bytes, room = has > 0 ? has : profile.memory_bytes;
+    return options.most_memory > 0 ? std::min(room, options.most_memory) : room;
+  }
   bool stopped() const { return crew_.stopped(); }
   bool enough() const { return stopped() || (options_.any && !result_.best.empty()); }
-  std::int64_t value_of(const Bound& b) const {
-    return options_.objective == SearchObjective::time ? b.time : b.memory;
-  }
   std::int64_t value_of(const Report& r) const {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
   }
@@ -87,7 +91,7 @@ class Search {
       const bool rough = bounds_[worker]->has_rough(layouts_[i]);
       if (rough) nodes[i].level = Level::rough_layout;
       nodes[i].bound = rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
-      nodes[i].value = value_of(nodes[i].bound);
+      nodes[i].value = opener_.value_of(nodes[i].bound);
       if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
@@ -100,6 +104,40 @@ class Search {
       result_.counts.points += points[i];
       if (points[i] > 0) queue_.push(nodes[i]);
     }
+  }
+
+  // A first look at very different layouts, so that what cannot win is known to be slower early: of every number of
+  // tensor ranks and stages the layout whose bound is lowest, and in it the point that comes first.
+  void scout() {
+    std::map<std::pair<std::int64_t, std::int64_t>, Node> first;
+    for (auto nodes = queue_; !nodes.empty(); nodes.pop()) {
+      const Degrees& l = layouts_[nodes.top().layout];
+      if (l.context == 1) first.try_emplace({l.tensor, l.pipeline}, nodes.top());
+    }
+    std::vector<Node> starts, found;
+    for (const auto& [degrees, node] : first) starts.push_back(node);
+    std::vector<std::vector<Node>> points(starts.size());
+    const auto look = [&](std::size_t worker, std::size_t i) {
+      points[i] = opener_.first_point(*bounds_[worker], starts[i]);
+    };
+    crew_.each(
+        starts.size(), look, [&](std::size_t i) { return layouts_[starts[i].layout].pipeline; },
+        [&](Wire& wire, std::size_t i) { share_all(wire, points[i]); });
+    for (const std::vector<Node>& some : points) found.insert(found.end(), some.begin(), some.end());
+    for (std::size_t i = 0; i < found.size() && !stopped(); i += kSimulated) {
+      const auto at = found.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), i + kSimulated));
+      const std::vector<Node> some(at, end);
+      simulate_all(some);
+      for (const Node& node : some) scouted_.insert(node.place());
+    }
+  }
+
+  static void share_all(Wire& wire, std::vector<Node>& nodes) {
+    std::size_t size = nodes.size();
+    wire.share(size);
+    nodes.resize(size);
+    for (Node& node : nodes) share(wire, node);
   }
 
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
@@ -124,13 +162,10 @@ class Search {
     std::vector<SearchCounts> counts(nodes.size());
     std::vector<Bytes> least(nodes.size(), 0);
     const auto open_one = [&](std::size_t worker, std::size_t i) {
-      if (!crew_.hurries()) parts[i] = parts_of(*bounds_[worker], nodes[i], {counts[i], least[i]});
+      if (!crew_.hurries()) parts[i] = opener_.parts_of(*bounds_[worker], nodes[i], limit_, {counts[i], least[i]});
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
-      std::size_t size = parts[i].size();
-      wire.share(size);
-      parts[i].resize(size);
-      for (Node& part : parts[i]) share(wire, part);
+      share_all(wire, parts[i]);
       for (std::uint64_t* n : {&counts[i].bounded, &counts[i].without_room}) wire.share(*n);
       wire.share(least[i]);
     };
@@ -145,157 +180,37 @@ class Search {
     progress();
   }
 
-  struct Tally {
-    SearchCounts& counts;
-    Bytes& least;  // memory of any cell
-  };
-
-  std::vector<Node> parts_of(Bounds& bounds, const Node& node, Tally tally) const {
-    switch (node.level) {
-      case Level::rough_layout:
-        return without_rough(bounds, node);
-      case Level::layout:
-        return groups_of(bounds, node, tally);
-      case Level::group:
-        return cells_of(bounds, node, tally);
-      case Level::cell:
-        return points_of(bounds, node, tally);
-      case Level::point:
-        return played(bounds, node, tally);
-      case Level::played:
-        break;
-    }
-    return {};
-  }
-
-  std::vector<Node> played(Bounds& bounds, Node node, Tally tally) const {
-    bounds.enter(layouts_[node.layout]);
-    bounds.of(node.what);
-    node.level = Level::played;
-    node.bound = bounds.played(node.features);
-    node.value = std::max(node.value, value_of(node.bound));
-    if (node.bound.memory > room_) ++tally.counts.without_room;
-    if (node.bound.memory > room_ || node.value > limit_) return {};
-    return {node};
-  }
-
-  // The same layout by its own bound; none where it is not possible.
-  std::vector<Node> without_rough(Bounds& bounds, Node node) const {
-    node.level = Level::layout;
-    node.bound = bounds.of(layouts_[node.layout]);
-    if (node.bound.time == 0) return {};
-    node.value = std::max(node.value, value_of(node.bound));
-    return {node};
-  }
-
-  // A group takes at least what its cell does that recomputes nothing; others of it may need less memory.
-  std::vector<Node> groups_of(Bounds& bounds, const Node& node, Tally tally) const {
-    std::vector<Node> result;
-    bounds.enter(layouts_[node.layout]);
-    const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
-    for (std::size_t g = 0; g < groups.size() && !crew_.hurries(); ++g) {
-      if (!bounds.possible(groups[g])) continue;
-      Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
-      next.level = Level::group;
-      next.bound = {.time = bounds.time_of_group(groups[g])};
-      if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
-      ++tally.counts.bounded;
-      if (next.value <= limit_) result.push_back(next);
-    }
-    return result;
-  }
-
-  std::vector<Node> cells_of(Bounds& bounds, const Node& node, Tally tally) const {
-    std::vector<Node> result;
-    bounds.enter(layouts_[node.layout]);
-    const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const bool first = c == 0 || cells[c].recompute != cells[c - 1].recompute;
-      if (first || options_.objective == SearchObjective::memory) add_cell(bounds, node, cells, c, tally, result);
-    }
-    return result;
-  }
-
-  // Of the cells [c, end) of a kind, the first that may have room: by halving where more layers that run again never
-  // need more.
-  std::size_t first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
-                              Tally tally) const {
-    const auto lacks_room = [&](const Recipe& cell) {
-      const Bytes memory = bounds.of(cell).memory;
-      ++tally.counts.bounded;
-      if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
-      return memory > room_;
-    };
-    bounds.of(cells[c]);
-    const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
-               last = cells.begin() + static_cast<std::ptrdiff_t>(end);
-    const auto found = bounds.frees_memory() ? std::partition_point(first, last, lacks_room)
-                                             : std::find_if_not(first, last, lacks_room);
-    tally.counts.without_room += static_cast<std::uint64_t>(found - first);
-    return static_cast<std::size_t>(found - cells.begin());
-  }
-
-  // The first cell from c on, of its kind, that has room; it stands for the later ones.
-  void add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
-                std::vector<Node>& result) const {
-    const bool time = options_.objective == SearchObjective::time;
-    if (!bounds.possible(cells[c])) return;
-    std::size_t end = c + 1;
-    while (time && end < cells.size() && cells[end].recompute == cells[c].recompute) ++end;
-    const std::size_t i = first_with_room(bounds, cells, c, end, tally);
-    if (i == end) return;
-    Node next = node;
-    next.level = Level::cell;
-    next.cell = static_cast<std::int32_t>(i);
-    next.what = cells[i];
-    next.bound = bounds.of(cells[i]);
-    next.floor = node.level == Level::group ? node.value : node.floor;
-    const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
-    next.value = std::max(next.floor, fall ? value_of(next.bound) - *fall : 0);
-    if (next.value <= limit_) result.push_back(next);
-  }
-
-  std::vector<Node> points_of(Bounds& bounds, const Node& node, Tally tally) const {
-    const Degrees& layout = layouts_[node.layout];
-    bounds.enter(layout);
-    std::vector<Node> result;
-    if (options_.objective == SearchObjective::time) {
-      Recipe group = node.what;
-      group.recompute = "none";
-      group.recompute_layers = -1;
-      const std::vector<Recipe> cells = space_.cells_of(layout, group);
-      const std::size_t after = static_cast<std::size_t>(node.cell) + 1;
-      if (after < cells.size() && cells[after].recompute == node.what.recompute)
-        add_cell(bounds, node, cells, after, tally, result);
-    }
-    bounds.of(node.what);
-    const std::vector<Features> all = space_.features(layout, node.what);
-    for (std::size_t f = 0; f < all.size(); ++f) {
-      Node next = node;
-      next.level = layout.pipeline > 1 ? Level::point : Level::played;
-      next.feature = static_cast<std::int32_t>(f);
-      next.features = all[f];
-      next.bound = bounds.of(all[f]);
-      next.value = std::max(node.value, value_of(next.bound));
-      ++tally.counts.bounded;
-      if (next.bound.memory > room_)
-        ++tally.counts.without_room;
-      else if (next.value <= limit_)
-        result.push_back(next);
-    }
-    return result;
-  }
-
-  // Simulates the points that come first. Returns false when none is left.
-  bool simulate_next() {
-    std::vector<Node> nodes;
-    while (!queue_.empty() && nodes.size() < kSimulated && queue_.top().level == Level::played &&
-           queue_.top().value <= limit_) {
-      nodes.push_back(queue_.top());
+  // Simulates the points that come first. Of a family whose forward is not known yet, one at a time.
+  void simulate_next() {
+    std::vector<Node> nodes, later;
+    std::set<Family> here;
+    while (!queue_.empty() && nodes.size() < kSimulated && later.size() < kOpened &&
+           queue_.top().level == Level::played && queue_.top().value <= limit_) {
+      const Node node = queue_.top();
       queue_.pop();
+      if (scouted_.contains(node.place())) continue;
+      const auto known = forwards_.find(family(node));
+      if (known == forwards_.end() && !here.insert(family(node)).second)
+        later.push_back(node);
+      else if (known == forwards_.end() || !is_too_slow(node, known->second))
+        nodes.push_back(node);
     }
     simulate_all(nodes);
-    return !nodes.empty();
+    for (const Node& node : later) queue_.push(node);
+  }
+
+  // Points that differ in what runs again in backward, and in nothing else: their forward is the same.
+  using Family = std::tuple<std::uint32_t, std::int32_t, std::int32_t>;
+  static Family family(const Node& node) { return {node.layout, node.group, node.feature}; }
+
+  bool is_too_slow(const Node& node, const ForwardPart& known) {
+    if (options_.objective != SearchObjective::time) return false;
+    Bounds& bounds = *bounds_.front();
+    bounds.enter(layouts_[node.layout]);
+    bounds.of(node.what);
+    bounds.of(node.features);
+    const Turn& turn = bounds.runs_whole_stage_again() ? known.free : known.begins;
+    return turn.time + bounds.after_turn(node.features, turn.stage) > limit_;
   }
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
@@ -332,6 +247,7 @@ class Search {
     const auto pass = [&](Wire& wire, std::size_t i) {
       wire.share(done[i]);
       wire.share(found[i].late);
+      share(wire, found[i].forward);
       share_result(wire, found[i].report);
     };
     crew_.each(
@@ -346,6 +262,7 @@ class Search {
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
+    if (evaluation.refused.empty()) forwards_.try_emplace(family(node), evaluation.forward);
     if (!evaluation.report) {
       ++(evaluation.late ? counts.late : counts.refused);
       return;
@@ -353,7 +270,7 @@ class Search {
     Found found{point_of(node),
                 node.bound,
                 std::move(*evaluation.report),
-                {node.layout, node.group, node.cell, node.feature},
+                node.place(),
                 here};
     if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
       ++counts.did_not_fit;
@@ -432,12 +349,16 @@ class Search {
   StackCosts costs_;
   std::vector<Degrees> layouts_;
   SearchCrew crew_;
+  Bytes room_ = 0;
+  SearchOpener opener_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<Place, std::int64_t> best_of_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
-  Bytes room_ = 0, least_ = 0;
+  std::set<SearchPlace> scouted_;
+  std::map<Family, ForwardPart> forwards_;
+  Bytes least_ = 0;
   SearchResult result_;
 };
 

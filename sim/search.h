@@ -10,6 +10,7 @@
 
 #include "models/peers.h"
 #include "models/profile.h"
+#include "sim/predict.h"
 #include "sim/report.h"
 #include "sim/search_bounds.h"
 #include "sim/search_space.h"
@@ -69,8 +70,7 @@ struct SearchResult {
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
 // What became of a point: its report, or that it takes longer than was asked, or why a rule or the planner refuses it.
-struct Evaluation {
-  std::optional<Report> report{};
+struct Evaluation : ReportWithin {
   bool late = false;
   std::string refused{};
 };

@@ -60,6 +60,10 @@ class Bounds {
   Bound of(const Features& features);
   // The same, with the order of the schedule played; of the features that were last asked for.
   Bound played(const Features& features);
+  // Whether some stage of the cell begins to run back with what runs again, which waits for no gradient.
+  bool runs_whole_stage_again() const;
+  // What is left of the step when `stage`, the first of all, begins to run back; of these features.
+  Picoseconds after_turn(const Features& features, std::int64_t stage);
 
  private:
   struct Stage {
@@ -141,7 +145,8 @@ class Bounds {
   void find_hops(const Strides& at);
   Picoseconds send_time(bool near);
   double pressure(int channels) const;
-  UnitTimes unit_times(Group& group, const Stage& stage);
+  UnitTimes unit_times(Group& group, const Stage& stage, std::int64_t gathered = 0);
+  static Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds beside, Picoseconds idle);
   Picoseconds units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const;
   Picoseconds pipeline_end(const Features& f, const Strides& at, Picoseconds& bound);
   Picoseconds replicas_end(const Features& f, Group& group, std::size_t s, Picoseconds done);

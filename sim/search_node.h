@@ -1,13 +1,18 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <tuple>
 
+#include "sim/predict.h"
 #include "sim/report.h"
 #include "sim/search_bounds.h"
 #include "sim/wire.h"
 
 namespace orrery {
+
+// In the order of the space: layout, group, cell of the group, features.
+using SearchPlace = std::array<std::int64_t, 4>;
 
 // rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
 // again, too. played: a point whose bound is from its schedule's order.
@@ -24,6 +29,7 @@ struct SearchNode {
   Recipe what;
   Features features;
 
+  SearchPlace place() const { return {layout, group, cell, feature}; }
   auto order() const { return std::tie(value, layout, group, cell, feature); }
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
@@ -42,6 +48,13 @@ inline void share(Wire& wire, SearchNode& n) {
   wire.share(n.layout);
   wire.share(n.level);
   wire.share(w.sharding);
+}
+
+inline void share(Wire& wire, ForwardPart& forward) {
+  for (Turn* turn : {&forward.begins, &forward.free}) {
+    wire.share(turn->time);
+    wire.share(turn->stage);
+  }
 }
 
 // Of a report what a search goes by.

@@ -67,4 +67,45 @@ Bound Bounds::played(const Features& f) {
   return bound;
 }
 
+bool Bounds::runs_whole_stage_again() const {
+  if (cell_.recompute == "none") return false;
+  std::int64_t least = stages_.front().layers;
+  for (const Stage& s : stages_) least = std::min(least, s.layers);
+  return cell_.recompute_layers < 0 || cell_.recompute_layers >= least;
+}
+
+// The stage has the forwards behind it that its order begins with, their weights and, ahead of what comes next, a few
+// more.
+Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
+  if (s < 0 || copies_ > 1 || woven_) return 0;
+  Group& group = replicas(strides_of(layout_, f.rank_order));
+  const KnownOrder* order = nullptr;
+  if (layout_.pipeline > 1) {
+    ScheduleShape with_times = shape();
+    if (needs_times(cell_.schedule)) with_times.times = order_times();
+    order = orders_.of(cell_.schedule, with_times);
+    if (order == nullptr) return 0;
+  }
+  const Stage& stage = stages_[static_cast<std::size_t>(s)];
+  const std::int64_t m = micro_batches_;
+  Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
+  Picoseconds beside = m * (stage.forward.beside + stage.backward.beside);
+  std::int64_t gathered = space_.base().strategy.prefetch_units + 1;
+  const auto had = [&](std::int64_t k) {
+    work -= virtual_stages_[k].forward.through;
+    beside -= virtual_stages_[k].forward.beside;
+    gathered += cut_->layers[k] + 2;  // and what stands before and behind layers
+  };
+  if (order == nullptr) had(0);
+  for (std::size_t i = 0; order != nullptr && i < order->schedule.order[s].size(); ++i) {
+    const Action& a = order->schedule.order[s][i];
+    if (a.phase != Phase::forward) break;
+    had(order->virtual_stage[s][a.chunk]);
+  }
+  const Picoseconds back = splits_ ? 0 : stage.tail + hops_[static_cast<std::size_t>(s)];
+  if (!units_) return std::max(work + stage.update, work + back + least_update_);
+  const UnitTimes units = unit_times(group, stage, gathered);
+  return with_units(units, work, std::max<Picoseconds>(0, beside), std::max(back, units.after)) + least_update_;
+}
+
 }  // namespace orrery

@@ -161,12 +161,12 @@ Evaluation evaluate_within(const Space& space, const Profile& profile, const Poi
   const Spec spec = space.spec_of(point);
   try {
     const std::string broken = rule_broken_by(spec, space.path());
-    if (!broken.empty()) return {.refused = broken};
-    Evaluation result{.report = report_within(spec, profile, latest, stop)};
+    if (!broken.empty()) return {{}, false, broken};
+    Evaluation result{report_within(spec, profile, latest, stop), false, {}};
     result.late = !result.report;
     return result;
   } catch (const Error& error) {
-    return {.refused = error.what()};
+    return {{}, false, error.what()};
   }
 }
 

@@ -119,7 +119,8 @@ void Bounds::find_hops(const Strides& at) {
 
 // What the units of a stage's weights move in a step: sums of their gradients, and the weights themselves before
 // forward and backward.
-Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage) {
+// gathered: units of layers that have been gathered before.
+Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int64_t gathered) {
   const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
   const std::int64_t m = layout_.micro_batches;
@@ -131,11 +132,13 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage) {
   if (row.shards_parameters) {
     times.gather = m * transfer(group, CollectiveKind::all_gather, stage.elements * width);
     if (again > 0) times.gather += m * transfer(group, CollectiveKind::all_gather, again * width);
+    if (gathered > 0) times.gather = 0;
   }
   if (stage.layers == 0 || stage.layer_elements % stage.layers != 0) return times;
   const std::int64_t layer = stage.layer_elements / stage.layers, n = m * stage.layers;
   const Moved sum = unit_of_layer(group, CollectiveKind::reduce_scatter, layer * gradient);
-  const std::int64_t gathers = !row.shards_parameters ? 0 : again > 0 ? 2 * n : n;
+  const std::int64_t all = !row.shards_parameters ? 0 : again > 0 ? 2 * n : n;
+  const std::int64_t gathers = std::max<std::int64_t>(0, all - gathered);
   const Moved weights = gathers > 0 ? unit_of_layer(group, CollectiveKind::all_gather, layer * width) : Moved{};
   times.reduce = std::max(times.reduce, n * sum.time);
   times.gather = std::max(times.gather, gathers * weights.time);
@@ -148,22 +151,27 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage) {
   return times;
 }
 
-// When a stage ends that moves units: work, what it loses to what moves, and while it does not compute. A part of what
+// What a stage takes that moves units: work, what it loses to what moves, and while it does not compute. A part of what
 // moves may hide beside the rank's own transfers, which are in the work, and while it does not compute; the rest slows
 // kernels, least where as little as the links allow moves one after the other.
-Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const {
+Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picoseconds beside, Picoseconds idle) {
   constexpr double kLonger = 1.05;  // of own transfers that share a link
-  const std::int64_t m = micro_batches_;
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);
   const double one = std::max(0.0, moving - both);
   const double most = lost(units.pressure);
-  const double beside = static_cast<double>(m * (stage.forward.beside + stage.backward.beside)) * kLonger;
-  const double slowed = std::max(0.0, both * most + one * lost(units.least_pressure) - beside * most);
+  const double hidden = static_cast<double>(beside) * kLonger * most;
+  const double slowed = std::max(0.0, both * most + one * lost(units.least_pressure) - hidden);
+  return work + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
+}
+
+// When a stage ends that moves units.
+Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const {
+  const std::int64_t m = micro_batches_;
   const Picoseconds idle = std::max(stage.head + hops_[s], units.before) + std::max(stage.tail + hops_[s], units.after);
   const Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  return work + stage.update + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
+  return with_units(units, work, m * (stage.forward.beside + stage.backward.beside), idle) + stage.update;
 }
 
 // Fills works_ and hops_; returns when the first stage's last backward ends, and raises `bound` to what else takes

@@ -33,10 +33,10 @@ class Builder {
     pairs = {};
     for (std::int32_t w = 0; w < workers_; ++w) {
       p.server_seats.push_back(from.seat_of(workers_));
-      pairs.groups.push_back({w, static_cast<std::int32_t>(workers_) + w});
     }
     for (std::int32_t rank = 0; rank < 2 * workers_; ++rank)
       pairs.member_of.push_back(rank % static_cast<std::int32_t>(workers_));
+    pairs.groups = GroupList(pairs.member_of, static_cast<std::size_t>(workers_));
     for (Op& op : p.ops) {
       if (auto* c = std::get_if<Collective>(&op.work); c != nullptr && c->servers > 0) c->servers = 1;
     }

@@ -76,8 +76,7 @@ class Engine {
     line_up();
   }
 
-  // nullopt: the step ends after `latest`.
-  std::optional<Trace> run(Picoseconds latest, const std::atomic<bool>* stop) {
+  PartTrace run(Picoseconds latest, const std::atomic<bool>* stop) {
     for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
       if (lanes_[lane].head != kNone) come_up(lane, kNone);
     }
@@ -90,10 +89,10 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      if (now() > latest) return std::nullopt;
+      if (now() > latest) return {std::move(trace_), true};
     }
     assert(done_ == count_);
-    return std::move(trace_);
+    return {std::move(trace_), false};
   }
 
  private:
@@ -318,11 +317,10 @@ class Engine {
 }  // namespace
 
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
-  return *Engine(plan, timing).run(std::numeric_limits<Picoseconds>::max(), stop);
+  return Engine(plan, timing).run(std::numeric_limits<Picoseconds>::max(), stop).trace;
 }
 
-std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
-                                    const std::atomic<bool>* stop) {
+PartTrace simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest, const std::atomic<bool>* stop) {
   return Engine(plan, timing).run(latest, stop);
 }
 

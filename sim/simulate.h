@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 
 #include "models/plan.h"
 #include "models/trace.h"
@@ -20,8 +19,13 @@ struct Stopped {};
 // The steps of the plan, from idle devices to the last task.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
 
-// The same, given up as soon as the step is known to end after `latest`: nullopt.
-std::optional<Trace> simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
-                                    const std::atomic<bool>* stop = nullptr);
+// The same, given up as soon as the step is known to end after `latest`: the trace is true as far as it goes, and what
+// has not entered by then has never entered.
+struct PartTrace {
+  Trace trace;
+  bool late = false;  // given up
+};
+PartTrace simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
+                         const std::atomic<bool>* stop = nullptr);
 
 }  // namespace orrery

@@ -27,7 +27,8 @@ struct Channel {
 Channel make_channel(Store& store, std::int64_t rank, const ChannelKey& key, const GroupTable& table) {
   Channel channel;
   const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
-  channel.members = table.groups[static_cast<std::size_t>(group)];
+  const auto members = table.groups[static_cast<std::size_t>(group)];
+  channel.members.assign(members.begin(), members.end());
   channel.rank =
       static_cast<int>(std::find(channel.members.begin(), channel.members.end(), rank) - channel.members.begin());
   const std::string name =

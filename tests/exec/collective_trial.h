@@ -25,12 +25,12 @@ inline constexpr std::array kGroupsUsed = {Dimension::world, Dimension::tensor, 
 template <class Group>
 GroupTable grouped(int ranks, const Group& group_of) {
   GroupTable table;
+  int groups = 0;
   for (int r = 0; r < ranks; ++r) {
-    const int group = group_of(r);
-    table.groups.resize(std::max<std::size_t>(table.groups.size(), static_cast<std::size_t>(group) + 1));
-    table.groups[static_cast<std::size_t>(group)].push_back(r);
-    table.member_of.push_back(group);
+    table.member_of.push_back(group_of(r));
+    groups = std::max(groups, table.member_of.back() + 1);
   }
+  table.groups = GroupList(table.member_of, static_cast<std::size_t>(groups));
   return table;
 }
 
@@ -58,7 +58,8 @@ inline Plan plan_of(int ranks) {
 
 inline std::vector<std::int32_t> members(const Plan& plan, Dimension d, int rank) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
-  return table.groups[static_cast<std::size_t>(table.member_of[static_cast<std::size_t>(rank)])];
+  const auto group = table.groups[static_cast<std::size_t>(table.member_of[static_cast<std::size_t>(rank)])];
+  return {group.begin(), group.end()};
 }
 
 // Small whole numbers of both signs: their sums are exact in bf16, in every order. Depends on its arguments alone.

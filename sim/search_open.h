@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "sim/search.h"
+#include "sim/search_node.h"
+
+namespace orrery {
+
+// Splits parts of a space: a layout into groups, a group into cells, a cell into points and the cell after it, each
+// with its bound. What has no room, or whose bound is above the limit, is left out. It keeps nothing; several threads
+// may use it, each with its own Bounds.
+class SearchOpener {
+ public:
+  // Of all that was opened.
+  struct Found {
+    SearchCounts& counts;  // bounded, without_room
+    Bytes& least;          // memory of any cell; 0: none
+  };
+
+  SearchOpener(const Space& space, const std::vector<Degrees>& layouts, const SearchOptions& options, Bytes room)
+      : space_(space), layouts_(layouts), options_(options), room_(room) {}
+
+  std::int64_t value_of(const Bound& b) const {
+    return options_.objective == SearchObjective::time ? b.time : b.memory;
+  }
+  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
+  // Of a layout, the point that comes up first; none where it takes too long to come to one.
+  std::vector<SearchNode> first_point(Bounds& bounds, const SearchNode& layout) const;
+
+ private:
+  struct Tally {
+    SearchCounts& counts;
+    Bytes& least;
+    std::int64_t limit;
+  };
+
+  bool hurries() const { return options_.stop != nullptr && *options_.stop; }
+  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;
+  std::vector<SearchNode> without_rough(Bounds& bounds, SearchNode node) const;
+  std::vector<SearchNode> groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::vector<SearchNode> cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::size_t first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
+                              Tally tally) const;
+  void add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
+                std::vector<SearchNode>& result) const;
+  std::vector<SearchNode> points_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+
+  const Space& space_;
+  const std::vector<Degrees>& layouts_;
+  const SearchOptions& options_;
+  Bytes room_;
+};
+
+}  // namespace orrery
