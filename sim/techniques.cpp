@@ -120,8 +120,9 @@ void add_sharding(const Spec& spec, List& list) {
     list.push_back({fmt::format("{} over {}", row.name, ranks(shards)), true, saved_by(row, shards), cost_of(row),
                     "without it (plain replicas)", as(Sharding::none), "data"});
   }
+  const bool flushes = !s.schedule_file.empty() || find_schedule(s.schedule).updates == Updates::flush;
   for (const Sharding kind : {Sharding::zero1, Sharding::zero3}) {
-    if (kind > s.sharding && s.sharding <= Sharding::zero2 && s.offload.parameters == Device::none)
+    if (flushes && kind > s.sharding && s.sharding <= Sharding::zero2 && s.offload.parameters == Device::none)
       list.push_back({std::string(name_of(kind)), false, "", "", fmt::format("with {}", name_of(kind)), as(kind)});
   }
 }

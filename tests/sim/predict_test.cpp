@@ -16,7 +16,7 @@ namespace {
 
 // A small GPT under a strategy: "tensor: 2, pipeline: 2, ...".
 Spec gpt_spec(const std::string& strategy, const std::string& software = "megatron-core",
-              const std::string& cluster = "{node: dgx-h100, nodes: 2}") {
+              const std::string& cluster = "{node: dgx-h100, nodes: 8}") {
   return parse_spec(
       "model: {name: small, layers: 8, hidden: 1024, heads: 16, kv_heads: 8, feed_forward: 4096, vocab: 32000}\n"
       "sequence: 1024\ncluster: " +

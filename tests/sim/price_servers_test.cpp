@@ -19,26 +19,25 @@ double step(int servers, double nic_Gbps, const std::string& sharding = "paramet
                   "sequence: 1024\ncluster: {{gpu: h100-sxm, gpus_per_node: 1, nodes: 64, nics: 1, nic_Gbps: {}, "
                   "fabric: infiniband, host: {{dram_GiB: 1024, dram_GBps: 1000000}}}}\ngpus: 16\nsoftware: {{profile: "
                   "orrery, cuda_graphs: true}}\nstrategy: {{data: 16, micro_batch: 8, global_batch: 128, sharding: "
-                  "{}{}}}\n",
+                  "{}{}, overlap: {{gradient_reduce: false, parameter_gather: false}}}}\n",
                   nic_Gbps, sharding, more),
       "case");
   return predict(spec).report.step_time_s;
 }
 
 // One server for sixteen workers: half the link speed takes twice the time beyond what the step takes anyway, at every
-// speed. With as many servers as workers a step is as good as an all-reduce's, which passes as much.
+// speed that the machines' own links let through. With as many servers as workers a step is as good as an all-reduce's,
+// which passes as much.
 TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
-  constexpr double kFast = 1e6;
-  const double alone = step(1, kFast);
-  for (const double nic : {25.0, 50.0, 100.0, 200.0}) {
-    const double slow = step(1, nic) - alone, fast = step(1, 2 * nic) - alone;
-    EXPECT_NEAR(slow / fast, 2, 0.1) << nic;
-    EXPECT_GT(step(1, nic), 4 * step(16, nic)) << nic;
+  const double alone = 2 * step(1, 50) - step(1, 25);  // of a step over links without end
+  for (const double nic : {25.0, 50.0, 100.0}) {       // 400 Gb/s are more than a port of PCIe passes
+    EXPECT_NEAR((step(1, nic) - alone) / (step(1, 2 * nic) - alone), 2, 0.02) << nic;
+    EXPECT_GT(step(1, nic) - alone, 8 * (step(16, nic) - alone)) << nic;
     EXPECT_LT(step(16, nic), 1.5 * step(0, nic, "none")) << nic;
   }
   // Twice the servers, twice the links.
-  EXPECT_NEAR((step(1, 25) - alone) / (step(2, 25) - alone), 2, 0.1);
-  EXPECT_NEAR((step(2, 25) - alone) / (step(4, 25) - alone), 2, 0.2);
+  EXPECT_NEAR((step(1, 25) - alone) / (step(2, 25) - alone), 2, 0.02);
+  EXPECT_NEAR((step(2, 25) - alone) / (step(4, 25) - alone), 2, 0.04);
 }
 
 // A server's machine holds R ranges of a chain's R servers, and hands the sums on R - 1 times.
@@ -65,7 +64,7 @@ TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
     EXPECT_NEAR(static_cast<double>(r.memory.host_peak), static_cast<double>(copies * one.memory.host_peak), 1e3);
     // Of sixteen workers each sends its gradients, and chains once more for every further copy.
     EXPECT_NEAR(bytes(r, "push") / bytes(one, "push"), 1 + (copies - 1) / 16.0, 1e-4) << copies;
-    EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-9) << copies;
+    EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-6) << copies;
     EXPECT_GT(r.step_time_s, one.step_time_s);
   }
 }

@@ -46,7 +46,7 @@ TEST(Replay, WaitsBetweenTasksAsTheRankDid) {
   EXPECT_NEAR(static_cast<double>(measured.step_time), static_cast<double>(late.step_time), 1e-3 * 1e12);
   const double again = static_cast<double>(replay(plan, measured).step_time);
   EXPECT_NEAR(again / static_cast<double>(late.step_time), 1, 0.005);
-  EXPECT_GT(again, static_cast<double>(even.step_time + 0.9 * later));
+  EXPECT_GT(again, static_cast<double>(even.step_time + later / 10 * 9));
 }
 
 // A step of which one task is twice as long is not what the engine replays from the others' durations.

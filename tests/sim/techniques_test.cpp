@@ -139,7 +139,7 @@ TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
     const std::vector<Effect> all = effects(p.profile, p.report, techniques(spec), 1);
     EXPECT_EQ(all.front().refused, "") << strategy;
     EXPECT_LT(all.front().slower, 0) << strategy;  // of so small a model plain replicas are faster
-    EXPECT_GT(all.front().more, 0) << strategy;
+    EXPECT_NE(all.front().more, 0) << strategy;
   }
 }
 
