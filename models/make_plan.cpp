@@ -216,6 +216,7 @@ void PlanBuilder::refuse_shared_vocabulary() const {
   refuse(unit_gradients_, "strategy.sharding", "not built yet with gradients in shards: choose zero1 or none");
   refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
   refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
+  refuse(spec_.model.logit_softcap != 0, "strategy.schedule", "not built yet for logits that are capped");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

@@ -44,12 +44,10 @@ class Pricer {
       : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
+      if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
       compute_.push_back(is_host_work(op) ? 0
                                           : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
                                                         spec.software.attention_kernel));
-    }
-    for (const Op& op : plan.ops) {
-      if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
     }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);

@@ -162,6 +162,20 @@ TEST(DataParallel, ReducesTiedEmbedding) {
   }
 }
 
+// Of two copies of a model each has two ends; the sum is not that of shards, which differ between these.
+TEST(DataParallel, ReducesTheTiedEmbeddingOfEveryCopy) {
+  const std::string tied = std::string(test::kSmall) + ", tied_embeddings: true";
+  for (const char* schedule : {"chimera", "dualpipe"}) {
+    const std::string strategy = fmt::format("pipeline: 4, schedule: {}, global_batch: 8", schedule);
+    const Plan plan = make_plan(test::spec_of(tied, strategy));
+    for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
+      const bool end = slot == 0 || slot + 1 == plan.slots.size();
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, K::all_reduce), end ? 2 * 256 * 64 : 0) << schedule;
+    }
+    EXPECT_THROW(make_plan(test::spec_of(tied, strategy + ", sharding: zero1")), Error);
+  }
+}
+
 // Under ZeRO-1 each rank owns a piece of every bucket, so both stages must cut the tied matrix alike: it has a bucket
 // of its own.
 TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
