@@ -72,7 +72,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
-    const Seconds far = far_stage_us() * kMicrosecond, whole = far > 0 ? forward_issue() : 0;
+    const Seconds far = far_stage_us() * kMicrosecond, whole = far > 0 ? first_layers_issue() : 0;
     if (whole > 0) prices_.host_part = 1 - far / whole;
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
@@ -183,13 +183,11 @@ class Pricer {
     for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
   }
 
-  // Of the first layer.
-  Seconds forward_issue() const {
+  Seconds first_layers_issue() const {
     const auto layer = std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
                                     [](const Block& block) { return block.role == BlockRole::layer; });
-    Picoseconds sum = 0;
-    for (const std::uint32_t op : layer->forward) sum += prices_.timing.rows[0][op].issue;
-    return seconds(sum);
+    const auto add = [&](Picoseconds sum, std::uint32_t op) { return sum + prices_.timing.rows[0][op].issue; };
+    return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
   }
 
   // Whether some stage of a pipeline lies on another node than the next.
@@ -224,12 +222,10 @@ class Pricer {
     const auto last_of = [](const std::vector<std::uint32_t>& pass) {
       return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
     };
-    const auto ranks = static_cast<double>(plan_.ranks);
     for (const Block& block : plan_.blocks) {
-      const bool layer = block.role == BlockRole::layer;
       const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
       const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
-      if (layer) {
+      if (block.role == BlockRole::layer) {
         add(block.forward, s.layer_us + far);
         add(block.backward, s.layer_us + far + s.layer_us * recomputed_share(block));
       }
@@ -242,11 +238,10 @@ class Pricer {
                                      [&](const Task& task) { return updating(plan_.ops[task.op]); });
     const auto who = std::count_if(plan_.slots.begin(), plan_.slots.end(),
                                    [&](const RankSlot& slot) { return updates(plan_, slot); });
-    const double each =
-        static_cast<double>(who * plan_.steps) / static_cast<double>(std::max<std::ptrdiff_t>(1, parts));
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      if (updating(plan_.ops[i])) result[i].issue += picoseconds(each * (s.step_us + ranks * s.rank_us) * kMicrosecond);
-    }
+    const double all = (s.step_us + static_cast<double>(plan_.ranks) * s.rank_us) *
+                       static_cast<double>(who * plan_.steps) * kMicrosecond;
+    const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].issue += updating(plan_.ops[i]) ? each : 0;
   }
 
   // The part of a block's forward ops that its backward runs again: the host calls them again.

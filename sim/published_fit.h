@@ -12,8 +12,8 @@
 namespace orrery {
 
 // One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
-// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose number
-// of the same key it is akin to, "" = none: the prior moves with what comes out for that one.
+// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose
+// number of the same key it is akin to, "" = none: the prior moves with what comes out for that one.
 struct FittedNumber {
   std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
   std::string key;                   // "gemm.efficiency", "call_us"
