@@ -33,12 +33,10 @@ constexpr Reached kReached[] = {
 // there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
 // more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
 // job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
-// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node, and every
-// collective of a group on two nodes costs 0.85 ms, whatever its size: its hosts do not come at once. Its sweep of one
-// collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is the time
-// of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is such a
-// network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
-constexpr double kSharedStart_us = 500;
+// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. Its sweep
+// of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
+// the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
+// such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedRing = 0.7, kSharedTree = 0.85;           // part for two nodes
 constexpr double kSlowest = 0.15;                                 // power of their number, EFA
 constexpr double kSlowestOmniRing = 0.6, kSlowestOmniTree = 0.3;  // Omni-Path
@@ -99,12 +97,20 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   return 1e-6 * (steps * kStep_us + hop);
 }
 
+// Nanotron's tensor groups on two nodes take 0.85 ms for a collective of any size, where 0.35 are the network's. Not
+// fitted to, but as much slower than their wires: tensor groups of DeepSpeed and Megatron on 8 nodes of V100
+// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand.
+Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
+  constexpr double kLate_us = 500;
+  const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
+  return m.topology.nodes > 1 && modelled ? 1e-6 * kLate_us : 0;
+}
+
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
   const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
   const double size = static_cast<double>(bytes);
   const double slower_us = size / (1000 * GBps) * (1 / reached(m.topology, c.algorithm) - 1);
-  const double start = kStart_us + (m.topology.nodes > 1 && m.topology.shared_network ? kSharedStart_us : 0);
-  return c.nccl_seconds + 1e-6 * (start + slower_us + fill_us(m, kind, c, size, GBps));
+  return c.nccl_seconds + 1e-6 * (kStart_us + slower_us + fill_us(m, kind, c, size, GBps));
 }
 
 }  // namespace orrery

@@ -45,8 +45,8 @@ TEST(Stragglers, TheSlowestOfManyGpusIsSlowerThanOfANode) {
   EXPECT_EQ(slowest_beyond_a_node(0.02, 1), 1);
   EXPECT_EQ(slowest_beyond_a_node(0.02, 8), 1);
   EXPECT_EQ(slowest_beyond_a_node(0, 1000), 1);
-  EXPECT_NEAR(slowest_beyond_a_node(0.02, 100), (1 + 0.02 * 2.508) / (1 + 0.02 * 1.424), 3e-4);
-  EXPECT_NEAR(slowest_beyond_a_node(0.02, 1000), (1 + 0.02 * 3.241) / (1 + 0.02 * 1.424), 3e-4);
+  EXPECT_NEAR(slowest_beyond_a_node(0.02, 100), (1 + 0.02 * 2.508) / (1 + 0.02 * 1.424), 1e-3);
+  EXPECT_NEAR(slowest_beyond_a_node(0.02, 1000), (1 + 0.02 * 3.241) / (1 + 0.02 * 1.424), 1e-3);
 }
 
 // Of a replica with a straggler every rank is a class, of all others each place in a replica is one.
