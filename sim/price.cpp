@@ -60,8 +60,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
-    if (const double far = far_stage_us(); far > 0)
-      prices_.host_part = spec_.software.layer_us / (spec_.software.layer_us + far);
+    find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
@@ -187,6 +186,15 @@ class Pricer {
   }
 
   // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
+  // Of the time that issuing a layer takes, what the host needs.
+  void find_host_parts() {
+    const Software& s = spec_.software;
+    const double far = far_stage_us(), host = s.host_layer_us > 0 ? std::min(s.host_layer_us, s.layer_us) : s.layer_us;
+    if (s.layer_us <= 0) return;
+    prices_.filling_part = host / (s.layer_us + far);
+    if (far == 0) prices_.host_part = prices_.filling_part;
+  }
+
   double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
 
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
