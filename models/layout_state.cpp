@@ -40,7 +40,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
                       group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
-                      group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
+                      group_size(Dimension::data) > 1 && !row_.shards_optimizer && !row_.master && !row_.servers;
   place_on_host(block, own);
   block.slots[kBuckets] = {"gradient buckets",
                            copies   ? whole * gradient_width_

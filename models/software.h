@@ -75,7 +75,8 @@ struct Software {
   std::string gradient_average = "none";    // over data ranks: none (in the loss or the reduction) | scale (a pass over
                                             // the gradients before it) | copy (into a bucket, divided, and back) |
                                             // scale_or_premultiply (as scale; of whole fp32 units NCCL multiplies)
-  bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums
+  bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums, but
+                                            // where states are sharded
   bool widens_gradient_shards = false;      // FSDP: reduced gradients are kept as wide as the shard that they update
   std::string whole_master = "none";        // the precision in which every data rank keeps all master weights, though
                                             // states are sharded: none | bf16 | fp16
@@ -97,10 +98,12 @@ struct Software {
 
   // Memory
   bool expandable_segments = false;
-  bool collectives_hold_inputs = false;  // what a collective read returns to the allocator when the host sees its end
-  double context_MiB = 500;              // CUDA context and loaded kernels
-  double workspace_MiB = 32;             // cuBLAS, allocated through the allocator
-  double buffers_MiB = 0;  // that the stack keeps for communication, allocated likewise, where states are sharded
+  double host_layer_us = 0;  // of what issuing a layer takes, what the host itself needs, 0 = all; the rest it runs ahead
+  bool collectives_hold_tensors = false;  // what a collective used returns to the allocator when the host sees its end
+  bool gathers_lists = false;  // ZeRO-1 gathers parameters into a tensor a rank, out of one buffer of all: two copies
+  double context_MiB = 500;    // CUDA context and loaded kernels
+  double workspace_MiB = 32;   // cuBLAS, allocated through the allocator
+  double buffers_MiB = 0;      // that the stack keeps for communication, allocated likewise, where states are sharded
   std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
   bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
 

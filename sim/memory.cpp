@@ -33,7 +33,7 @@ constexpr int kPlaced = -3;  // in the arena, which is held from the start
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
-  Picoseconds read_until = 0;  // by the last collective that read it, where those hold what they read
+  Picoseconds used_until = 0;  // by the last collective that it was for, where those hold their tensors
 };
 
 constexpr Bytes kUnlimited = Bytes{1} << 60;
@@ -43,6 +43,11 @@ constexpr Bytes kUnlimited = Bytes{1} << 60;
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
   return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
+}
+
+// ZeRO-1's, of what its ranks have updated.
+bool gathers_parameters(const Op& op, const Collective& c) {
+  return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
 
 class Replay {
@@ -84,15 +89,17 @@ class Replay {
     const Op& op = plan_.op_of(t);
     if (t == slot.begin) queued_ = 0, oldest_ = t;
     for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
-    if (op.allocates.empty() && op.frees.empty()) return;
+    const auto* collective = std::get_if<Collective>(&op.work);
+    const bool lists = options_.gathers_lists && collective && gathers_parameters(op, *collective);
+    if (op.allocates.empty() && op.frees.empty() && !lists) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
     const Picoseconds now = offset + std::max(host_at(t), behind);
     const int stream = stream_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
-    if (options_.collectives_hold_inputs && std::holds_alternative<Collective>(op.work))
-      note_reads(t, offset + trace_.spans[t].ended);
+    if (options_.collectives_hold_tensors && collective) note_uses(t, offset + trace_.spans[t].ended);
+    if (lists) gather_lists(t, *collective, now, offset + trace_.spans[t].ended);
     for (const Operand& o : op.frees) {
       const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
       give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
@@ -112,23 +119,41 @@ class Replay {
     filling_ = {last > 1 ? reaches(1) : backward, backward};
   }
 
-  // When the host comes to a task. While a pipeline fills it goes on at its own pace from its last wait.
+  // When the host comes to a task, at its own pace from its last wait.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
-    if (options_.host_part == 1 || t < filling_.first || t >= filling_.second) return issued;
+    const double part = t >= filling_.first && t < filling_.second ? options_.filling_part : options_.host_part;
+    if (part == 1) return issued;
     const std::vector<HostResume>& waits = trace_.host[plan_.slot_of(t)];
     const auto after = std::upper_bound(waits.begin(), waits.end(), t,
                                         [](TaskId task, const HostResume& w) { return task < w.first; });
-    const Picoseconds begun = trace_.spans[filling_.first].issued;
+    const Picoseconds begun = options_.host_part == 1 ? trace_.spans[filling_.first].issued : 0;
     const Picoseconds since = after == waits.begin() ? begun : std::max(begun, std::prev(after)->time);
-    return since + static_cast<Picoseconds>(options_.host_part * static_cast<double>(issued - since));
+    return since + static_cast<Picoseconds>(part * static_cast<double>(issued - since));
   }
 
-  void note_reads(TaskId t, Picoseconds ended) {
+  // What every rank of the group updated comes into a buffer of all, and from there into a tensor a rank.
+  void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
+    const auto ranks =
+        static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
+    std::vector<BlockId> copies(static_cast<std::size_t>(ranks) + 1);
+    for (BlockId& copy : copies) copy = allocate(ceil_div(gather.bytes, ranks), 0, now);
+    copies.push_back(allocate(gather.bytes, 0, now));
+    for (const BlockId copy : copies) count(Category::buffers, allocator_.size(copy));
+    if (allocated_ > result_.peak) note_peak(t);
+    for (const BlockId copy : copies) {
+      count(Category::buffers, -allocator_.size(copy));
+      allocator_.free_after(copy, ended);
+    }
+  }
+
+  // What is gathered lies in buffers that the stack keeps.
+  void note_uses(TaskId t, Picoseconds ended) {
+    const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
-      if (o.access != Access::read) continue;
+      if (gathers && o.access != Access::read) continue;
       const Frame& frame = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
-      held_[frame.first_buffer + o.slot].read_until = ended;
+      held_[frame.first_buffer + o.slot].used_until = ended;
     }
   }
 
@@ -178,7 +203,7 @@ class Replay {
     }
     count(what.category, -allocator_.size(held.block));
     const bool elsewhere = held.stream != stream || stream != 0 || sent;
-    const Picoseconds until = std::max(held.read_until, elsewhere ? ended : 0);
+    const Picoseconds until = std::max(held.used_until, elsewhere ? ended : 0);
     if (until == 0)
       allocator_.free(held.block);
     else

@@ -36,8 +36,10 @@ struct MemoryOptions {
   Bytes capacity = 0;   // that segments may take
   Bytes workspace = 0;  // of cuBLAS, taken through the allocator at the first task
   bool expandable_segments = false;
-  bool collectives_hold_inputs = false;  // what a collective read comes back when the host sees that it has ended
-  double host_part = 1;  // of the time that issuing takes, what the host needs: so far ahead it fills a pipeline
+  bool collectives_hold_tensors = false;  // what a collective used comes back when the host sees that it has ended
+  bool gathers_lists = false;             // as Software's
+  double host_part = 1;                   // of the time that issuing takes, what the host needs: the rest it runs ahead
+  double filling_part = 1;                // the same while a pipeline fills
 };
 
 // Replays every slot's allocations through the caching allocator.

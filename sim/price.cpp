@@ -72,8 +72,7 @@ class Pricer {
       prices_.timing.row_of_slot.push_back(it->second);
       prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
     }
-    const Seconds far = far_stage_us() * kMicrosecond, whole = far > 0 ? first_layers_issue() : 0;
-    if (whole > 0) prices_.host_part = 1 - far / whole;
+    find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
     return std::move(prices_);
@@ -204,6 +203,16 @@ class Pricer {
     const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
     const Spread lie = spread(tensor, plan_.slots.front().representative);
     return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
+  }
+
+  // Of the time that issuing a layer takes, what the host needs; it runs ahead of the rest.
+  void find_host_parts() {
+    const double far = far_stage_us(), own = spec_.software.host_layer_us;
+    if (far == 0 && own == 0) return;
+    const double whole = first_layers_issue() / kMicrosecond;
+    if (whole <= far) return;
+    prices_.filling_part = (own > 0 ? std::min(own, whole - far) : whole - far) / whole;
+    if (far == 0) prices_.host_part = prices_.filling_part;
   }
 
   // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.

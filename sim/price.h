@@ -26,6 +26,7 @@ struct Prices {
   std::vector<TransferNote> notes;  // by op, of the first slot that uses it
   std::vector<Bytes> nccl_bytes;    // by slot: buffers of its communicators, outside the allocator
   double host_part = 1;             // of a layer's issue time, what the host needs; the rest its device takes to launch
+  double filling_part = 1;          // the same while a pipeline fills
 };
 
 // A profile that has measured transfers and no formulas prices everything by what was measured (price_measured). One

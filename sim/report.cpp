@@ -122,8 +122,10 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
                     {.capacity = std::max<Bytes>(r.usable, 1),
                      .workspace = static_cast<Bytes>(cpu ? 0 : (software.workspace_MiB + buffers) * kMiB),
                      .expandable_segments = software.expandable_segments,
-                     .collectives_hold_inputs = software.collectives_hold_inputs,
-                     .host_part = prices.host_part});
+                     .collectives_hold_tensors = software.collectives_hold_tensors,
+                     .gathers_lists = software.gathers_lists,
+                     .host_part = prices.host_part,
+                     .filling_part = prices.filling_part});
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];

@@ -98,6 +98,14 @@ TEST(Layout, MasterWeightsMayStayWhole) {
   EXPECT_EQ(held(sharded, "profile: orrery", kOthersMaster), 0);
 }
 
+// nanotron keeps DistributedDataParallel's buckets beside its fp32 sums, but has none of it where states are sharded.
+TEST(Layout, BucketsBesideWiderSums) {
+  const Bytes weights = parameter_count(test::spec_of(test::kSmall, "").model) * 2;
+  EXPECT_EQ(held("data: 4", "profile: nanotron", kBuckets), weights);
+  EXPECT_EQ(held("data: 4, sharding: zero1", "profile: nanotron", kBuckets), 0);
+  EXPECT_EQ(held("data: 1", "profile: nanotron", kBuckets), 0);
+}
+
 // FSDP keeps what it reduced in bf16 as wide as the fp32 shard.
 TEST(Layout, GradientShardsMayBeWidened) {
   const std::string software = "profile: orrery, widens_gradient_shards: true", sharded = "data: 4, sharding: fsdp, ";

@@ -79,34 +79,48 @@ TEST(Memory, MomentsAppearAtTheFirstUpdate) {
               0.03);  // the allocator's rounding of large blocks
 }
 
-// PyTorch's process group: blocks that a collective read come back when the host sees its end. A host that runs ahead
-// of the device needs more of them; what is allocated stays the same.
-TEST(Memory, CollectivesHoldWhatTheyRead) {
-  const auto run = [](double layer_us, bool hold) {
+// PyTorch's process group: blocks that a collective used come back when the host sees its end. A host that runs ahead
+// of the device needs more of them, at whatever pace its layers are issued; what is allocated stays the same.
+TEST(Memory, CollectivesHoldWhatTheyUse) {
+  const auto run = [](double layer_us, bool hold, double host_part = 1) {
     const Spec spec = spec_of(kModel, "tensor: 4, micro_batch: 8, global_batch: 16", 4096,
                               fmt::format("profile: nanotron, call_us: 0, layer_us: {}", layer_us));
     const Plan plan = make_plan(spec);
     const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
     return replay_memory(plan, simulate(plan, prices.timing),
-                         {.capacity = Bytes{1} << 50, .collectives_hold_inputs = hold})
+                         {.capacity = Bytes{1} << 50, .collectives_hold_tensors = hold, .host_part = host_part})
         .front();
   };
   const SlotMemory held = run(0, true), given = run(0, false);
   EXPECT_GT(held.peak_reserved, given.peak_reserved + 4 * Bytes{8 * 4096 * 512 * 2});
   EXPECT_EQ(held.peak, given.peak);
   EXPECT_LT(run(1e6, true).peak_reserved, held.peak_reserved);
+  EXPECT_GT(run(1e6, true, 0.01).peak_reserved, run(1e6, true).peak_reserved);
+}
+
+// A gather into a tensor a rank, out of one buffer of all, needs twice the parameters and this rank's part once more.
+TEST(Memory, GathersIntoLists) {
+  const Spec spec = spec_of(kModel, "data: 4, sharding: zero1, global_batch: 4, recompute: full", 128);
+  const Plan plan = make_plan(spec);
+  const Trace trace = simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing);
+  const auto run = [&](bool lists) {
+    return replay_memory(plan, trace, {.capacity = Bytes{1} << 50, .gathers_lists = lists}).front();
+  };
+  const SlotMemory with = run(true), without = run(false);
+  EXPECT_GT(with.peak_reserved, without.peak_reserved);
+  EXPECT_EQ(std::accumulate(with.at_peak.begin(), with.at_peak.end(), Bytes{0}), with.peak);
 }
 
 // A host that goes on at its own pace while a pipeline fills takes blocks that its device has not given back; a
 // pipeline of two stages has nothing to fill.
 TEST(Memory, HostRunsAheadWhileAPipelineFills) {
-  const auto reserved = [](int stages, double host_part) {
+  const auto reserved = [](int stages, double filling_part) {
     const Spec spec = spec_of(kModel, fmt::format("tensor: 4, pipeline: {}, micro_batch: 8, global_batch: 64", stages),
                               4096, "profile: nanotron, layer_us: 20000");
     const Plan plan = make_plan(spec);
     const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
     return replay_memory(plan, simulate(plan, prices.timing),
-                         {.capacity = Bytes{1} << 50, .collectives_hold_inputs = true, .host_part = host_part})
+                         {.capacity = Bytes{1} << 50, .collectives_hold_tensors = true, .filling_part = filling_part})
         .front()
         .peak_reserved;
   };
