@@ -65,6 +65,7 @@ std::string profile_of(const nlohmann::json& software) {
 void name_stack(nlohmann::json& row) {
   nlohmann::json& spec = row.at("spec");
   const nlohmann::json framework = row.value("framework", nlohmann::json());
+  if (framework.is_null() && !spec.contains("software")) return;
   nlohmann::json& software = spec["software"];
   if (built_in(profile_of(software))) return;
   if (software.is_null() && built_in(profile_of(framework))) {

@@ -4,8 +4,8 @@
 
 namespace orrery {
 
-// Lets a row of published measurements name a software profile that is built in. One that names none, or another, gets
-// the one that its framework's words and the age of its GPU suggest: what was usual then, unfused where that was.
+// Lets a row of published measurements name a software profile that is built in. One that names another, or none but a
+// framework, gets the one that these words and the age of its GPU suggest; one that is silent keeps the default.
 void name_stack(nlohmann::json& row);
 
 }  // namespace orrery

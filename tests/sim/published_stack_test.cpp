@@ -35,6 +35,13 @@ TEST(PublishedStack, OthersGoByTheirWordsAndTheirGpusAge) {
   EXPECT_EQ(profile("something", nullptr, "h800-sxm"), "megatron-core");
 }
 
+TEST(PublishedStack, SilentRowsKeepTheDefault) {
+  nlohmann::json row = {{"spec", {{"cluster", {{"gpu", "v100-pcie"}}}}}};
+  const nlohmann::json before = row;
+  name_stack(row);
+  EXPECT_EQ(row, before);
+}
+
 TEST(PublishedStack, OtherKeysStay) {
   const nlohmann::json software = named({{"profile", "NeMo 25"}, {"cuda_graphs", true}}, "NeMo", "gb200");
   EXPECT_EQ(software.at("profile"), "megatron-core");
