@@ -1,6 +1,4 @@
 // PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
-#include <algorithm>
-
 #include "models/plan_builder.h"
 
 namespace orrery {
@@ -37,56 +35,6 @@ void PlanBuilder::begin_step() {
   if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
   if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
   if (delayed()) update_on_host({});
-}
-
-// Whether the word table is on another stage too, of which this one is an end.
-bool PlanBuilder::shares_table() const {
-  const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
-  const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  return shared && !context_.ends_meet && end;
-}
-
-bool PlanBuilder::sums_over_model() const {
-  return shares_table() || std::any_of(chunks_.begin(), chunks_.end(), [](const Chunk& c) {
-           const auto& parts = c.partial_elements;
-           return c.kv_elements > 0 || std::any_of(parts.begin(), parts.end(), [](auto& p) { return p.second > 0; });
-         });
-}
-
-// Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
-// key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
-// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
-void PlanBuilder::reduce_what_is_shared() {
-  if (host_update() && unit_gradients_) return finish_late_unit();  // the others were summed unit by unit
-  const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
-                                     last_of(LaneKind::replicate)};
-  const auto bytes = [&](std::int64_t elements) {
-    return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
-  };
-  const auto sum = [&](const Chunk& chunk, const char* name, Dimension group, LaneKind lane, Part part,
-                       std::int64_t elements) {
-    if (elements == 0) return;
-    Operand gradients = optimizer_gradients(Access::read_write);
-    gradients.part = part;
-    const Op op = {.name = name,
-                   .work = Collective{CollectiveKind::all_reduce, group, bytes(elements), gradient_width_},
-                   .phase = Phase::step,
-                   .lane = lane,
-                   .operands = {gradients}};
-    emit(op_id(op), chunk.state, after);
-  };
-  for (const Chunk& chunk : chunks_) {
-    for (const auto& [group, elements] : chunk.partial_elements)
-      sum(chunk, "reduce norm gradients", group, LaneKind::tensor, Part::partial, elements);
-    sum(chunk, "reduce key/value gradients", Dimension::kv, LaneKind::tensor, Part::kv, chunk.kv_elements);
-  }
-  if (shares_table()) {  // each copy of a model has its two ends
-    const std::size_t end = schedule_.copies > 1 || stage_ == 0 ? 0 : chunks_.size() - 1;
-    for (std::int64_t copy = 0; copy < schedule_.copies; ++copy)
-      sum(chunks_[end + static_cast<std::size_t>(copy)], "reduce tied embedding", Dimension::embedding,
-          LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
-  }
-  if (host_update()) lower_buckets();
 }
 
 Operand PlanBuilder::optimizer_gradients(Access access) const {

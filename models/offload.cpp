@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "models/groups.h"
 #include "models/plan_builder.h"
 
 namespace orrery {
@@ -191,68 +190,6 @@ void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
   emit(op_id(store), unit_frame);
 }
 
-// Of weights whose gradient ranks of the model share, what this rank owns of a unit, before it leaves the device:
-// behind its reduction, on the same lane. Its ranks hold units alike, so that they own the same of it.
-void PlanBuilder::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame) {
-  std::map<std::pair<Dimension, Part>, std::int64_t> elements;
-  for (const Entry& entry : chunk.entries) {
-    for (const LocalParameter& p : plan_.blocks[entry.block].parameters) {
-      const bool apart = row_.shards_parameters && p.tile > 0;  // a unit of its own
-      const bool here = apart ? entry.unit != unit_frame && plan_.frames[unit_frame].base == entry.base + p.offset
-                              : entry.unit == unit_frame;
-      if (!entry.owns || !here) continue;
-      for (const Dimension group : tensor_axes(spec_.strategy))
-        elements[{group, Part::partial}] += p.summed_over(group) ? p.out * p.in : 0;
-      elements[{Dimension::kv, Part::kv}] += p.kv_rows * p.in;
-    }
-  }
-  for (const auto& [of, n] : elements) {
-    if (n == 0) continue;
-    Operand sum = host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write);
-    sum.part = of.second;
-    const Op op = {.name = of.second == Part::kv ? "reduce key/value gradients" : "reduce norm gradients",
-                   .work = Collective{.group = of.first,
-                                      .bytes = shard(n, Dimension::data) * gradient_width_,
-                                      .width = gradient_width_},
-                   .phase = Phase::backward,
-                   .lane = LaneKind::data_reduce,
-                   .operands = {sum}};
-    emit(op_id(op), unit_frame, {last_of(LaneKind::replicate)});
-  }
-}
-
-// A unit's gradients, when all micro-batches are in them. lane: of its reduction. A word table that another stage holds
-// too waits for the end of the step: the stages come to it at other times.
-void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, LaneKind lane) {
-  sum_unit_over_model(chunk, unit_frame);
-  const bool table = std::any_of(chunk.entries.begin(), chunk.entries.end(), [&](const Entry& e) {
-    const std::vector<LocalParameter>& parameters = plan_.blocks[e.block].parameters;
-    return e.unit == unit_frame && !parameters.empty() && parameters.front().name == kWordTable;
-  });
-  if (table && shares_table()) {
-    late_unit_ = unit_frame;
-    return;
-  }
-  const TaskId read = host_gradients() && takes_norm() ? norm_of_unit(unit_frame, lane) : kNone;
-  lower_gradients(unit_frame, read);
-}
-
-// The table is the unit's first region, cut alike on both stages.
-void PlanBuilder::finish_late_unit() {
-  if (late_unit_ == kNone) return;
-  const Bytes bytes = shard(context_.table_rows * context_.hidden, Dimension::data) * gradient_width_;
-  const Op op = {
-      .name = "reduce tied embedding",
-      .work = Collective{.group = Dimension::embedding, .bytes = bytes, .width = gradient_width_},
-      .phase = Phase::step,
-      .lane = LaneKind::embedding,
-      .operands = {host_gradients() ? unit(kReduced, Access::read_write) : state(kGradientShard, Access::read_write)}};
-  const TaskId summed = emit(op_id(op), late_unit_, {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)});
-  const TaskId read = host_gradients() && takes_norm() ? norm_of_unit(late_unit_, LaneKind::compute) : kNone;
-  lower_gradients(late_unit_, read == kNone ? summed : read);
-  late_unit_ = kNone;
-}
-
 void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
   const PlaceCopy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
                           .from = Home::device,
@@ -263,17 +200,6 @@ void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const s
   emit(op_id(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
                      state(arriving_gradients(), Access::write))),
        chunk.state, after);
-}
-
-// Those that waited for sums over ranks of the model.
-void PlanBuilder::lower_buckets() {
-  if (!sums_over_model()) return;
-  std::vector<TaskId> after;
-  for (const LaneKind lane : {LaneKind::compute, LaneKind::data_reduce, LaneKind::tensor, LaneKind::embedding})
-    after.push_back(last_of(lane));
-  for (Chunk* chunk : in_model_order()) {
-    for (const Bucket& bucket : chunk->buckets) lower_bucket(*chunk, bucket, after);
-  }
 }
 
 // Where the update does not multiply by the clip coefficient itself, a pass over the host's gradients does, which also

@@ -207,9 +207,6 @@ class PlanBuilder {
   void gather_buckets();
   void begin_step();
   void end_step();
-  bool shares_table() const;
-  bool sums_over_model() const;
-  void reduce_what_is_shared();
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
   void average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements);
   void copy_buckets_back();
@@ -222,6 +219,15 @@ class PlanBuilder {
   void update(const Chunk& chunk, const std::vector<TaskId>& after);
   Operand optimizer_gradients(Access access) const;
   std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
+
+  // shared_gradients.cpp: what ranks of the model sum.
+  bool shares_table() const;
+  bool sums_over_model() const;
+  void reduce_what_is_shared();
+  void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
+  void finish_unit(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
+  void finish_late_unit();
+  void lower_buckets();
 
   // servers.cpp: weights that ranks of their own hold, or one rank alone updates.
   void add_servers();
@@ -259,11 +265,7 @@ class PlanBuilder {
   void raise_gradients(std::uint32_t unit);
   TaskId norm_of_unit(std::uint32_t unit, LaneKind lane);
   void lower_gradients(std::uint32_t unit, TaskId after);
-  void sum_unit_over_model(const Chunk& chunk, std::uint32_t unit);
-  void finish_unit(const Chunk& chunk, std::uint32_t unit, LaneKind lane);
-  void finish_late_unit();
   void lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
-  void lower_buckets();
   std::vector<TaskId> host_clip(std::vector<TaskId> after);
   std::vector<TaskId> host_unscale(const std::vector<TaskId>& after);
   void update_loss_scale(const std::vector<TaskId>& after);
