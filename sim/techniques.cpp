@@ -89,7 +89,10 @@ void add_servers(const Spec& spec, List& list) {
     list.push_back({p.mode == "ssp" ? fmt::format("staleness of at most {} steps", p.staleness) : "no waiting at all",
                     true, "a slow worker holds back itself alone, or others only so far",
                     "gradients come from weights that others have changed since", "without it (sync)",
-                    changed(spec, [](Strategy& x) { x.parameter_server->mode = "sync"; })});
+                    changed(spec, [](Strategy& x) {
+                      x.parameter_server->mode = "sync";
+                      x.parameter_server->staleness = 0;
+                    })});
   if (p.replicas > 1)
     list.push_back({fmt::format("chains of {} servers", p.replicas), true, "a lost server costs no state and no step",
                     fmt::format("sums are handed on {} times, and servers' machines hold {} times the states",
