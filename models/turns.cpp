@@ -52,11 +52,13 @@ class Replay {
   bool is_last(std::int32_t place) const { return (place + 1) % virtual_stages_ == 0; }
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
+  std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
   // What all stages exchange counts as boundaries behind those between virtual stages.
   Key exchange(StageExchange what, const Action& a) const {
-    return {virtual_stages_ + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
+    return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
-  bool is_exchange(const Key& key) const { return key.boundary > virtual_stages_; }
+  bool is_exchange(const Key& key) const { return key.boundary > places(); }
+  StageExchange exchange_of(const Key& key) const { return static_cast<StageExchange>(key.boundary - places() - 1); }
   std::optional<Key> if_shared(StageExchange what, const Action& a) const {
     return schedule_.spreads_vocabulary() ? std::optional(exchange(what, a)) : std::nullopt;
   }
@@ -91,7 +93,7 @@ class Replay {
 
   // An exchange that all stages give a part to is there when the last one has.
   void produce(const Key& key, std::int64_t time) {
-    const auto what = static_cast<StageExchange>(key.boundary - virtual_stages_ - 1);
+    const auto what = exchange_of(key);
     const bool of_all =
         is_exchange(key) && what != StageExchange::hidden_states && what != StageExchange::word_gradients;
     if (of_all) {
@@ -171,7 +173,7 @@ class Replay {
     }
     add_moves(static_cast<std::int32_t>(s), all);
     for (const auto& [key, time] : produced_) {
-      const auto what = static_cast<StageExchange>(key.boundary - virtual_stages_ - 1);
+      const auto what = exchange_of(key);
       if (is_exchange(key)) all.push_back({time, {key.boundary, key.micro_batch, true, true, false, -1, what}});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });

@@ -15,7 +15,7 @@ using Key = std::tuple<int, int, bool>;  // boundary, micro-batch, forward
 
 std::vector<std::pair<std::string, ScheduleShape>> cases() {
   std::vector<std::pair<std::string, ScheduleShape>> all;
-  for (const std::int64_t p : {1, 2, 3, 5}) {
+  for (const std::int64_t p : {1, 2, 3, 4, 5}) {
     for (const std::int64_t m : {1, 2, 5, 10}) {
       for (const char* name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p"}) all.push_back({name, {p, m, 1}});
       if (p > 1) {
