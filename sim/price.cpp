@@ -31,12 +31,6 @@ constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCro
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
 
-// Work whose pace is the clock's, in which like GPUs differ; what streams through memory hardly does.
-bool at_the_clock(const Work& work) {
-  return std::holds_alternative<Gemm>(work) || std::holds_alternative<GroupedGemm>(work) ||
-         std::holds_alternative<FlashAttention>(work);
-}
-
 class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
@@ -280,18 +274,9 @@ class Pricer {
     const NcclModel& members = model(spread);
     NcclChoice choice = c.algorithm.starts_with("hierarchical")
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
-                            : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
+                            : measured(nccl_in_a_step(members, c.kind, c.bytes), transfer_kind(op), spread, c.bytes);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
-  }
-
-  static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
-    NcclChoice choice = nccl_choose(members, c.kind, c.bytes);
-    const Seconds whole = choice.seconds + nccl_late_members(members, c.kind);
-    choice.nic_share *= choice.seconds / whole;
-    choice.nvlink_share *= choice.seconds / whole;
-    choice.seconds = whole;
-    return choice;
   }
 
   // A group of one copies in its memory.
