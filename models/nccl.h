@@ -149,9 +149,9 @@ NcclChoice two_stage_all_to_all(const NcclModel& model, Bytes bytes, const Token
 // The time that measurements give to a choice (nccl_seconds, algorithm and protocol set).
 Seconds nccl_corrected(const NcclModel& model, CollectiveKind kind, const NcclChoice& choice, Bytes bytes);
 
-// What nccl_choose returns, and what a collective that NCCL's model knows waits for in a step: members on several nodes
-// do not come at once, as those of nccl-tests do.
-NcclChoice nccl_in_a_step(const NcclModel& model, CollectiveKind kind, Bytes bytes);
+// What a collective that NCCL's model knows waits for in a step beside its own time: members on several nodes do not
+// come at once, as those of nccl-tests do.
+Seconds nccl_late_members(const NcclModel& model, CollectiveKind kind);
 
 // What each further tensor of one coalesced call takes beside its bytes, from the second on.
 Seconds nccl_next_tensor(const NcclModel& model, CollectiveKind kind);

@@ -100,15 +100,10 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
 // Nanotron's tensor groups on two nodes take 0.85 ms for a collective of any size, where 0.35 are the network's. Not
 // fitted to, but as much slower than their wires: tensor groups of DeepSpeed and Megatron on 8 nodes of V100
 // (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand.
-NcclChoice nccl_in_a_step(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
+Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   constexpr double kLate_us = 500;
-  NcclChoice choice = nccl_choose(m, kind, bytes);
-  if (m.topology.nodes == 1 || choice.algorithm == A::point_to_point) return choice;
-  const Seconds whole = choice.seconds + 1e-6 * kLate_us;
-  choice.nic_share *= choice.seconds / whole;
-  choice.nvlink_share *= choice.seconds / whole;
-  choice.seconds = whole;
-  return choice;
+  const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
+  return m.topology.nodes > 1 && modelled ? 1e-6 * kLate_us : 0;
 }
 
 Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {

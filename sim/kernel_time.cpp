@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -110,11 +109,6 @@ Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& pr
                             shape_of(op.work, width).kind, op.name));
   }
   return std::visit(KernelTime{op, width, gpu, profile, attention}, op.work);
-}
-
-bool at_the_clock(const Work& work) {
-  return std::holds_alternative<Gemm>(work) || std::holds_alternative<GroupedGemm>(work) ||
-         std::holds_alternative<FlashAttention>(work);
 }
 
 }  // namespace orrery

@@ -18,7 +18,4 @@ namespace orrery {
 // Products cut by waves: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).
 Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention);
 
-// Work whose pace is the clock's, in which like GPUs differ; what streams through memory hardly does.
-bool at_the_clock(const Work& work);
-
 }  // namespace orrery
