@@ -32,12 +32,6 @@ constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCro
                       kSlowdown = kDimensions + 3;
 constexpr double kSlowdownUnit = 1e6;
 
-// Work whose pace is the clock's, in which like GPUs differ; what streams through memory hardly does.
-bool at_the_clock(const Work& work) {
-  return std::holds_alternative<Gemm>(work) || std::holds_alternative<GroupedGemm>(work) ||
-         std::holds_alternative<FlashAttention>(work);
-}
-
 class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
@@ -142,16 +136,20 @@ class Pricer {
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // What was measured goes before the model; its shares of links follow from its time.
-  NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
-    const TransferTable* table =
-        find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
-    if (table == nullptr || !covers(*table, bytes)) return choice;
-    const Seconds time = interpolate(*table, bytes);
+  // The same transfer in another time, in which it takes other shares of its links.
+  static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
     choice.seconds = time;
     return choice;
+  }
+
+  // What was measured goes before the model.
+  NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
+    const TransferTable* table =
+        find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
+    if (table == nullptr || !covers(*table, bytes)) return choice;
+    return lasting(choice, interpolate(*table, bytes));
   }
 
   std::vector<OpTiming> row(const std::vector<Spread>& lie) {
@@ -271,7 +269,10 @@ class Pricer {
     // Samples are from one end to the next, so the gaps are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    const Seconds time = (compute_[i] * (at_the_clock(op.work) ? slowest_ : 1) + gap) * slowdown;
+    // Like GPUs differ in work whose pace is the clock's; what streams through memory hardly does.
+    const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
+                         std::holds_alternative<FlashAttention>(op.work);
+    const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
     t.duration = picoseconds(time);
     t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
   }
@@ -304,12 +305,8 @@ class Pricer {
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
-    NcclChoice choice = nccl_choose(members, c.kind, c.bytes);
-    const Seconds whole = choice.seconds + nccl_late_members(members, c.kind);
-    choice.nic_share *= choice.seconds / whole;
-    choice.nvlink_share *= choice.seconds / whole;
-    choice.seconds = whole;
-    return choice;
+    const NcclChoice choice = nccl_choose(members, c.kind, c.bytes);
+    return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
   // A group of one copies in its memory.
@@ -348,11 +345,7 @@ class Pricer {
     NcclChoice choice = over_uplinks(sent, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
     if (!scattered) return choice;
     const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
-    const Seconds whole = choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds;
-    choice.nic_share *= choice.seconds / whole;
-    choice.nvlink_share *= choice.seconds / whole;
-    choice.seconds = whole;
-    return choice;
+    return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
   // Whether a stage's tensor ranks, which hold the same, each send a share of it, and the receivers gather the rest.
@@ -367,11 +360,7 @@ class Pricer {
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
     if (!crosses) return c;
     const NcclTopology& t = members.topology;
-    const double slowdown = uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps);
-    c.seconds *= slowdown;
-    c.nic_share /= slowdown;
-    c.nvlink_share /= slowdown;
-    return c;
+    return lasting(c, c.seconds * uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps));
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {

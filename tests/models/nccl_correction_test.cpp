@@ -95,6 +95,17 @@ TEST(NcclCorrection, LargeJobsOfACloudAreSlower) {
   EXPECT_EQ(seconds("dgx-h100", 64), seconds("dgx-h100", 2));
 }
 
+// Members on several nodes come late, whatever the network.
+TEST(NcclCorrection, MembersOnSeveralNodesComeLate) {
+  const auto late = [](int nodes, CollectiveKind kind) {
+    return nccl_late_members(nccl_model(nccl_topology(find_cluster("dgx-h100", 2), nodes, 8)), kind);
+  };
+  EXPECT_NEAR(late(2, CollectiveKind::all_reduce), 500e-6, 1e-12);
+  EXPECT_EQ(late(1, CollectiveKind::all_reduce), 0);
+  EXPECT_EQ(late(2, CollectiveKind::all_to_all), 0);
+  EXPECT_EQ(late(2, CollectiveKind::shift), 0);
+}
+
 // The first chunk of a tensor passes every rank; a reduction and a gather pass it twice.
 TEST(NcclCorrection, NextTensorsGoRound) {
   const auto next = [](int nodes, CollectiveKind kind) {

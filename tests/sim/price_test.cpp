@@ -191,7 +191,7 @@ TEST(Price, ProductsOfLargeJobsTakeLonger) {
 // A stack's release of NCCL decides what its collectives may be.
 TEST(Price, OldReleasesOfNcclHaveNoLl128) {
   const auto with_ll128 = [](const std::string& software) {
-    const Priced p("tensor: 8, data: 2, global_batch: 2", software);
+    const Priced p("tensor: 8, data: 2, micro_batch: 8, global_batch: 16", software);
     return std::count_if(p.prices.notes.begin(), p.prices.notes.end(),
                          [](const TransferNote& n) { return n.algorithm.ends_with("/ll128"); });
   };

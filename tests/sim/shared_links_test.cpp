@@ -1,5 +1,6 @@
 #include "sim/shared_links.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
@@ -17,14 +18,15 @@ struct SharedCase {
   const char* cluster;
   const char* strategy;
   std::int64_t data_groups;  // on the NIC of stage 0's representative; 0: no NIC of its is contested
+  std::int64_t hidden = 512;
 };
 
 Timing priced(const Spec& spec, const Plan& plan) { return price(plan, spec, find_profile(spec.cluster.gpu)).timing; }
 
 Spec spec_of(const SharedCase& c) {
-  return parse_spec(std::string("model: {name: t, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096}\n"
-                                "sequence: 256\ncluster: ") +
-                        c.cluster + "\nstrategy: " + c.strategy + "\n",
+  return parse_spec(fmt::format("model: {{name: t, layers: 8, hidden: {}, heads: 8, feed_forward: {}, vocab: 4096}}\n"
+                                "sequence: 256\ncluster: {}\nstrategy: {}\n",
+                                c.hidden, 4 * c.hidden, c.cluster, c.strategy),
                     "test.yaml");
 }
 
@@ -58,10 +60,11 @@ TEST(SharedLinks, GroupsShareTheNicsBesideThem) {
   }
 }
 
-// One group that fills a node's only NIC takes what NCCL alone would take; eight of them side by side eight times that.
+// One group that fills a node's only NIC takes what NCCL alone would take; eight of them side by side eight times that,
+// where their transfers are long beside the wait for late members.
 TEST(SharedLinks, ACollectiveDoesNotContendWithItself) {
   const auto reduce_time = [](const char* strategy) {
-    const Spec spec = spec_of({"{node: dgx-h100, nodes: 2, nics: 1}", strategy, 0});
+    const Spec spec = spec_of({"{node: dgx-h100, nodes: 2, nics: 1}", strategy, 0, 2048});
     const Plan plan = make_plan(spec);
     const Timing timing = priced(spec, plan);
     const Trace trace = simulate(plan, timing);
