@@ -185,6 +185,7 @@ void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
   c.software = spec.software.name;
   c.architecture = name_of(spec.cluster.gpu.architecture);
   c.like = described(spec);
+  c.techniques = techniques_in(spec);
   c.step_time_s = p.report.step_time_s;
   c.step_time_low_s = p.report.step_time_low_s;
   c.step_time_high_s = p.report.step_time_high_s;
@@ -213,25 +214,6 @@ std::map<std::pair<std::string, std::string>, double> null_rates(const std::vect
     result[key] = (list[(list.size() - 1) / 2] + list[list.size() / 2]) / 2;
   }
   return result;
-}
-
-ErrorSummary summary_of(const std::string& source, const std::vector<const Miss*>& list) {
-  ErrorSummary s;
-  s.source = source;
-  s.rows = list.size();
-  std::vector<double> sizes;
-  const auto n = static_cast<double>(list.size());
-  for (const Miss* r : list) {
-    sizes.push_back(std::abs(r->error));
-    s.bias += r->error / n;
-    s.mean += std::abs(r->error) / n;
-    s.null_mean += std::abs(r->null_error) / n;
-  }
-  std::sort(sizes.begin(), sizes.end());
-  s.median = (sizes[(sizes.size() - 1) / 2] + sizes[sizes.size() / 2]) / 2;
-  s.p90 = sizes[(sizes.size() - 1) * 9 / 10];
-  s.worst = sizes.back();
-  return s;
 }
 
 }  // namespace
@@ -302,19 +284,6 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
     if (rate == rates.end()) continue;
     result.back().null_error = c.model_flops / static_cast<double>(c.gpus) / rate->second / *c.row.step_time_s - 1;
   }
-  return result;
-}
-
-std::vector<ErrorSummary> summarize(const std::vector<Miss>& list) {
-  std::map<std::string, std::vector<const Miss*>> by_source;
-  std::vector<const Miss*> all;
-  for (const Miss& r : list) {
-    by_source[r.of->row.source].push_back(&r);
-    all.push_back(&r);
-  }
-  std::vector<ErrorSummary> result;
-  for (const auto& [source, rows] : by_source) result.push_back(summary_of(source, rows));
-  if (by_source.size() > 1) result.push_back(summary_of("all", all));
   return result;
 }
 

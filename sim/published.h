@@ -39,6 +39,7 @@ struct PublishedCase {
   double tokens = 0, model_flops = 0;  // of a step
   std::string software, architecture;
   ValidatedRow like;  // its spec, without an error
+  std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
   double peak_memory_bytes = 0;  // of the kind that the row has
@@ -64,11 +65,15 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
 
 // Of |error|.
 struct ErrorSummary {
-  std::string source;  // "all" for the last
+  std::string source;  // "all" for the last; of summarize_by_technique the technique
   std::size_t rows = 0;
+  std::size_t sources = 1;
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
 };
 std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
+// A row counts for everything that it uses ("zero1", "pipeline, 1f1b", "experts"): what a technique was validated by.
+std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
+std::vector<std::string> techniques_in(const Spec& spec);
 
 // Picking the fastest layout of a measured grid (a source's rows of one model on one number of GPUs) by prediction:
 // how much longer it takes than the fastest measured one.

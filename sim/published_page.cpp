@@ -56,6 +56,20 @@ std::string source_table(const std::vector<PublishedCase>& cases, const Refit* f
   return text;
 }
 
+std::string technique_table(const std::vector<PublishedCase>& cases) {
+  std::map<std::string, double> memory;
+  for (const ErrorSummary& s : summarize_by_technique(misses(cases, Judged::memory, false))) memory[s.source] = s.mean;
+  std::string text =
+      "| steps with | rows | sources | mean | median | bias | memory, mean |\n| --- | --- | --- | --- | --- | --- | "
+      "--- |\n";
+  for (const ErrorSummary& s : summarize_by_technique(misses(cases, Judged::step, false))) {
+    const auto m = memory.find(s.source);
+    text += fmt::format("| {} | {} | {} | {} | {} | {:+.1f} | {} |\n", s.source, s.rows, s.sources, share_text(s.mean),
+                        share_text(s.median), 100 * s.bias, m == memory.end() ? "" : share_text(m->second));
+  }
+  return text;
+}
+
 std::string unsupported(const std::vector<PublishedCase>& cases) {
   std::map<std::string, int> reasons;
   for (const PublishedCase& c : cases) {
@@ -83,6 +97,7 @@ std::string published_page(const std::vector<PublishedCase>& cases, const Refit*
   }
   text += "\n\n" + source_table(cases, fit);
   if (!picture.empty()) text += fmt::format("\n![predicted over measured]({})\n", picture);
+  text += "\nThe same rows by what they use; one counts for all of it.\n\n" + technique_table(cases);
   const Coverage c = coverage(cases);
   text += fmt::format(
       "\n{} of {} measured steps ({:.1f} %) lie in the predicted 80 % interval, doubtful ones included.\n", c.inside,

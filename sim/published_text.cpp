@@ -60,7 +60,7 @@ std::string unsupported_text(const std::vector<PublishedCase>& cases) {
   return t.rows.empty() ? "" : print(t) + '\n';
 }
 
-std::string summary_text(const std::string& title, const std::vector<Miss>& list, bool null_model) {
+std::string summary_text(const std::string& title, const std::vector<ErrorSummary>& list, bool null_model) {
   if (list.empty()) return "";
   Table t;
   t.columns = {{title, "", Align::left},
@@ -71,7 +71,7 @@ std::string summary_text(const std::string& title, const std::vector<Miss>& list
                {"p90", "%"},
                {"worst", "%"}};
   if (null_model) t.columns.push_back({"null model", "mean %"});
-  for (const ErrorSummary& s : summarize(list)) {
+  for (const ErrorSummary& s : list) {
     t.rows.push_back({s.source, fmt::format("{}", s.rows), signed_percent(s.bias), percent(s.median), percent(s.mean),
                       percent(s.p90), percent(s.worst)});
     if (null_model) t.rows.back().push_back(percent(s.null_mean));
@@ -153,10 +153,10 @@ nlohmann::ordered_json row_json(const PublishedCase& c) {
   return row;
 }
 
-nlohmann::ordered_json summary_json(const std::vector<Miss>& list) {
+nlohmann::ordered_json summary_json(const char* key, const std::vector<ErrorSummary>& list) {
   nlohmann::ordered_json result = nlohmann::ordered_json::array();
-  for (const ErrorSummary& s : summarize(list)) {
-    result.push_back({{"source", s.source},
+  for (const ErrorSummary& s : list) {
+    result.push_back({{key, s.source},
                       {"rows", s.rows},
                       {"bias", s.bias},
                       {"median", s.median},
@@ -174,13 +174,14 @@ std::string published_text(const std::vector<PublishedCase>& cases) {
   std::string text = rows_text(cases, false);
   if (const std::string rows = rows_text(cases, true); !rows.empty()) text += "doubtful rows\n" + rows;
   text += unsupported_text(cases);
-  text += summary_text("step time", misses(cases, Judged::step, false), true);
-  text += summary_text("layer time", misses(cases, Judged::layer, false), false);
-  text += summary_text("peak memory", misses(cases, Judged::memory, false), false);
+  text += summary_text("step time", summarize(misses(cases, Judged::step, false)), true);
+  text += summary_text("layer time", summarize(misses(cases, Judged::layer, false)), false);
+  text += summary_text("peak memory", summarize(misses(cases, Judged::memory, false)), false);
+  text += summary_text("step time of rows with", summarize_by_technique(misses(cases, Judged::step, false)), true);
   text += bubbles_text(cases);
-  text += summary_text("bubble, points of 100", misses(cases, Judged::bubble, false), false);
-  text += summary_text("doubtful: step time", misses(cases, Judged::step, true), true);
-  text += summary_text("doubtful: peak memory", misses(cases, Judged::memory, true), false);
+  text += summary_text("bubble, points of 100", summarize(misses(cases, Judged::bubble, false)), false);
+  text += summary_text("doubtful: step time", summarize(misses(cases, Judged::step, true)), true);
+  text += summary_text("doubtful: peak memory", summarize(misses(cases, Judged::memory, true)), false);
   return text + regret_text(cases) + fit_text(cases);
 }
 
@@ -192,16 +193,18 @@ std::string published_json(const std::vector<PublishedCase>& cases) {
         {{"source", r.source}, {"grids", r.grids}, {"mean", r.mean}, {"worst", r.worst}, {"right", r.right}});
   }
   const Coverage in = coverage(cases);
-  const nlohmann::ordered_json whole = {{"schema", "orrery.published/1"},
-                                        {"rows", rows},
-                                        {"step_time", summary_json(misses(cases, Judged::step, false))},
-                                        {"layer_time", summary_json(misses(cases, Judged::layer, false))},
-                                        {"peak_memory", summary_json(misses(cases, Judged::memory, false))},
-                                        {"bubble_fraction", summary_json(misses(cases, Judged::bubble, false))},
-                                        {"doubtful_step_time", summary_json(misses(cases, Judged::step, true))},
-                                        {"doubtful_peak_memory", summary_json(misses(cases, Judged::memory, true))},
-                                        {"grid_regret", grids},
-                                        {"interval", {{"inside", in.inside}, {"rows", in.rows}}}};
+  const nlohmann::ordered_json whole = {
+      {"schema", "orrery.published/1"},
+      {"rows", rows},
+      {"step_time", summary_json("source", summarize(misses(cases, Judged::step, false)))},
+      {"step_time_by_technique", summary_json("technique", summarize_by_technique(misses(cases, Judged::step, false)))},
+      {"layer_time", summary_json("source", summarize(misses(cases, Judged::layer, false)))},
+      {"peak_memory", summary_json("source", summarize(misses(cases, Judged::memory, false)))},
+      {"bubble_fraction", summary_json("source", summarize(misses(cases, Judged::bubble, false)))},
+      {"doubtful_step_time", summary_json("source", summarize(misses(cases, Judged::step, true)))},
+      {"doubtful_peak_memory", summary_json("source", summarize(misses(cases, Judged::memory, true)))},
+      {"grid_regret", grids},
+      {"interval", {{"inside", in.inside}, {"rows", in.rows}}}};
   return whole.dump(2) + '\n';
 }
 

@@ -69,7 +69,7 @@ inline void PrintTo(const Case& c, std::ostream* out) {
 }
 
 inline Spec spec_of(const Case& c) {
-  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: 1}}\nsoftware: {}\n"
+  return parse_spec(fmt::format("model: {}\nsequence: 36\ncluster: {{node: dgx-h100, nodes: 2}}\nsoftware: {}\n"
                                 "strategy: {{precision: {}, gradient_precision: {}, optimizer: {}, {}}}\n",
                                 c.model, c.software, c.precision, c.gradient_precision, c.optimizer, c.strategy),
                     "case");

@@ -30,27 +30,12 @@ class MissingSums : public Transport {
   Dimension group_;
 };
 
-// On rank 0 how far the run is from one rank; nothing on the others.
-std::optional<Distance> distance_of(const Spec& spec, const Changes& changes = {}) {
-  MPI_Comm some = ranks_for(spec);
-  if (some == MPI_COMM_NULL) return std::nullopt;
-  const Result result = run(some, spec, changes);
-  int rank = 0;
-  MPI_Comm_rank(some, &rank);
-  MPI_Comm_free(&some);
-  if (rank > 0) return std::nullopt;
-  return distance(spec, result, reference_of(spec));
-}
-
 class Grids : public testing::TestWithParam<Case> {};
 
 TEST_P(Grids, AgreeWithOneRank) {
   const auto d = distance_of(spec_of(GetParam()));
   if (!d) return;
-  EXPECT_LE(d->gradient, kLimit) << "gradient of " << d->of_gradient;
-  EXPECT_LE(d->weight, kLimit) << "weight " << d->of_weight;
-  EXPECT_LE(d->change, kChangeLimit) << "change of " << d->of_change;
-  EXPECT_LE(d->loss, kLimit);
+  expect_agreement(*d);
 }
 
 // With the same sequence for every dropout's mask: rows, columns and heads must be found in the whole.

@@ -7,26 +7,9 @@ namespace {
 
 using namespace test;
 
-void check_spec(const Spec& spec) {
-  MPI_Comm some = ranks_for(spec);
-  if (some == MPI_COMM_NULL) return;
-  const Result result = run(some, spec);
-  int rank = 0;
-  MPI_Comm_rank(some, &rank);
-  MPI_Comm_free(&some);
-  if (rank > 0) return;
-  const auto [differ, all] = differing_choices(result, reference_of(spec));
-  ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
-  const Distance d = distance(spec, result, reference_of(spec));
-  EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
-  EXPECT_LE(d.weight, kLimit) << "weight " << d.of_weight;
-  EXPECT_LE(d.change, kChangeLimit) << "change of " << d.of_change;
-  EXPECT_LE(d.loss, kLimit);
-}
-
 class ModelKinds : public testing::TestWithParam<Case> {};
 
-TEST_P(ModelKinds, AgreeWithOneRank) { check_spec(spec_of(GetParam())); }
+TEST_P(ModelKinds, AgreeWithOneRank) { expect_like_one_rank(spec_of(GetParam())); }
 
 // Models whose layers differ, where a rank's part of a tensor, a piece of a shard or a mask may go wrong.
 const std::string kPlain =
@@ -106,7 +89,7 @@ TEST(HierarchicalDispatch, AgreesWithOneRank) {
       SCOPED_TRACE(fmt::format("{}, nodes of {}", strategy, node));
       Spec spec = spec_of({with_experts("tiny-two-stage", std::string(moe) + ", dispatch: hierarchical"), strategy});
       spec.cluster.gpus_per_node = node;
-      check_spec(spec);
+      expect_like_one_rank(spec);
     }
   }
 }

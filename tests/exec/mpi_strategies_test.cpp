@@ -98,13 +98,6 @@ void mistake_blocks(Plan& plan) {
   }
 }
 
-void expect_close(const Distance& d) {
-  EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
-  EXPECT_LE(d.weight, kLimit) << "weight " << d.of_weight;
-  EXPECT_LE(d.change, kChangeLimit) << "change of " << d.of_change;
-  EXPECT_LE(d.loss, kLimit);
-}
-
 void expect_far(const Distance& d) {
   EXPECT_TRUE(d.gradient > 10 * kLimit || d.weight > 10 * kLimit || d.change > 10 * kChangeLimit)
       << "gradient " << d.gradient << ", weight " << d.weight << ", change " << d.change;
@@ -134,7 +127,7 @@ void check_spec(const Spec& spec, Fault fault = Fault::none) {
     EXPECT_EQ(all > 0, spec.model.moe.has_value());
   }
   const Distance d = distance(spec, result, reference_of(spec));
-  fault == Fault::none ? expect_close(d) : expect_far(d);
+  fault == Fault::none ? expect_agreement(d) : expect_far(d);
 }
 
 void check_case(const Case& c, Fault fault = Fault::none) { check_spec(spec_of(c), fault); }

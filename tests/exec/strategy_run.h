@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,40 @@ inline MPI_Comm ranks_for(const Spec& spec) {
   MPI_Comm some = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank < spec.strategy.ranks() ? 0 : MPI_UNDEFINED, rank, &some);
   return some;
+}
+
+// On rank 0 how far the run is from one rank; nothing on the others.
+inline std::optional<Distance> distance_of(const Spec& spec, const Changes& changes = {}) {
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return std::nullopt;
+  const Result result = run(some, spec, changes);
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return std::nullopt;
+  return distance(spec, result, reference_of(spec));
+}
+
+inline void expect_agreement(const Distance& d) {
+  EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
+  EXPECT_LE(d.weight, kLimit) << "weight " << d.of_weight;
+  EXPECT_LE(d.change, kChangeLimit) << "change of " << d.of_change;
+  EXPECT_LE(d.loss, kLimit);
+}
+
+// A run with its spec as it is; tokens must go to the reference's experts.
+inline void expect_like_one_rank(const Spec& spec) {
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return;
+  const Result result = run(some, spec);
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  MPI_Comm_free(&some);
+  if (rank > 0) return;
+  const auto [differ, all] = differing_choices(result, reference_of(spec));
+  ASSERT_EQ(differ, 0) << "choices of experts differ from the reference's, of " << all;
+  EXPECT_EQ(all > 0, spec.model.moe.has_value());
+  expect_agreement(distance(spec, result, reference_of(spec)));
 }
 
 }  // namespace orrery::test
