@@ -23,8 +23,6 @@ namespace {
 // How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
-// Points of a space from which on a first look at its layouts pays.
-constexpr std::uint64_t kWorthScouts = 1'000'000;
 
 using Level = SearchLevel;
 using Node = SearchNode;
@@ -47,7 +45,6 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    if (options_.objective == SearchObjective::time && result_.counts.points >= kWorthScouts) scout();
     while (!enough() && open()) simulate_next();
     result_.proven = !enough();
     if (best_ != kNothing) result_.gap = gap();
@@ -106,33 +103,6 @@ class Search {
     }
   }
 
-  // A first look at very different layouts, so that what cannot win is known to be slower early: of every number of
-  // tensor ranks and stages the layout whose bound is lowest, and in it the point that comes first.
-  void scout() {
-    std::map<std::pair<std::int64_t, std::int64_t>, Node> first;
-    for (auto nodes = queue_; !nodes.empty(); nodes.pop()) {
-      const Degrees& l = layouts_[nodes.top().layout];
-      if (l.context == 1) first.try_emplace({l.tensor, l.pipeline}, nodes.top());
-    }
-    std::vector<Node> starts, found;
-    for (const auto& [degrees, node] : first) starts.push_back(node);
-    std::vector<std::vector<Node>> points(starts.size());
-    const auto look = [&](std::size_t worker, std::size_t i) {
-      points[i] = opener_.first_point(*bounds_[worker], starts[i]);
-    };
-    crew_.each(
-        starts.size(), look, [&](std::size_t i) { return layouts_[starts[i].layout].pipeline; },
-        [&](Wire& wire, std::size_t i) { share_all(wire, points[i]); });
-    for (const std::vector<Node>& some : points) found.insert(found.end(), some.begin(), some.end());
-    for (std::size_t i = 0; i < found.size() && !stopped(); i += kSimulated) {
-      const auto at = found.begin() + static_cast<std::ptrdiff_t>(i);
-      const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), i + kSimulated));
-      const std::vector<Node> some(at, end);
-      simulate_all(some);
-      for (const Node& node : some) scouted_.insert(node.place());
-    }
-  }
-
   static void share_all(Wire& wire, std::vector<Node>& nodes) {
     std::size_t size = nodes.size();
     wire.share(size);
@@ -188,7 +158,6 @@ class Search {
            queue_.top().level == Level::played && queue_.top().value <= limit_) {
       const Node node = queue_.top();
       queue_.pop();
-      if (scouted_.contains(node.place())) continue;
       const auto known = forwards_.find(family(node));
       if (known == forwards_.end() && !here.insert(family(node)).second)
         later.push_back(node);
@@ -267,11 +236,7 @@ class Search {
       ++(evaluation.late ? counts.late : counts.refused);
       return;
     }
-    Found found{point_of(node),
-                node.bound,
-                std::move(*evaluation.report),
-                node.place(),
-                here};
+    Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
       ++counts.did_not_fit;
       if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
@@ -356,7 +321,6 @@ class Search {
   std::map<Place, std::int64_t> best_of_;
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
-  std::set<SearchPlace> scouted_;
   std::map<Family, ForwardPart> forwards_;
   Bytes least_ = 0;
   SearchResult result_;

@@ -64,9 +64,10 @@ struct SearchResult {
 
 // Best first: layouts, then groups of their cells, cells, and points come up in the order of their bounds; of cells
 // that differ in how many layers run again the next only after the one before. Points are simulated, folded, event by
-// event, until the next bound is above the best that fits. Equal times: the first in the order of Space. The result,
-// and what is simulated, do not depend on the number of threads and processes. Throws Error for what stops every
-// strategy (a profile that lacks what a layout needs).
+// event, until the next bound is above the best that fits. Points that differ only in what runs again in backward have
+// one forward: what it takes in the first of them, and a bound of the rest, may rule the others out. Equal times: the
+// first in the order of Space. The result, and what is simulated, do not depend on the number of threads and processes.
+// Throws Error for what stops every strategy (a profile that lacks what a layout needs).
 SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options);
 
 // What became of a point: its report, or that it takes longer than was asked, or why a rule or the planner refuses it.

@@ -34,6 +34,9 @@ inline constexpr Bytes kNoRoom = Bytes{1} << 60;
 // transfer of pressure p (timing.h) they lose p / (1 + p) of their time. The two overlap no longer than the link allows
 // that they share, so that for a time M something moves, and for a time B both, of pressure P together:
 //   step >= work(s) + B P / (1 + P) + (M - B) p / (1 + p) - what hides where kernels do not run + update.
+// Where one of a family of strategies has been simulated that differ in what runs again in backward alone, all of them
+// have its forward, event by event, until the first stage s turns back:
+//   step >= turn + work(s) that its order leaves after that + what comes behind.
 // Memory: states, what forwards keep where a stage has most of them alive, what the pass that follows needs beside it,
 // the weights that stay gathered, and NCCL's buffers. One object for each thread; it keeps what it has worked out.
 class Bounds {

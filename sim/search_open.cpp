@@ -1,9 +1,7 @@
 #include "sim/search_open.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <queue>
 
 namespace orrery {
 
@@ -78,8 +76,8 @@ std::vector<Node> SearchOpener::cells_of(Bounds& bounds, const Node& node, Tally
 
 // Of the cells [c, end) of a kind, the first that may have room: by halving where more layers that run again never
 // need more.
-std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
-                            Tally tally) const {
+std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c,
+                                          std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const Recipe& cell) {
     const Bytes memory = bounds.of(cell).memory;
     ++tally.counts.bounded;
@@ -89,15 +87,15 @@ std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Reci
   bounds.of(cells[c]);
   const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
              last = cells.begin() + static_cast<std::ptrdiff_t>(end);
-  const auto found = bounds.frees_memory() ? std::partition_point(first, last, lacks_room)
-                                           : std::find_if_not(first, last, lacks_room);
+  const auto found =
+      bounds.frees_memory() ? std::partition_point(first, last, lacks_room) : std::find_if_not(first, last, lacks_room);
   tally.counts.without_room += static_cast<std::uint64_t>(found - first);
   return static_cast<std::size_t>(found - cells.begin());
 }
 
 // The first cell from c on, of its kind, that has room; it stands for the later ones.
-void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
-              std::vector<Node>& result) const {
+void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c,
+                            Tally tally, std::vector<Node>& result) const {
   const bool time = options_.objective == SearchObjective::time;
   if (!bounds.possible(cells[c])) return;
   std::size_t end = c + 1;
@@ -148,22 +146,6 @@ std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tall
 
 std::vector<Node> SearchOpener::parts_of(Bounds& bounds, const Node& node, std::int64_t limit, Found found) const {
   return parts_of(bounds, node, Tally{found.counts, found.least, limit});
-}
-
-std::vector<Node> SearchOpener::first_point(Bounds& bounds, const Node& layout) const {
-  constexpr int kMostOpened = 400;
-  std::priority_queue<Node, std::vector<Node>, std::greater<>> queue;
-  queue.push(layout);
-  SearchCounts counts;
-  Bytes least = 0;
-  for (int opened = 0; !queue.empty() && opened < kMostOpened && !hurries(); ++opened) {
-    const Node node = queue.top();
-    if (node.level == Level::played) return {node};
-    queue.pop();
-    for (const Node& part : parts_of(bounds, node, {counts, least, std::numeric_limits<std::int64_t>::max()}))
-      queue.push(part);
-  }
-  return {};
 }
 
 }  // namespace orrery

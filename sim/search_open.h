@@ -25,8 +25,6 @@ class SearchOpener {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
   }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
-  // Of a layout, the point that comes up first; none where it takes too long to come to one.
-  std::vector<SearchNode> first_point(Bounds& bounds, const SearchNode& layout) const;
 
  private:
   struct Tally {
