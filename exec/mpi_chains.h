@@ -22,7 +22,8 @@ namespace orrery::mpi {
 // then every server of the chain has it. Until then a worker sends to whoever becomes the chain's first what it pushed,
 // and a server hands on what it has to whoever becomes the next. A pull is done for a server when all workers say that
 // they have what it holds: until then whoever becomes the last of the chain sends it to those that have not said so. So
-// nobody changes what another may still have to be sent. Messages that come a second time are left where they are.
+// nobody changes what another may still have to be sent. Messages that come a second time are left where they are. What
+// was under way with a lost rank never ends, so a process that knows of one must end without destroying this.
 class Chains {
  public:
   // All ranks of `world` call this at once. lost: file of lost ranks (models/lost_ranks.h), or "".
@@ -44,7 +45,7 @@ class Chains {
   int last_of(int piece) const;
   int before_me() const;  // in the chain; -1: this is the first
   int after_me() const;   // -1: this is the last
-  bool lost(int rank) const { return lost_.has(rank); }
+  bool any_lost() const { return lost_.any(); }
   bool pushed(int piece, std::int64_t number) const;  // whether the chain has it
   bool pulled(int worker, std::int64_t number) const;
   void tell_pushed(std::int64_t number);             // this server has the sum

@@ -15,15 +15,15 @@ class Sending {
   void to(const Channel& channel, int rank, int tag, const void* data, Bytes bytes) {
     if (rank < 0 || rank == rank_) return;
     requests_.clear();  // those to a lost rank never end
-    ++times_;
     rank_ = rank;
     send(channel, rank, tag, static_cast<const std::byte*>(data), bytes, requests_);
   }
-  // Whether MPI is done with it. One that was sent again may be left where it is: its receiver has it from another.
-  bool over(const Chains& chains) { return times_ > 1 || (rank_ >= 0 && chains.lost(rank_)) || all_done(requests_); }
+  // Whether MPI is done with it. Where a rank was lost it may be left where it is: its receiver may have had it from
+  // that one, whoever sends it now.
+  bool over(const Chains& chains) { return chains.any_lost() || all_done(requests_); }
 
  private:
-  int rank_ = -1, times_ = 0;
+  int rank_ = -1;
   std::vector<MPI_Request> requests_;
 };
 
@@ -151,9 +151,7 @@ class WorkersPull final : public Pending {
 class ServersPull final : public Pending {
  public:
   ServersPull(Chains& chains, const CollectiveCall& call, std::int64_t number)
-      : chains_(chains), call_(call), number_(number), sendings_(static_cast<std::size_t>(chains.workers())) {
-    follows_ = chains.after_me() >= 0;
-  }
+      : chains_(chains), call_(call), number_(number), sendings_(static_cast<std::size_t>(chains.workers())) {}
 
   bool done() override {
     chains_.poll();
@@ -164,8 +162,7 @@ class ServersPull final : public Pending {
       Sending& sending = sendings_[static_cast<std::size_t>(w)];
       const bool has = chains_.pulled(w, number_);
       if (last && !has) sending.to(chains_.pulls(), w, chains_.tag(number_), call_.in, bytes);
-      // Who took a lost one's place may have sent what a worker had from that one.
-      all = all && has && (follows_ || sending.over(chains_));
+      all = all && has && sending.over(chains_);
     }
     return all;
   }
@@ -174,7 +171,6 @@ class ServersPull final : public Pending {
   Chains& chains_;
   CollectiveCall call_;
   std::int64_t number_;
-  bool follows_ = false;  // when the call began, another server was the last
   std::vector<Sending> sendings_;
 };
 
