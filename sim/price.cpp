@@ -186,16 +186,15 @@ class Pricer {
   }
 
   // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
+  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
+
   // Of the time that issuing a layer takes, what the host needs.
   void find_host_parts() {
-    const Software& s = spec_.software;
-    const double far = far_stage_us(), host = s.host_layer_us > 0 ? std::min(s.host_layer_us, s.layer_us) : s.layer_us;
-    if (s.layer_us <= 0) return;
-    prices_.filling_part = host / (s.layer_us + far);
+    const double far = far_stage_us(), layer = spec_.software.layer_us, host = spec_.software.host_layer_us;
+    if (layer <= 0) return;
+    prices_.filling_part = (host > 0 ? std::min(host, layer) : layer) / (layer + far);
     if (far == 0) prices_.host_part = prices_.filling_part;
   }
-
-  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
 
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
