@@ -203,7 +203,10 @@ class Pricer {
     return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Of the time that issuing a layer takes, what the host needs; it runs ahead of the rest.
+  // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
+  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
+
+  // Of the time that issuing a layer takes, what the host needs.
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -212,9 +215,6 @@ class Pricer {
     prices_.filling_part = (own > 0 ? std::min(own, whole - far) : whole - far) / whole;
     if (far == 0) prices_.host_part = prices_.filling_part;
   }
-
-  // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
-  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
 
   // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
   void add_host_overheads(std::vector<OpTiming>& result) const {
