@@ -182,7 +182,10 @@ TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
     s.expert = 4;
     s.expert_tensor = 2;
     const auto tables = make_groups(s, false, false, 1, true);
-    const auto group = [&](Dimension d) { return tables[static_cast<std::size_t>(d)].groups.front(); };
+    const auto group = [&](Dimension d) {
+      const auto ranks = tables[static_cast<std::size_t>(d)].groups.front();
+      return std::vector(ranks.begin(), ranks.end());
+    };
     std::vector<std::int32_t> stage;  // of rank 0
     const std::vector<Coordinates> at = coordinates(s);
     for (std::int32_t r = 0; r < s.gpus(); ++r) {

@@ -37,7 +37,7 @@ std::int64_t elements_of_chunk(const Plan& plan, std::uint32_t state) {
   return sum;
 }
 
-const std::vector<std::int32_t>& group_of(const Plan& plan, std::uint32_t state) {
+GroupList::Group group_of(const Plan& plan, std::uint32_t state) {
   const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
   return data.groups[data.member_of[plan.slots[plan.frames[state].slot].representative]];
 }

@@ -239,7 +239,8 @@ Plan two_stages() {
   plan.ranks = 4;
   plan.micro_batches = 1;
   plan.dimensions.resize(kDimensions);
-  plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)] = {{{0, 2}, {1, 3}}, {0, 1, 0, 1}};
+  const std::vector<std::int32_t> pipeline_of = {0, 1, 0, 1};
+  plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)] = {GroupList(pipeline_of, 2), pipeline_of};
   plan.slots = {{.name = "stage 0", .representative = 0, .multiplicity = 2, .begin = 0, .end = 2},
                 {.name = "stage 1", .stage = 1, .representative = 2, .multiplicity = 2, .begin = 2, .end = 4}};
   plan.blocks = {{.name = "layer"}};

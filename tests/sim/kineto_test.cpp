@@ -1,7 +1,5 @@
 #include "sim/kineto.h"
 
-#include <numeric>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -12,9 +10,8 @@ namespace {
 Plan one_group(std::int32_t n, std::int64_t representative) {
   Plan plan;
   plan.ranks = n;
-  std::vector<std::int32_t> ranks(n);
-  std::iota(ranks.begin(), ranks.end(), 0);
-  plan.dimensions.assign(kDimensions, {{ranks}, std::vector<std::int32_t>(n, 0)});
+  const std::vector<std::int32_t> one(n, 0);
+  plan.dimensions.assign(kDimensions, {GroupList(one, 1), one});
   plan.slots = {{.name = "only", .representative = representative}};
   return plan;
 }
