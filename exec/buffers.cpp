@@ -43,7 +43,7 @@ Buffers::Buffers(const Rank& rank, CachingMemory& memory, const std::function<vo
   for (std::uint32_t f = 0; f < rank.plan.frames.size(); ++f) {
     const Block& block = rank.plan.blocks[rank.plan.frames[f].block];
     if (!outlives_steps(block.role)) continue;
-    for (std::uint16_t s = 0; s < block.slots.size(); ++s) {
+    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.slots.size()); ++s) {
       if (block.slots[s].lazy || block.slots[s].bytes == 0) continue;
       take(f, {Scope::own, Access::write, s, -1}, kNone, none);
       const std::span bytes(held_[index(f, s)].data, static_cast<std::size_t>(block.slots[s].bytes));

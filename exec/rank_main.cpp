@@ -1,6 +1,6 @@
 // orrery-rank: executes one rank of a job. `orrery run` starts it; so may mpirun or srun. models/trace_file.h says what
 // it is asked and what it leaves behind.
-#include <signal.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <sys/prctl.h>
 
 #include <cstdlib>

@@ -20,8 +20,8 @@ struct Place {
   bool message = false;
   Dimension group = Dimension::pipeline;
   LaneKind lane = LaneKind::tensor;
-  std::int32_t first = 0, second = 0;  // the group's number; sender and receiver
-  auto operator<=>(const Place&) const = default;
+  std::int32_t first = 0, second = 0;              // the group's number; sender and receiver
+  auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // One transfer, as its ends come in.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 #include <set>
 
 namespace orrery {
@@ -146,7 +147,7 @@ BlockBuilder::Id BlockBuilder::gradient(Id of) const { return gradient_of_.at(of
 
 void BlockBuilder::run_backward() {
   in_backward_ = true;
-  for (auto f = tape_.rbegin(); f != tape_.rend(); ++f) (*f)();
+  for (const auto& record : std::views::reverse(tape_)) record();
 }
 
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed

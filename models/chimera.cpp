@@ -14,7 +14,7 @@ struct Candidate {
   bool forward = false;
   std::int64_t number = 0;  // of its direction's micro-batches
   std::int64_t stage = 0, direction = 0;
-  auto operator<=>(const Candidate&) const = default;
+  auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 class Greedy {

@@ -260,6 +260,7 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(all.ranks), 0);
   for (const Move& m : all.moves) ++count[static_cast<std::size_t>(m.src)];
   std::vector<double> sent;
+  sent.reserve(count.size());
   for (const std::int64_t c : count) {
     sent.push_back(static_cast<double>(c) * static_cast<double>(bytes) / all.buffer_chunks);
   }

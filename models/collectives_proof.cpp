@@ -121,7 +121,7 @@ std::string run_on_integers(CollectiveKind kind, const Moves& all) {
   Cells cells = start(kind, all);
   for (std::size_t first = 0, last = 0; first < all.moves.size(); first = last) {
     while (last < all.moves.size() && all.moves[last].round == all.moves[first].round) ++last;
-    const std::string fault = run_round(std::span(all.moves).subspan(first, last - first), cells);
+    std::string fault = run_round(std::span(all.moves).subspan(first, last - first), cells);
     if (!fault.empty()) return fault;
   }
   for (int chunk = 0; chunk < all.chunks; ++chunk) {

@@ -83,7 +83,7 @@ std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector
 }
 
 std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
-  const std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
+  std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
   if (spec_.software.fused_clip) return summed;
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "clip gradients",

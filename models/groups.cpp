@@ -45,6 +45,7 @@ GroupTable group_by(std::int64_t ranks, const Key& key) {
 std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   std::map<std::int64_t, std::int64_t> next;
   std::vector<std::int64_t> places;
+  places.reserve(pools.size());
   for (const std::int64_t pool : pools) places.push_back(next[pool]++);
   return places;
 }

@@ -20,7 +20,7 @@ struct Place {
   PlaceKind part = PlaceKind::gpu;
   std::int64_t node = 0;
   std::int64_t index = 0;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 std::string to_string(const Place& place);  // "gpu 9", "nic 1.0" (node.index), "leaf 0"

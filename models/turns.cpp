@@ -15,7 +15,7 @@ namespace {
 struct Key {
   std::int32_t boundary, micro_batch;
   bool forward;
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 class Replay {

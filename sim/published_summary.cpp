@@ -76,6 +76,7 @@ std::vector<ErrorSummary> summarize(const std::vector<Miss>& list) {
     all.push_back(&r);
   }
   std::vector<ErrorSummary> result;
+  result.reserve(by_source.size() + 1);
   for (const auto& [source, rows] : by_source) result.push_back(summary_of(source, rows));
   if (by_source.size() > 1) result.push_back(summary_of("all", all));
   return result;
