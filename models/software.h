@@ -98,7 +98,8 @@ struct Software {
 
   // Memory
   bool expandable_segments = false;
-  double host_layer_us = 0;  // of what issuing a layer takes, what the host itself needs, 0 = all; the rest it runs ahead
+  double host_layer_us =
+      0;  // of what issuing a layer takes, what the host itself needs, 0 = all; the rest it runs ahead
   bool collectives_hold_tensors = false;  // what a collective used returns to the allocator when the host sees its end
   bool gathers_lists = false;  // ZeRO-1 gathers parameters into a tensor a rank, out of one buffer of all: two copies
   double context_MiB = 500;    // CUDA context and loaded kernels

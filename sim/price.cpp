@@ -13,6 +13,7 @@
 #include "models/nccl.h"
 #include "models/placement.h"
 #include "models/stragglers.h"
+#include "sim/host_overheads.h"
 #include "sim/host_work.h"
 #include "sim/kernel_time.h"
 #include "sim/price_servers.h"
@@ -167,7 +168,7 @@ class Pricer {
         compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
       t.issue = issue(op);
     }
-    if (!spec_.software.cuda_graphs) add_host_overheads(result);
+    if (!spec_.software.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
     if (spec_.software.blocking_launches) block_launches(result);
     return result;
   }
@@ -214,49 +215,6 @@ class Pricer {
     if (whole <= far) return;
     prices_.filling_part = (own > 0 ? std::min(own, whole - far) : whole - far) / whole;
     if (far == 0) prices_.host_part = prices_.filling_part;
-  }
-
-  // What a stack's host does beside launching: per layer, per micro-batch at a stage's ends, and once a step.
-  void add_host_overheads(std::vector<OpTiming>& result) const {
-    const Software& s = spec_.software;
-    const double far = far_stage_us();
-    const auto add = [&](std::span<const std::uint32_t> ops, double us) {
-      if (ops.empty()) return;
-      const Picoseconds all = picoseconds(us * kMicrosecond), each = all / static_cast<Picoseconds>(ops.size());
-      for (const std::uint32_t op : ops) result[op].issue += each;
-      result[ops.front()].issue += all - each * static_cast<Picoseconds>(ops.size());
-    };
-    const auto last_of = [](const std::vector<std::uint32_t>& pass) {
-      return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
-    };
-    for (const Block& block : plan_.blocks) {
-      const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
-      const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
-      if (block.role == BlockRole::layer) {
-        add(block.forward, s.layer_us + far);
-        add(block.backward, s.layer_us + far + s.layer_us * recomputed_share(block));
-      }
-      if (first) add(last_of(block.forward), s.micro_batch_us);
-      if (last) add(last_of(block.backward), s.micro_batch_us);
-    }
-    // Once a step, in however many parts a rank updates.
-    const auto updating = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
-    const auto parts = std::count_if(plan_.tasks.begin(), plan_.tasks.begin() + plan_.task_count(),
-                                     [&](const Task& task) { return updating(plan_.ops[task.op]); });
-    const auto who = std::count_if(plan_.slots.begin(), plan_.slots.end(),
-                                   [&](const RankSlot& slot) { return updates(plan_, slot); });
-    const double all = (s.step_us + static_cast<double>(plan_.ranks) * s.rank_us) *
-                       static_cast<double>(who * plan_.steps) * kMicrosecond;
-    const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));
-    for (std::size_t i = 0; i < result.size(); ++i) result[i].issue += updating(plan_.ops[i]) ? each : 0;
-  }
-
-  // The part of a block's forward ops that its backward runs again: the host calls them again.
-  double recomputed_share(const Block& block) const {
-    const auto again = std::count_if(block.backward.begin(), block.backward.end(),
-                                     [&](std::uint32_t op) { return plan_.ops[op].recompute; });
-    return std::min(1.0,
-                    static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
   }
 
   // The device idles while the host prepares the next kernel.

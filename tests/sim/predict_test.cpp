@@ -108,8 +108,7 @@ std::string comparable(Report r, const Report& folded) {
 }
 
 // What README's comparison of tensor grids says: a grid sends weights too, 1D activations alone, but all of them. So
-// with few sequences 2D wins over slow links alone, with many every grid wins, 2.5D over fast ones; the cube sends
-// least.
+// with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast ones.
 TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   const auto step = [](const char* kind, double nic_Gbps, int sequences) {
     const Spec spec = load_spec(
@@ -118,11 +117,10 @@ TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
          fmt::format("strategy.micro_batch={}", sequences), fmt::format("strategy.global_batch={}", sequences)});
     return predict(spec).report.step_time_s;
   };
-  EXPECT_LT(step("2d", 25, 16), step("1d", 25, 16));
-  EXPECT_GT(step("2d", 200, 16), step("1d", 200, 16));
+  EXPECT_LT(step("3d", 25, 16), step("1d", 25, 16));
+  EXPECT_GT(step("3d", 200, 16), step("1d", 200, 16));
   for (const double nic : {25.0, 200.0}) {
-    EXPECT_LT(step("3d", nic, 16), step("1d", nic, 16)) << nic;
-    EXPECT_GT(step("2.5d", nic, 16), step("1d", nic, 16)) << nic;
+    for (const char* kind : {"2d", "2.5d"}) EXPECT_GT(step(kind, nic, 16), step("1d", nic, 16)) << kind << nic;
     for (const char* kind : {"2d", "2.5d", "3d"}) EXPECT_LT(step(kind, nic, 64), step("1d", nic, 64)) << kind << nic;
   }
   EXPECT_LT(step("2d", 25, 64), step("2.5d", 25, 64));

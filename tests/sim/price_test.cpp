@@ -80,16 +80,22 @@ TEST(Price, HostPaysPerCall) {
   }
 }
 
-// What the device takes to launch beyond the host's own time is known by its share of a layer's.
+// What the device takes to launch beyond the host's own time is known by its share of a layer's: always, or while a
+// pipeline fills.
 TEST(Price, FarStagesLeaveTheHostItsPart) {
   const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
-  const auto part = [&](const char* keys) {
-    return Priced(strategy, std::string("{profile: nanotron, ") + keys + "}").prices.host_part;
+  const auto parts = [&](const std::string& keys) {
+    const Prices p =
+        Priced(strategy,
+               "{profile: nanotron, launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, " + keys + "}")
+            .prices;
+    return std::pair(std::round(p.host_part * 1e6) / 1e6, std::round(p.filling_part * 1e6) / 1e6);
   };
-  EXPECT_EQ(part("far_stage_layer_us: 0"), 1);
-  EXPECT_NEAR(part("launch_us: 0, collective_launch_us: 0, call_us: 0, layer_us: 1000, far_stage_layer_us: 250"), 0.5,
-              1e-6);
-  EXPECT_EQ(part("cuda_graphs: true"), 1);
+  EXPECT_EQ(parts("host_layer_us: 0, far_stage_layer_us: 0"), std::pair(1.0, 1.0));
+  EXPECT_EQ(parts("host_layer_us: 0, far_stage_layer_us: 250"), std::pair(1.0, 0.5));
+  EXPECT_EQ(parts("host_layer_us: 600, far_stage_layer_us: 0"), std::pair(0.6, 0.6));
+  EXPECT_EQ(parts("host_layer_us: 600, far_stage_layer_us: 250"), std::pair(1.0, 0.3));
+  EXPECT_EQ(parts("cuda_graphs: true"), std::pair(1.0, 1.0));
 }
 
 // A stack that calls the reduction after the weights' gradient has it begin after that, though it does not read it.
