@@ -54,20 +54,6 @@ TEST(Price, CudaGraphsIssueForNothing) {
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);
 }
 
-// What a stack's host spends per layer is charged once per layer and pass.
-TEST(Price, HostPaysPerLayerAndPass) {
-  const auto issue = [](const std::string& software) {
-    const Priced p("data: 1, global_batch: 1", software);
-    Picoseconds sum = 0;
-    for (TaskId t = 0; t < p.plan.task_count(); ++t) sum += p.of(t).issue;
-    return sum;
-  };
-  const Picoseconds plain = issue("{profile: orrery, layer_us: 0, micro_batch_us: 0, step_us: 0}");
-  EXPECT_EQ(issue("{profile: orrery, layer_us: 10, micro_batch_us: 0, step_us: 0}") - plain, 2 * 16 * 10'000'000);
-  EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 10, step_us: 0}") - plain, 2 * 10'000'000);
-  EXPECT_EQ(issue("{profile: orrery, layer_us: 0, micro_batch_us: 0, step_us: 10}") - plain, 10'000'000);
-}
-
 // Every call of the framework costs the same, a collective's too; compiled code calls nothing.
 TEST(Price, HostPaysPerCall) {
   const std::string strategy = "tensor: 2, data: 1, global_batch: 1";

@@ -1,0 +1,49 @@
+#include "sim/host_overheads.h"
+
+#include <gtest/gtest.h>
+
+#include "models/make_plan.h"
+#include "models/spec.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kModel =
+    "model: {name: small, layers: 16, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
+    "cluster: {node: dgx-h100, nodes: 1}\n";
+
+// What is added to the issue of all ops, by how often the plan runs them, microseconds.
+double added_us(const std::string& strategy, const Software& software, double far_us) {
+  const Plan plan = make_plan(parse_spec(kModel + ("strategy: {" + strategy + "}\n"), "case"));
+  std::vector<OpTiming> row(plan.ops.size());
+  add_host_overheads(plan, software, far_us, row);
+  Picoseconds sum = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) sum += row[plan.tasks[t].op].issue;
+  return static_cast<double>(sum) / 1e6;
+}
+
+TEST(HostOverheads, AreChargedOncePerLayerPassMicroBatchAndStep) {
+  Software software;
+  software.layer_us = 10;
+  EXPECT_EQ(added_us("data: 1, global_batch: 1", software, 0), 2 * 16 * 10);
+  EXPECT_EQ(added_us("data: 1, global_batch: 1", software, 5), 2 * 16 * 15);
+  EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 3 * 2 * 16 * 10);
+  software = {};
+  software.micro_batch_us = 10;
+  EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 3 * 2 * 10);
+  software = {};
+  software.step_us = 10;
+  EXPECT_EQ(added_us("data: 1, global_batch: 3", software, 0), 10);
+  software.rank_us = 1;
+  EXPECT_EQ(added_us("data: 8, global_batch: 8", software, 0), 18);
+}
+
+// A layer that runs again is issued again.
+TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
+  Software software;
+  software.layer_us = 10;
+  EXPECT_NEAR(added_us("data: 1, global_batch: 1, recompute: full", software, 0), 3 * 16 * 10, 1e-3);
+}
+
+}  // namespace
+}  // namespace orrery
