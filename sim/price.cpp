@@ -35,7 +35,7 @@ constexpr double kSlowdownUnit = 1e6;
 
 class Pricer {
  public:
-  Pricer(const Plan& plan, const Spec& spec, const Profile& profile)
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
       : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
@@ -46,7 +46,7 @@ class Pricer {
     }
     prices_.notes.resize(plan.ops.size());
     node_gpus_ = nccl_node_gpus(spec.cluster);
-    slowest_ = slowest_beyond_a_node(profile.spread, plan.workers());
+    slowest_ = slowest_beyond_a_node(profile.spread, job_gpus);
   }
 
   Prices run() {
@@ -371,9 +371,10 @@ class Pricer {
 
 }  // namespace
 
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  return complete ? price_measured(plan, spec, profile) : Pricer(plan, spec, profile).run();
+  return complete ? price_measured(plan, spec, profile)
+                  : Pricer(plan, spec, profile, job_gpus > 0 ? job_gpus : plan.workers()).run();
 }
 
 }  // namespace orrery

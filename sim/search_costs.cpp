@@ -112,8 +112,8 @@ Timing bare(const Plan& plan, Timing timing) {
 
 class Probe {
  public:
-  Probe(const Spec& spec, const Profile& profile) : spec_(spec), plan_(make_plan(spec)) {
-    const Prices prices = price(plan_, spec, profile);
+  Probe(const Spec& spec, const Profile& profile, std::int64_t job_gpus) : spec_(spec), plan_(make_plan(spec)) {
+    const Prices prices = price(plan_, spec, profile, job_gpus);
     issue_ = &prices.timing;
     bare_ = bare(plan_, prices.timing);
     trace_ = simulate(plan_, bare_);
@@ -362,7 +362,7 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
   try {
     const Spec spec = probe_spec(base, key);
     check(spec);
-    result = Probe(spec, profile).cost(base);
+    result = Probe(spec, profile, base.gpus).cost(base);
     add_up(result);
   } catch (const Error&) {
     result.possible = false;

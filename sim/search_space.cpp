@@ -52,6 +52,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
+  base_.gpus = gpus_;  // a step waits for the slowest of so many
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   if (!batch_given_)

@@ -81,7 +81,8 @@ Bounds::Moved Bounds::unit_of_layer(Group& group, CollectiveKind kind, Bytes byt
   const auto [it, fresh] = group.moved.try_emplace({kind, bytes});
   if (!fresh) return it->second;
   const NcclChoice c = nccl_choose(model(group.spread), kind, bytes);
-  it->second = {picoseconds(c.seconds), picoseconds(c.seconds * std::min(1.0, c.nic_share)),
+  const Seconds whole = c.seconds + nccl_late_members(model(group.spread), kind);
+  it->second = {picoseconds(whole), picoseconds(c.seconds * std::min(1.0, c.nic_share)),
                 picoseconds(c.seconds * std::min(1.0, c.nvlink_share)), pressure(c.channels)};
   return it->second;
 }
