@@ -81,7 +81,7 @@ void Chains::poll() {
 void Chains::tell(int rank, Note note, std::int64_t number) {
   if (rank == me_ || lost_.has(rank)) return;
   Word& word = said_.emplace_back(Word{note, number});
-  ORRERY_CHECK_MPI(MPI_Isend(&word.note, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
+  ORRERY_CHECK_MPI(MPI_Isend(&word, kWords, MPI_INT64_T, rank, 0, notes_.comm, &word.request));
 }
 
 // The last of a chain has what all others of it have.
@@ -131,6 +131,7 @@ void Chains::finish() {
     poll();
     here(rank) ? void(++rank) : std::this_thread::yield();
   }
+  while (!said_.empty() && !lost_.any()) poll();  // what is under way reads them
 }
 
 }  // namespace orrery::mpi

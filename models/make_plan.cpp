@@ -37,6 +37,7 @@ struct NotBuilt {
   bool asked;
   std::string_view key;
   std::string what = {};  // beyond the key itself
+  std::string_view advice = "leave it out";
 };
 
 // What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
@@ -88,9 +89,10 @@ void refuse_what_is_not_built(const Spec& spec) {
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
-      {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves"},
+      {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves",
+       "set it to 0"},
       {chains && own_pace(s), "strategy.parameter_server.replicas", " above 1 with a mode other than sync"},
-      {chains && s.clip > 0, "strategy.clip", " above 0 where servers have replicas"},
+      {chains && s.clip > 0, "strategy.clip", " above 0 where servers have replicas", "set it to 0"},
       {chains && snapshots, "strategy.parameter_server.snapshot_every", " where servers have replicas"},
       {snapshots && own_pace(s), "strategy.parameter_server.snapshot_every", " with a mode other than sync"},
       {snapshots && !s.overlap.parameter_gather, "strategy.parameter_server.snapshot_every",
@@ -113,7 +115,7 @@ void refuse_what_is_not_built(const Spec& spec) {
     if (place.empty() && f.key.starts_with("model."))
       throw Error(fmt::format("{}model: {} has {}{}, not built yet; choose another", model, spec.model.name,
                               f.key.substr(6), f.what));
-    throw Error(fmt::format("{}{}{}: not built yet; leave it out", place, f.key, f.what));
+    throw Error(fmt::format("{}{}{}: not built yet; {}", place, f.key, f.what, f.advice));
   }
   const auto chunks_of = [&] { return s.schedule == "file" ? 0 : find_schedule(s.schedule).chunks; };
   const std::int64_t chunks = said_at(spec, "strategy.schedule", chunks_of);

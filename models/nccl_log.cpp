@@ -105,10 +105,11 @@ void apply(const LoggedNccl& logged, NcclModel& m) {
   }
 }
 
-NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, std::int64_t minor,
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged) {
   NcclTopology topology = nccl_topology(cluster, members);
-  topology.nccl_minor = minor;
+  topology.nccl_minor = job.minor;
+  if (topology.job_nodes > 0) topology.job_nodes = ceil_div(job.gpus, nccl_node_gpus(cluster));
   NcclModel model = nccl_model(topology);
   const std::int64_t ranks = std::accumulate(members.begin(), members.end(), std::int64_t{0});
   for (const LoggedNccl& l : logged) {

@@ -28,9 +28,14 @@ struct LoggedNccl {
 // collective that has a row; others are computed from the graphs.
 void apply(const LoggedNccl& logged, NcclModel& model);
 
+struct NcclJob {
+  std::int64_t minor = 28;  // it runs NCCL 2.`minor`
+  std::int64_t gpus = 1;
+};
+
 // The model of a group of which the i-th touched node holds members[i], of NCCL 2.`minor`, with what was logged of its
 // like.
-NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, std::int64_t minor,
+NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const NcclJob& job,
                      const std::vector<LoggedNccl>& logged);
 
 // An element of a profile's "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":

@@ -131,13 +131,15 @@ void add_op(Hash& h, const Op& op) {
 }
 
 void add_block(Hash& h, const Block& block) {
-  h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size());
+  h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size(), block.exchange.size(),
+        block.input_gradients);
   for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home, s.contiguous);
   h.add(block.fetches);
   for (const std::uint32_t op : block.release) h.add(op);
   for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
   for (const std::uint32_t op : block.forward) h.add(op);
   for (const std::uint32_t op : block.backward) h.add(op);
+  for (const std::uint32_t op : block.exchange) h.add(op);
   for (const LocalParameter& p : block.parameters) {
     h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
           p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);

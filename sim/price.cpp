@@ -128,7 +128,8 @@ class Pricer {
   const NcclModel& model(const Spread& members) {
     const auto it = models_.find(members);
     if (it != models_.end()) return it->second;
-    return models_.emplace(members, nccl_model(spec_.cluster, members, spec_.software.nccl_minor, profile_.nccl))
+    return models_
+        .emplace(members, nccl_model(spec_.cluster, members, {spec_.software.nccl_minor, spec_.gpus}, profile_.nccl))
         .first->second;
   }
 

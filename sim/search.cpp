@@ -177,6 +177,7 @@ class Search {
     Bounds& bounds = *bounds_.front();
     bounds.enter(layouts_[node.layout]);
     bounds.of(node.what);
+    if (!bounds.forward_is_shared()) return false;
     bounds.of(node.features);
     const Turn& turn = bounds.runs_whole_stage_again() ? known.free : known.begins;
     return turn.time + bounds.after_turn(node.features, turn.stage) > limit_;
@@ -231,7 +232,7 @@ class Search {
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
-    if (evaluation.refused.empty()) forwards_.try_emplace(family(node), evaluation.forward);
+    if (evaluation.report || evaluation.late) forwards_.try_emplace(family(node), evaluation.forward);
     if (!evaluation.report) {
       ++(evaluation.late ? counts.late : counts.refused);
       return;

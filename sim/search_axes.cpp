@@ -161,7 +161,15 @@ void Space::take_range(const SearchRange& range) {
       {"micro_batch", plain(micro_batch_)},
       {"shard_group", plain(shard_group_)},
       {"recompute_layers", plain(recompute_layers_)},
-      {"schedule", names(schedule_, [&](const std::string& name) { check_schedule(range.from, name); })},
+      {"schedule", names(schedule_,
+                         [&](const std::string& name) {
+                           if (name == "dapple")
+                             throw Error(
+                                 range.from +
+                                 ": schedule: dapple cuts its stages unlike the others; search it by itself, as "
+                                 "strategy.schedule");
+                           check_schedule(range.from, name);
+                         })},
       {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range.from, name); })},
       {"offload", names(offload_, check_offload)},
       {"recompute", names(recompute_, [&](const std::string& parts) { recompute_of(parts, base_.software); })},

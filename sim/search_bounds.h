@@ -64,6 +64,8 @@ class Bounds {
   // The same, with the order of the schedule played; of the features that were last asked for.
   Bound played(const Features& features);
   // Whether some stage of the cell begins to run back with what runs again, which waits for no gradient.
+  // Whether points that differ in what runs again do the same before their first backward op.
+  bool forward_is_shared() const;
   bool runs_whole_stage_again() const;
   // What is left of the step when `stage`, the first of all, begins to run back; of these features.
   Picoseconds after_turn(const Features& features, std::int64_t stage);

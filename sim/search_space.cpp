@@ -65,7 +65,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
 std::vector<std::string_view> Space::left_out() const {
   std::vector<std::string_view> names;
   for (const ScheduleRow& row : schedule_rows()) {
-    if (schedule_.open && (is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
+    if (schedule_.open && (row.name == "dapple" || is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
   }
   for (const ShardingRow& row : sharding_rows()) {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);

@@ -18,7 +18,7 @@ const NcclModel& Bounds::model(const std::vector<int>& spread) {
   const auto it = models_.find(spread);
   if (it != models_.end()) return it->second;
   const Spec& base = space_.base();
-  return models_.emplace(spread, nccl_model(base.cluster, spread, base.software.nccl_minor, profile_.nccl))
+  return models_.emplace(spread, nccl_model(base.cluster, spread, {base.software.nccl_minor, base.gpus}, profile_.nccl))
       .first->second;
 }
 

@@ -152,8 +152,8 @@ void CudaDevice::end_step() {
 }
 
 bool CudaDevice::has_ended(TaskId task) {
-  state_->check();
   const cudaError_t code = cudaEventQuery(marks_->of(task));
+  state_->check();  // a host function that failed before this end
   if (code == cudaErrorNotReady) {
     cudaGetLastError();  // it counts as an error of this thread, and would be taken for the next launch's
     return false;

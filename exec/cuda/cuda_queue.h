@@ -42,6 +42,7 @@ class Marks {
 class CudaQueue final : public TaskQueue {
  public:
   CudaQueue(CudaState& state, Marks& marks) : state_(state), marks_(marks) {}
+  ~CudaQueue() override { cudaStreamSynchronize(stream()); }  // what is enqueued on the host reads this
 
   void after(MoveQueue& other) override;
   void copy(std::byte* to, const std::byte* from, Bytes bytes) override;

@@ -230,9 +230,10 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 2, data: 2, sharding: parameter-server, global_batch: 4",
             "strategy.pipeline above 1 with sharding: parameter-server: not built yet"},
            {"data: 2, sharding: parameter-server, parameter_server: {mode: async}, global_batch: 4",
-            "strategy.clip above 0 where servers take each worker's gradients by themselves: not built yet"},
+            "strategy.clip above 0 where servers take each worker's gradients by themselves: not built yet; set it to "
+            "0"},
            {"data: 2, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}, global_batch: 4",
-            "strategy.clip above 0 where servers have replicas: not built yet"},
+            "strategy.clip above 0 where servers have replicas: not built yet; set it to 0"},
            {"data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2, mode: async}, "
             "global_batch: 4",
             "strategy.parameter_server.replicas above 1 with a mode other than sync: not built yet"}}) {
