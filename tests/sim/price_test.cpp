@@ -308,5 +308,14 @@ TEST(Price, EightBitParametersAreGatheredAsSuch) {
             gathered("{profile: orrery, gathers_eight_bit: false}"));
 }
 
+// On EFA the job's nodes count, not those that the cluster has beside.
+TEST(Price, NodesThatAJobDoesNotUseSlowNoCollective) {
+  const std::string strategy = "tensor: 1, data: 16, sharding: zero3, global_batch: 16";
+  const Priced two(strategy, "megatron-core", "node: aws-p5, nodes: 2"),
+      many(strategy, "megatron-core", "node: aws-p5, nodes: 64");
+  ASSERT_EQ(two.plan.task_count(), many.plan.task_count());
+  for (TaskId t = 0; t < two.plan.task_count(); ++t) ASSERT_EQ(many.of(t).duration, two.of(t).duration);
+}
+
 }  // namespace
 }  // namespace orrery
