@@ -87,7 +87,9 @@ struct Shapes {
     return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
-    return {fmt::format("activation/{}/{}", a.gated ? "swiglu" : "gelu", name_of(a.direction)),
+    // Weighted by a choice's weight, backward computes the output again.
+    return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
+                        name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
   }
   Shape operator()(const Residual& r) const {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/runtime_sizes.h"
 #include "sim/host_work.h"
 #include "sim/measured.h"
+#include "sim/measured_loads.h"
 #include "sim/price.h"
 
 namespace orrery {
@@ -100,6 +102,29 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
+// As many rows as a router sends are hardly ever the same number: they count as the nearest of two an octave.
+std::int64_t rounded_rows(std::int64_t rows) {
+  return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
+}
+
+// A shape whose times are put together, and what part of the work a task of it does.
+struct CommonShape {
+  WorkShape shape;
+  double part = 1;
+};
+
+CommonShape common_shape(const Plan& plan, TaskId t) {
+  const Op& op = plan.op_of(t);
+  CommonShape c{shape_of(op.work, plan.element_bytes)};
+  if (op.runtime_size < 0 || c.shape.amount <= 0) return c;
+  const Block& block = plan.blocks[plan.frames[plan.tasks[t].frame].block];
+  const std::int64_t rows = block.runtime_sizes[static_cast<std::size_t>(op.runtime_size)].predicted;
+  const double amount = c.shape.amount;
+  c.shape = shape_of(over_rows(op.work, rows, rounded_rows(rows)), plan.element_bytes);
+  c.part = amount / c.shape.amount;
+  return c;
+}
+
 }  // namespace
 
 struct Observations::Step {
@@ -129,7 +154,10 @@ struct Observations::Step {
 
 void Observations::add(const Plan& unfolded, std::span<const RankRun> runs) {
   const std::vector<Bytes> cleared = cleared_bytes(unfolded);
-  for (const std::size_t k : middle_steps(runs)) add_step(Step(unfolded, measured_trace(unfolded, runs, k), cleared));
+  for (const std::size_t k : middle_steps(runs)) {
+    const Plan plan = plan_of_step(unfolded, runs, k);
+    add_step(Step(plan, measured_trace(plan, runs, k), cleared));
+  }
 }
 
 void Observations::add_step(const Step& step) {
@@ -147,14 +175,14 @@ void Observations::add_compute(const Step& step, TaskId t) {
   const Op& op = step.plan.op_of(t);
   const Span& s = step.trace.spans[t];
   if (s.ended <= s.entered || step.cleared[t] > 0) return;
-  const WorkShape shape = shape_of(op.work, step.plan.element_bytes);
+  const auto [shape, part] = common_shape(step.plan, t);
   if (shape.amount <= 0) return;
   const std::uint32_t slot = step.plan.slot_of(t);
   const bool host = is_host_work(op);
   const double moving = share_of(step.transfers[slot], s.entered, s.ended);
   const double other = share_of(host ? step.compute[slot] : step.beside[slot], s.entered, s.ended);
   Seen seen{.amount = shape.amount, .steady = !host && op.runtime_size < 0};
-  const Seconds took = seconds(s.ended - s.entered);
+  const Seconds took = seconds(s.ended - s.entered) / part;
   if (moving <= kAlone && other <= kAlone) seen.alone.push_back(took);
   if (moving >= kSlowed && other <= kAlone && !host) seen.slowed.push_back(took);
   if (moving <= kAlone && other >= kSlowed) (host ? seen.copied : seen.beside).push_back(took);

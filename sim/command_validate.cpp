@@ -63,7 +63,7 @@ Outcome validate_steps(const ValidateOptions& options, const Common& common) {
   std::vector<Validation> all;
   for (const std::string& path : options.specs) {
     const Ran ran = run_one(path, options, common);
-    const Prediction loaded = with_measured_loads(ran.job.spec, ran.prediction, ran.runs, options.profile);
+    const Prediction loaded = with_measured_loads(ran.job.spec, ran.prediction, ran.runs);
     all.push_back(validate(ran.job.spec, loaded, ran.runs, options.device == "cuda"));
     all.back().name = ran.name;
   }

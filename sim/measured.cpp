@@ -17,8 +17,16 @@ namespace {
   throw Error(fmt::format("{}: {}", path, what), 1);
 }
 
-void check_run(const std::string& path, const RankRun& run, const RankRun& first, const RankSlot& slot,
-               const std::string& hash) {
+std::size_t runtime_sizes_of(const Plan& plan, const RankSlot& slot) {
+  std::size_t count = 0;
+  for (const Frame& f : plan.frames) {
+    if (&plan.slots[f.slot] == &slot) count += plan.blocks[f.block].runtime_sizes.size();
+  }
+  return count;
+}
+
+void check_run(const std::string& path, const RankRun& run, const RankRun& first, const Plan& plan,
+               const RankSlot& slot, const std::string& hash) {
   if (run.plan_hash != hash) refuse(path, fmt::format("is of plan {}, not of this one, {}", run.plan_hash, hash));
   if (run.rank != slot.representative) refuse(path, fmt::format("is of rank {}", run.rank));
   if (run.steps.empty()) refuse(path, "has no step");
@@ -28,6 +36,9 @@ void check_run(const std::string& path, const RankRun& run, const RankRun& first
   if (run.steps[0].spans.size() != slot.end - slot.begin ||
       (run.memory.peak_task != kNone && run.memory.peak_task >= run.steps[0].spans.size()))
     refuse(path, fmt::format("has {} tasks a step, the plan has {}", run.steps[0].spans.size(), slot.end - slot.begin));
+  const std::size_t sizes = runtime_sizes_of(plan, slot);
+  if (run.steps[0].sizes.size() != sizes)
+    refuse(path, fmt::format("has {} sizes a step, the plan has {}", run.steps[0].sizes.size(), sizes));
 }
 
 // When the last rank had ended a step.
@@ -169,7 +180,7 @@ std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, 
           fmt::format("rank {} was lost; rank {}, which has the same states, stands for it", slot.representative, from);
       runs.back().rank = slot.representative;
     }
-    check_run(path, runs.back(), runs.front(), slot, hash);
+    check_run(path, runs.back(), runs.front(), unfolded, slot, hash);
   }
   return runs;
 }

@@ -9,7 +9,7 @@
 #include "models/unfold.h"
 #include "sim/price.h"
 #include "tests/sim/cpu_profile.h"
-#include "tests/sim/fake_runs.h"
+#include "tests/sim/swinging_runs.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {
@@ -42,6 +42,21 @@ TEST(Calibration, FindsTheTimesThatARunWasMadeOf) {
   EXPECT_EQ(times.transfers[0].kind, "all_reduce");
   const TransferSample& largest = times.transfers[0].samples.back();
   EXPECT_NEAR(largest.seconds, *measured_transfer(profile.measured, "all_reduce", 2, largest.bytes), 1e-7);
+}
+
+// So it does where experts get now many tokens, now few: what an op did is counted, not what was planned.
+TEST(Calibration, KnowsHowManyRowsExpertsGot) {
+  const Spec spec = swinging_spec("");
+  const Plan plan = unfold(make_plan(spec));
+  Observations seen;
+  seen.add(plan, swinging_runs(spec, swinging_profile(plan), 24));
+  int grouped = 0;
+  for (const OpTable& table : seen.times().ops) {
+    const double rate = table.kind.starts_with("gemm") || table.kind.starts_with("attention") ? 10e9 : 5e9;
+    for (const OpSample& s : table.samples) EXPECT_NEAR(s.seconds * rate / s.amount, 1, 2e-2) << table.kind;
+    if (table.kind.starts_with("grouped gemm")) grouped += static_cast<int>(table.samples.size());
+  }
+  EXPECT_GE(grouped, 12);  // two shapes, three products, several numbers of rows
 }
 
 // So it does where the host copies and updates beside compute, each slowed by the other.

@@ -14,6 +14,16 @@
 
 namespace orrery {
 
+// What a rank would have noted whose runtime sizes are those that the plan takes them to be.
+inline std::vector<std::int64_t> planned_sizes(const Plan& unfolded, const RankSlot& slot) {
+  std::vector<std::int64_t> sizes;
+  for (const Frame& f : unfolded.frames) {
+    if (&unfolded.slots[f.slot] != &slot) continue;
+    for (const RuntimeSize& size : unfolded.blocks[f.block].runtime_sizes) sizes.push_back(size.predicted);
+  }
+  return sizes;
+}
+
 // Ranks whose clocks are off by 1000 s times their number; step k takes k further microseconds before it begins.
 inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, const std::string& hash,
                                     std::size_t steps) {
@@ -23,6 +33,7 @@ inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, co
     RankRun run{.plan_hash = hash, .rank = slot.representative, .ranks = unfolded.ranks, .device = "fake"};
     run.library = "none";
     run.link = "air";
+    const std::vector<std::int64_t> sizes = planned_sizes(unfolded, slot);
     run.clock_offset = -kOff * slot.representative;
     run.clock_uncertainty = 10 * slot.representative;
     Picoseconds begin = 0;
@@ -31,6 +42,7 @@ inline std::vector<RankRun> runs_of(const Plan& unfolded, const Trace& trace, co
       const Picoseconds at = begin - run.clock_offset;
       MeasuredStep& step = run.steps.emplace_back();
       step.begin = at;
+      step.sizes = sizes;
       for (TaskId t = slot.begin; t < slot.end; ++t) {
         const Span& s = trace.spans[t];
         step.spans.push_back({s.issued + at, s.entered + at, s.ended + at});

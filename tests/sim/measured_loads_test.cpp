@@ -1,58 +1,79 @@
-// Loads of experts as a run measured them, and what would have been predicted with them.
+// A run's own loads of experts, and what would have been predicted with them.
 #include "sim/measured_loads.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/fake_runs.h"
+#include "models/make_plan.h"
+#include "sim/validation.h"
+#include "tests/sim/cpu_profile.h"
+#include "tests/sim/swinging_runs.h"
 
 namespace orrery {
 namespace {
 
-Spec two_ranks() {
-  return parse_spec(
-      "model: {name: moe, layers: 2, hidden: 256, heads: 4, feed_forward: 512, vocab: 512, moe: {experts: 4, top_k: 2, "
-      "feed_forward: 1024}}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 1}\ngpus: 2\nsoftware: orrery\n"
-      "strategy: {expert: 2, micro_batch: 8, global_batch: 16}\n",
-      "case");
+Prediction predicted(const Spec& spec) {
+  const Plan folded = make_plan(spec);
+  return predict(spec, swinging_profile(folded), true);
 }
 
-// Rows that a rank sends, gets and gathers, in each of two layers.
-std::vector<std::int64_t> sizes_of(std::int64_t first, std::int64_t second) {
-  return {4096, first, first, 4096, second, second};
+std::vector<Bytes> peaks(const Prediction& p) {
+  std::vector<Bytes> list;
+  for (const RankMemory& rank : p.report.memory.ranks) list.push_back(rank.memory.peak);
+  return list;
 }
 
-// In the second step, the median one, each rank is the busy one of a layer; in the third one rank is, of both.
-std::vector<RankRun> uneven_runs(const Spec& spec) {
-  std::vector<RankRun> runs = fake_runs(make_plan(spec), 3);
-  runs[0].steps[0].sizes = runs[1].steps[0].sizes = sizes_of(4096, 4096);
-  runs[0].steps[1].sizes = sizes_of(6144, 2048);
-  runs[1].steps[1].sizes = sizes_of(2048, 6144);
-  runs[0].steps[2].sizes = sizes_of(1024, 1024);
-  runs[1].steps[2].sizes = sizes_of(7168, 7168);
-  return runs;
+// What the router did is all that was not known: predicted with it, every op and the step take what they took.
+TEST(MeasuredLoads, ExplainARouterThatSwings) {
+  for (const char* moe : {"", ", capacity_factor: 1.5"}) {
+    const Spec spec = swinging_spec(moe);
+    const Prediction even = predicted(spec);
+    const std::vector<RankRun> runs = swinging_runs(spec, even.profile, 9);
+    const Prediction loaded = with_measured_loads(spec, even, runs);
+    const Validation before = validate(spec, even, runs), v = validate(spec, loaded, runs);
+    EXPECT_LT(before.step_error, -0.02) << moe;
+    EXPECT_LT(v.cost_error, 1e-3) << moe;
+    EXPECT_LT(std::abs(v.step_error), 1e-3) << moe;
+    EXPECT_EQ(loaded.report.plan_hash, even.report.plan_hash);
+  }
 }
 
-TEST(MeasuredLoads, TellTimeFromMemory) {
-  const Spec spec = two_ranks();
-  const MeasuredLoads loads = measured_loads(unfold(make_plan(spec)), uneven_runs(spec));
-  EXPECT_DOUBLE_EQ(loads.step, 1.5);
-  EXPECT_DOUBLE_EQ(loads.memory, 1.75);
+// Every rank's most over the steps, not only the median one's.
+TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
+  const Spec spec = swinging_spec("");
+  const Prediction even = predicted(spec);
+  std::vector<RankRun> runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
+  EXPECT_EQ(peaks(with_measured_loads(spec, even, runs)), peaks(even));
+  for (std::size_t i = 1; i < runs[1].steps[2].sizes.size(); i += 3) {
+    runs[1].steps[2].sizes[i] *= 2;
+    runs[1].steps[2].sizes[i + 1] *= 2;
+  }
+  const Prediction loaded = with_measured_loads(spec, even, runs);
+  EXPECT_EQ(loaded.report.step_time_s, even.report.step_time_s);
+  EXPECT_EQ(peaks(loaded)[0], peaks(even)[0]);
+  EXPECT_GT(peaks(loaded)[1], peaks(even)[1]);
+  EXPECT_EQ(loaded.report.memory.peak, peaks(loaded)[1]);
 }
 
-TEST(MeasuredLoads, AreAnInputOfThePrediction) {
-  const Spec spec = two_ranks();
-  const Prediction even = predict(spec, true);
-  const Prediction loaded = with_measured_loads(spec, even, uneven_runs(spec), "");
-  EXPECT_GT(loaded.report.step_time_s, even.report.step_time_s);
-  const auto peak = [](const Prediction& p, std::size_t rank) { return p.report.memory.ranks[rank].memory.peak; };
-  EXPECT_GT(peak(loaded, 0), peak(even, 0));
-  EXPECT_EQ(peak(loaded, 1), peak(loaded, 0));
-  Spec busy = spec;
-  busy.model.moe->imbalance = 1.75;
-  EXPECT_EQ(peak(loaded, 0), peak(predict(busy, true), 0));
-  EXPECT_EQ(loaded.plan.task_count(), even.plan.task_count());
-  EXPECT_EQ(with_measured_loads(spec, even, fake_runs(make_plan(spec), 3), "").report.step_time_s,
-            even.report.step_time_s);
+// What a capacity drops is neither computed nor kept: less of both than the even step, which drops nothing.
+TEST(MeasuredLoads, DroppedTokensCostNothing) {
+  const Spec spec = swinging_spec(", capacity_factor: 1.5");
+  const Prediction even = predicted(spec);
+  std::vector<RankRun> runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
+  for (RankRun& run : runs) {
+    for (MeasuredStep& step : run.steps) {
+      for (std::int64_t& size : step.sizes) size /= 2;
+    }
+  }
+  const Prediction loaded = with_measured_loads(spec, even, runs);
+  EXPECT_LT(loaded.report.step_time_s, even.report.step_time_s);
+  EXPECT_LT(peaks(loaded)[0], peaks(even)[0]);
+}
+
+TEST(MeasuredLoads, AreNotAskedForWhereNothingIsCounted) {
+  const Spec spec = swinging_spec(", capacity_factor: 1.5, pad_to_capacity: true");
+  const Prediction even = predicted(spec);
+  const auto runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
+  EXPECT_EQ(with_measured_loads(spec, even, runs).report.step_time_s, even.report.step_time_s);
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan.h"
+
+namespace orrery {
+
+// The work of an op on `rows` rows where it was planned for `planned` (more than 0). A collective's bytes do not follow
+// from its rows alone and stay.
+Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
+
+// The plan of a step whose runtime sizes are known, as if it had been planned with them: works, buffers and transfers
+// of every frame by its own sizes, so that frames share neither blocks nor ops. sizes: by slot, those of its frames one
+// after the other, as ranks note them (trace_file.h). A transfer between ranks moves what the busiest of them sends or
+// gets. Blocks' lists of ops are those of the plan it was made from, which nothing asks of a plan that has its tasks.
+Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
+
+// Whether a plan has any.
+bool has_runtime_sizes(const Plan& plan);
+
+}  // namespace orrery
