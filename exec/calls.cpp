@@ -179,8 +179,8 @@ std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k,
 }
 
 // Tokens on their way to experts or back. Counts follow the data: of what goes out and comes in (all-to-all), or of
-// what each member has (among those that an expert is cut over). Without counts all pieces are alike. After them comes
-// the routing, where rows go by nodes.
+// what each member has (among those that an expert is cut over). Without counts all pieces are alike. Behind them comes
+// the routing, where rows go by nodes; rows that only pad have token -1.
 void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
   std::vector<const Argument*> reads;
   for (const Argument& a : launch.arguments) {
@@ -193,10 +193,20 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   }
   call.in = reads[0]->data;
   call.out = Sorted(launch).write->data;
-  if (reads.size() == 1) {
-    const bool cut = work.kind != CollectiveKind::all_to_all;
-    call.counts.assign(cut ? static_cast<std::size_t>(members) : 1, work.bytes / work.width / members);
-    return;
+  const bool exchanges = work.kind == CollectiveKind::all_to_all;
+  const auto by_tokens = [&](std::int64_t columns) {
+    call.row = columns;
+    call.sums = work.algorithm == "hierarchical sum";
+    const auto& here = call.sums ? call.received : call.counts;
+    const std::int64_t rows = std::accumulate(here.begin(), here.end(), std::int64_t{0}) / columns;
+    call.tokens = tokens_of(*reads.back(), rank.spec.model.moe->top_k, rows);
+  };
+  if (reads.size() == 1 || (exchanges && reads.size() == 2)) {
+    const std::int64_t each = work.bytes / work.width / members;
+    call.counts.assign(exchanges && reads.size() == 1 ? 1 : static_cast<std::size_t>(members), each);
+    if (reads.size() == 1) return;
+    call.received = call.counts;
+    return by_tokens(rank.spec.model.hidden);
   }
   const std::int64_t columns = reads[0]->row / work.width;
   const auto elements = [&](const Argument& counts) {
@@ -206,12 +216,7 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   };
   call.counts = elements(*reads[1]);
   if (reads.size() > 2) call.received = elements(*reads[2]);
-  if (reads.size() < 4) return;
-  call.row = columns;
-  call.sums = work.algorithm == "hierarchical sum";
-  const auto& here = call.sums ? call.received : call.counts;
-  const std::int64_t rows = std::accumulate(here.begin(), here.end(), std::int64_t{0}) / columns;
-  call.tokens = tokens_of(*reads[3], rank.spec.model.moe->top_k, rows);
+  if (reads.size() > 3) by_tokens(columns);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "exec/chunks.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -66,16 +67,16 @@ std::vector<ChunkMemory> rooted_chunks(const CollectiveCall& call, int member, s
   return result;
 }
 
-// Chunk s is chain s's; workers have room for all.
+// Chunk s is server s's; workers have room for all.
 std::vector<ChunkMemory> served_chunks(const CollectiveCall& call, int member, int members, std::int64_t width) {
   const auto servers = static_cast<int>(call.counts.size());
-  const int server = member - (members - servers * call.copies);
+  const int server = member - (members - servers);
   const bool pushes = call.kind == CollectiveKind::push;
   const bool reads = pushes == (server < 0);
   void* at = reads ? const_cast<void*>(call.in) : call.out;
   if (server < 0) return counted_chunks(at, call.counts, width);
   std::vector<ChunkMemory> result(call.counts.size());
-  const auto piece = static_cast<std::size_t>(server % servers);
+  const auto piece = static_cast<std::size_t>(server);
   result[piece] = {bytes_at(at), call.counts[piece] * width};
   return result;
 }
@@ -122,7 +123,10 @@ bool reduces(CollectiveKind kind) {
 }
 
 Moves moves_of(const CollectiveCall& call, int members) {
-  if (is_star(call.kind)) return star_moves(call.kind, members, static_cast<int>(call.counts.size()), call.copies);
+  if (is_star(call.kind)) {
+    assert(call.copies == 1);  // chains are carried out message by message (mpi_chains.h)
+    return star_moves(call.kind, members, static_cast<int>(call.counts.size()));
+  }
   if (call.algorithm == "library") return {};
   const CollectiveAlgorithm& algorithm = find_collective(call.algorithm);
   if (algorithm.kind != call.kind) {

@@ -30,7 +30,7 @@ std::int64_t tags_of(MPI_Comm comm) {
 
 }  // namespace
 
-Chains::Chains(MPI_Comm world, const Plan& plan, std::string lost)
+Chains::Chains(MPI_Comm world, const Plan& plan, LostRanks& lost)
     : pushes_(duplicate(world)),
       pulls_(duplicate(world)),
       notes_(duplicate(world)),
@@ -39,7 +39,7 @@ Chains::Chains(MPI_Comm world, const Plan& plan, std::string lost)
       pieces_(static_cast<int>(plan.ranges())),
       copies_(static_cast<int>(plan.copies)),
       tags_(tags_of(world)),
-      lost_(std::move(lost)),
+      lost_(lost),
       heard_(static_cast<std::size_t>(plan.ranks)) {}
 
 Chains::~Chains() {

@@ -26,8 +26,8 @@ namespace orrery::mpi {
 // was under way with a lost rank never ends, so a process that knows of one must end without destroying this.
 class Chains {
  public:
-  // All ranks of `world` call this at once. lost: file of lost ranks (models/lost_ranks.h), or "".
-  Chains(MPI_Comm world, const Plan& plan, std::string lost);
+  // All ranks of `world` call this at once. lost: asked for more as calls go on.
+  Chains(MPI_Comm world, const Plan& plan, LostRanks& lost);
   ~Chains();
   Chains(const Chains&) = delete;
   Chains& operator=(const Chains&) = delete;
@@ -76,7 +76,7 @@ class Chains {
   Channel pushes_, pulls_, notes_;
   int me_ = 0, workers_ = 0, pieces_ = 1, copies_ = 1;
   std::int64_t tags_ = kTags;
-  LostRanks lost_;
+  LostRanks& lost_;
   std::int64_t push_calls_ = 0, pull_calls_ = 0;
   std::int64_t has_ = 0;                                 // of a server: the last push that it has the sum of
   std::vector<std::array<std::int64_t, kNotes>> heard_;  // by rank: the highest number of each note

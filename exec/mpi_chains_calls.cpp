@@ -27,21 +27,35 @@ class Sending {
   std::vector<MPI_Request> requests_;
 };
 
-class WorkersPush final : public Pending {
+// A numbered call, and where the pieces of its buffers lie.
+class ChainCall : public Pending {
+ public:
+  ChainCall(Chains& chains, const CollectiveCall& call, std::int64_t number)
+      : chains_(chains), call_(call), number_(number) {}
+
+ protected:
+  std::int64_t elements(int piece) const { return call_.counts[static_cast<std::size_t>(piece)]; }
+  Bytes bytes(int piece) const { return elements(piece) * width_of(call_.element); }
+  Bytes bytes_before(int piece) const { return before_piece(call_.counts, piece) * width_of(call_.element); }
+
+  Chains& chains_;
+  CollectiveCall call_;
+  std::int64_t number_;
+};
+
+class WorkersPush final : public ChainCall {
  public:
   WorkersPush(Chains& chains, const CollectiveCall& call, std::int64_t number)
-      : chains_(chains), call_(call), number_(number), sendings_(call.counts.size()) {}
+      : ChainCall(chains, call, number), sendings_(call.counts.size()) {}
 
   bool done() override {
     chains_.poll();
-    const Bytes width = width_of(call_.element);
     bool all = true;
     for (int s = 0; s < std::ssize(sendings_); ++s) {
       Sending& sending = sendings_[static_cast<std::size_t>(s)];
       if (!chains_.pushed(s, number_)) {
         sending.to(chains_.pushes(), chains_.first_of(s), chains_.tag(number_),
-                   static_cast<const std::byte*>(call_.in) + before_piece(call_.counts, s) * width,
-                   call_.counts[static_cast<std::size_t>(s)] * width);
+                   static_cast<const std::byte*>(call_.in) + bytes_before(s), bytes(s));
         all = false;
       } else if (!sending.over(chains_)) {
         all = false;
@@ -51,28 +65,23 @@ class WorkersPush final : public Pending {
   }
 
  private:
-  Chains& chains_;
-  CollectiveCall call_;
-  std::int64_t number_;
   std::vector<Sending> sendings_;
 };
 
-class ServersPush final : public Pending {
+class ServersPush final : public ChainCall {
  public:
-  ServersPush(Chains& chains, const CollectiveCall& call, std::int64_t number)
-      : chains_(chains), call_(call), number_(number) {}
+  using ChainCall::ChainCall;
 
   bool done() override {
     chains_.poll();
     if (!has_ && !receive()) return false;
     const int next = chains_.after_me();
-    sending_.to(chains_.pushes(), next, chains_.tag(number_), call_.out, bytes());
+    sending_.to(chains_.pushes(), next, chains_.tag(number_), call_.out, mine());
     return next < 0 || (chains_.pushed(chains_.piece(), number_) && sending_.over(chains_));
   }
 
  private:
-  std::int64_t elements() const { return call_.counts[static_cast<std::size_t>(chains_.piece())]; }
-  Bytes bytes() const { return elements() * width_of(call_.element); }
+  Bytes mine() const { return bytes(chains_.piece()); }
 
   // From all workers, or from the server before.
   bool receive() {
@@ -81,14 +90,15 @@ class ServersPush final : public Pending {
       landings_.clear();
       before_ = before;
       for (int from = before < 0 ? 0 : before; from < (before < 0 ? chains_.workers() : before + 1); ++from)
-        landings_.push_back(&chains_.land(chains_.pushes(), from, number_, bytes()));
+        landings_.push_back(&chains_.land(chains_.pushes(), from, number_, mine()));
     }
     for (Landing* l : landings_) {
       if (!all_done(l->requests)) return false;
     }
     for (Landing* l : landings_) {  // in the workers' order, on whatever machine
-      if (l == landings_.front() && bytes() > 0) std::memcpy(call_.out, l->bytes.data(), l->bytes.size());
-      if (l != landings_.front()) combine(call_.element, Reduction::sum, l->bytes.data(), call_.out, elements());
+      if (l == landings_.front() && mine() > 0) std::memcpy(call_.out, l->bytes.data(), l->bytes.size());
+      if (l != landings_.front())
+        combine(call_.element, Reduction::sum, l->bytes.data(), call_.out, elements(chains_.piece()));
     }
     for (Landing* l : landings_) chains_.drop(*l);
     landings_.clear();
@@ -97,19 +107,16 @@ class ServersPush final : public Pending {
     return true;
   }
 
-  Chains& chains_;
-  CollectiveCall call_;
-  std::int64_t number_;
   int before_ = -1;
   std::vector<Landing*> landings_;
   bool has_ = false;
   Sending sending_;
 };
 
-class WorkersPull final : public Pending {
+class WorkersPull final : public ChainCall {
  public:
   WorkersPull(Chains& chains, const CollectiveCall& call, std::int64_t number)
-      : chains_(chains), call_(call), number_(number), parts_(call.counts.size()) {}
+      : ChainCall(chains, call, number), parts_(call.counts.size()) {}
 
   bool done() override {
     chains_.poll();
@@ -128,49 +135,41 @@ class WorkersPull final : public Pending {
   bool has(int s) {
     Part& part = parts_[static_cast<std::size_t>(s)];
     if (part.has) return true;
-    const Bytes width = width_of(call_.element), bytes = call_.counts[static_cast<std::size_t>(s)] * width;
     if (const int last = chains_.last_of(s); last != part.from) {
       part.from = last;
-      part.landing = &chains_.land(chains_.pulls(), last, number_, bytes);
+      part.landing = &chains_.land(chains_.pulls(), last, number_, bytes(s));
     }
     if (!all_done(part.landing->requests)) return false;
-    std::byte* to = static_cast<std::byte*>(call_.out) + before_piece(call_.counts, s) * width;
-    if (bytes > 0) std::memcpy(to, part.landing->bytes.data(), static_cast<std::size_t>(bytes));
+    std::byte* to = static_cast<std::byte*>(call_.out) + bytes_before(s);
+    if (bytes(s) > 0) std::memcpy(to, part.landing->bytes.data(), static_cast<std::size_t>(bytes(s)));
     chains_.drop(*part.landing);
     chains_.tell_pulled(s, number_);
     part.has = true;
     return true;
   }
 
-  Chains& chains_;
-  CollectiveCall call_;
-  std::int64_t number_;
   std::vector<Part> parts_;
 };
 
-class ServersPull final : public Pending {
+class ServersPull final : public ChainCall {
  public:
   ServersPull(Chains& chains, const CollectiveCall& call, std::int64_t number)
-      : chains_(chains), call_(call), number_(number), sendings_(static_cast<std::size_t>(chains.workers())) {}
+      : ChainCall(chains, call, number), sendings_(static_cast<std::size_t>(chains.workers())) {}
 
   bool done() override {
     chains_.poll();
-    const Bytes bytes = call_.counts[static_cast<std::size_t>(chains_.piece())] * width_of(call_.element);
     const bool last = chains_.after_me() < 0;
     bool all = true;
     for (int w = 0; w < chains_.workers(); ++w) {
       Sending& sending = sendings_[static_cast<std::size_t>(w)];
       const bool has = chains_.pulled(w, number_);
-      if (last && !has) sending.to(chains_.pulls(), w, chains_.tag(number_), call_.in, bytes);
+      if (last && !has) sending.to(chains_.pulls(), w, chains_.tag(number_), call_.in, bytes(chains_.piece()));
       all = all && has && sending.over(chains_);
     }
     return all;
   }
 
  private:
-  Chains& chains_;
-  CollectiveCall call_;
-  std::int64_t number_;
   std::vector<Sending> sendings_;
 };
 

@@ -165,7 +165,7 @@ bool by_library(const Channel& channel, const CollectiveCall& call) {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(MPI_Comm world, const Plan& plan, const std::string& lost) {
+  MpiTransport(MPI_Comm world, const Plan& plan, LostRanks* lost) {
     int ranks = 0, rank = 0;
     ORRERY_CHECK_MPI(MPI_Comm_size(world, &ranks));
     ORRERY_CHECK_MPI(MPI_Comm_rank(world, &rank));
@@ -178,7 +178,7 @@ class MpiTransport final : public Transport {
     for (const ChannelKey& key : channels_of(plan)) {
       channels_.emplace(key, mpi::make_channel(world, rank, plan.dimensions[static_cast<std::size_t>(key.first)]));
     }
-    if (plan.copies > 1) chains_ = std::make_unique<mpi::Chains>(world, plan, lost);
+    if (plan.copies > 1) chains_ = std::make_unique<mpi::Chains>(world, plan, lost != nullptr ? *lost : nobody_);
   }
 
   ~MpiTransport() override {
@@ -232,12 +232,13 @@ class MpiTransport final : public Transport {
 
   mpi::Operations operations_;
   std::map<ChannelKey, Channel> channels_;
+  LostRanks nobody_{""};
   std::unique_ptr<mpi::Chains> chains_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, const std::string& lost) {
+std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, LostRanks* lost) {
   return std::make_unique<MpiTransport>(world, plan, lost);
 }
 

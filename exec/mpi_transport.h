@@ -3,9 +3,9 @@
 #include <mpi.h>
 
 #include <memory>
-#include <string>
 
 #include "exec/transport.h"
+#include "models/lost_ranks.h"
 #include "models/plan.h"
 
 namespace orrery {
@@ -16,7 +16,8 @@ namespace orrery {
 // name is looked up in models/collectives.h and carried out move by move with sends that wait for their receiver.
 // Frees its communicators when it goes, which must be before MPI ends. Throws Error if the job has another number of
 // ranks than the plan; start() throws for a lane or algorithm that does not fit, and for a library collective of more
-// elements than an MPI count holds. lost: file of lost ranks that chains of servers do without (models/lost_ranks.h).
-std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, const std::string& lost = "");
+// elements than an MPI count holds. lost: whom chains of servers do without, and who was lost as they see it; it
+// outlives this. nullptr: nobody is.
+std::unique_ptr<Transport> mpi_transport(MPI_Comm world, const Plan& plan, LostRanks* lost = nullptr);
 
 }  // namespace orrery

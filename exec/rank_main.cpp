@@ -68,7 +68,7 @@ void run(const RankOptions& o, const Spec& spec, const Plan& plan, const std::st
   }
   const Clock clock = clock_of(session.world());  // all ranks take part, before the transport, as in serve()
   LostRanks lost(lost_file(o.out));
-  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan, lost_file(o.out));
+  const auto transport = serves_arrivals(rank) ? nullptr : mpi_transport(session.world(), rank.plan, &lost);
   const Text text = text_of(o, spec, kText);
   std::int64_t step = 0;
   ExecuteOptions options;

@@ -118,7 +118,7 @@ LayerBuilder::Id LayerBuilder::exchange(const std::string& name, Id x, std::int6
   const Rows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
   const Collective all_to_all = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
   // By nodes: a token's row goes to each of them once, and the sum of its rows comes back from each.
-  const bool by_nodes = m_.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1 && !r.sizes.padded;
+  const bool by_nodes = m_.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1;
   const auto work = [=](bool reverse) {
     Collective w = all_to_all;
     if (by_nodes) w.algorithm = of_tokens && reverse ? "hierarchical sum" : "hierarchical";

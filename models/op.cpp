@@ -162,7 +162,7 @@ struct Costs {
   // passes are 7: about 12 more.
   Cost operator()(const Update& u) const {
     const Bytes weight = u.master > 0 ? u.master : u.forward;
-    const double fused = d(u.gradient + 2 * weight + 2 * u.moments * u.moment + (u.master > 0 ? u.forward : 0));
+    const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
     return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
   }
   Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }

@@ -111,6 +111,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
     }
   }
   std::vector<PlacedParameter> result;
+  result.reserve(placed.size());
   for (auto& [first, p] : placed) result.push_back(std::move(p));
   return result;
 }

@@ -23,7 +23,7 @@ constexpr Shape kShapes[] = {
 constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
 constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight count
 // hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
-constexpr std::int64_t kShortStep = 128 * 256, kLongStep = 512 * 512;
+constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
 // Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
 constexpr Shape kGpuShapes[] = {

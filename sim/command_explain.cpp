@@ -184,6 +184,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
     before = span.ended;
   }
   std::vector<std::pair<Picoseconds, std::string>> rows;
+  rows.reserve(by_name.size() + 1);
   for (const auto& [name, time] : by_name) rows.emplace_back(time, name);
   if (late > 0) rows.emplace_back(late, "waiting for the host to launch");
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

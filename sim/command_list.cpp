@@ -57,9 +57,10 @@ Table gpus() {
   for (const std::string_view id : data_names("gpus")) {
     const Gpu g = find_gpu(id);
     const auto peak = g.tflops.find("bf16");
+    const Bytes tenths_GB = g.memory_bytes / 100'000'000;
     t.rows.push_back({std::string(id), text_of(peak == g.tflops.end() ? 0.0 : peak->second),
-                      text_of(static_cast<double>(g.memory_bytes / 100'000'000) / 10), text_of(g.memory_GBps),
-                      text_of(g.nvlink_GBps), predicted(g), g.name});
+                      text_of(static_cast<double>(tenths_GB) / 10), text_of(g.memory_GBps), text_of(g.nvlink_GBps),
+                      predicted(g), g.name});
   }
   return t;
 }

@@ -85,6 +85,7 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   const JobFolder folder(job_folder(), false);
   std::vector<std::string> words = launched_arguments(job, folder.path());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::execv(argv[0], argv.data());

@@ -179,7 +179,7 @@ Volume context_volume(const Spec& spec) {
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
-  const double all = (2 * real(heads) + 2 * real(std::max(kv, s.context_ulysses))) * head;
+  const double all = two * real(heads + std::max(mla ? heads : kv, s.context_ulysses)) * head;
   const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
   const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
   return {.what = "context",

@@ -1,5 +1,6 @@
 #include "sim/huge_pages.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include <sys/mman.h>
@@ -8,9 +9,9 @@ namespace orrery {
 
 void prefer_huge_pages(void* data, std::size_t bytes) {
   constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;  // x86-64; Linux rounds to its own
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t begin = (at + kHugePage - 1) / kHugePage * kHugePage, end = (at + bytes) / kHugePage * kHugePage;
+  if (begin < end) madvise(static_cast<std::byte*>(data) + (begin - at), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace orrery

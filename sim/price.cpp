@@ -215,6 +215,8 @@ class Pricer {
     const double whole = first_layers_issue() / kMicrosecond;
     if (whole <= far) return;
     prices_.filling_part = (own > 0 ? std::min(own, whole - far) : whole - far) / whole;
+    // Beside far stages the host is ahead only while the pipeline fills: after that it waits for what comes from afar,
+    // one micro-batch at a time.
     if (far == 0) prices_.host_part = prices_.filling_part;
   }
 
@@ -374,8 +376,11 @@ class Pricer {
 
 Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
   const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
-  return complete ? price_measured(plan, spec, profile)
-                  : Pricer(plan, spec, profile, job_gpus > 0 ? job_gpus : plan.workers()).run();
+  return complete ? price_measured(plan, spec, profile) : Pricer(plan, spec, profile, job_gpus).run();
+}
+
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return price(plan, spec, profile, plan.workers());
 }
 
 }  // namespace orrery

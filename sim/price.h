@@ -33,8 +33,9 @@ struct Prices {
 // A profile that has measured transfers and no formulas prices everything by what was measured (price_measured). One
 // that has both takes a transfer from its samples where they cover it, by the number of ranks and nodes, and a
 // communicator's table from NCCL's log where there is one.
-// job_gpus: those whose slowest a step waits for; 0 = the plan's own.
-Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus = 0);
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile);
+// Of a plan that is a part of a job: a step waits for the slowest of all the job's GPUs.
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus);
 
 // Everything from a profile's samples: computing tasks by shape, transfers by kind, ranks and bytes. What lies between
 // tasks is added to them: a compute task waits for its thread, a transfer for the thread that moves it and for the one

@@ -1,10 +1,11 @@
 // Tasks of the host's lanes, as functions that the host runs when their stream has come to them. CUDA may run those of
 // several streams one after the other.
-#include <cassert>
+#include <fmt/format.h>
 
 #include "exec/cpu_call.h"
 #include "exec/cuda/cuda_call.h"
 #include "exec/place_copies.h"
+#include "models/error.h"
 
 namespace orrery::cuda {
 namespace {
@@ -20,7 +21,7 @@ struct HostKernels {
   void operator()(const Exchange&) const {}  // the issuing thread exchanges
   template <class Other>
   void operator()(const Other&) const {
-    assert(false);  // no plan has it on a host's lane
+    throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);  // on no host's lane of any plan
   }
 };
 

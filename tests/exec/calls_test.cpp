@@ -125,6 +125,39 @@ TEST(Calls, StayInsideTheirBuffers) {
   EXPECT_GT(messages, 100);
 }
 
+// Padded experts' rows go by nodes as others do: each with its token, those that only pad with none.
+TEST(Calls, PaddedRowsHaveTheirTokens) {
+  const Job job = tiny_job("data: 4, expert: 4, global_batch: 4, micro_batch: 1",
+                           test::kTiny +
+                               ", moe: {experts: 8, top_k: 2, feed_forward: 32, capacity_factor: 1.5, "
+                               "pad_to_capacity: true, dispatch: hierarchical}");
+  constexpr std::int64_t kTokens = 16, kChoices = 2 * kTokens, kRows = 8 * 6;  // experts, ceil(1.5 * 32 / 8) rows each
+  const Rank rank = job.rank(1);
+  CachingMemory memory(host_segments());
+  Buffers buffers(rank, memory);
+  int there = 0, back = 0;
+  for (TaskId t = 0; t < rank.plan.task_count(); ++t) {
+    const Launch launch = buffers.issue(t, [](TaskId) { return true; });
+    const Op& op = rank.plan.op_of(t);
+    const auto* work = std::get_if<Collective>(&op.work);
+    if (work == nullptr || work->group != Dimension::expert || op.name.find("weights") != std::string::npos) continue;
+    const Argument& routing = launch.arguments.at(1);
+    ASSERT_EQ(routing.bytes, 2 * kChoices * 4) << op.name;
+    auto* places = reinterpret_cast<std::int32_t*>(routing.data) + kChoices;
+    for (std::int64_t i = 0; i < kChoices; ++i) places[i] = i < 3 ? -1 : static_cast<std::int32_t>(kRows - 1 - i);
+    const CollectiveCall call = prepare(rank, *work, launch).call;
+    EXPECT_EQ(call.row, 32);
+    EXPECT_EQ(call.counts, (std::vector<std::int64_t>(4, kRows / 4 * 32)));
+    EXPECT_EQ(call.received, call.counts);
+    ASSERT_EQ(call.tokens.size(), static_cast<std::size_t>(kRows));
+    EXPECT_EQ(std::count(call.tokens.begin(), call.tokens.end(), -1), kRows - kChoices + 3);
+    EXPECT_EQ(call.tokens[kRows - 1 - 7], 3);
+    ++(call.sums ? back : there);
+  }
+  EXPECT_EQ(there, 4);  // two layers, dispatch forward and combine backward
+  EXPECT_EQ(back, 4);
+}
+
 // What all ranks of a group pack together has the same size on each: the ranks that share key/value heads, norms under
 // sequence parallelism, the tied table of both ends.
 TEST(Calls, MembersPackTheSame) {

@@ -43,8 +43,9 @@ class Member {
   Member(int rank, const std::string& lost, std::vector<Loss> losses)
       : rank_(rank),
         lost_(lost),
+        seen_lost_(lost),
         losses_(std::move(losses)),
-        transport_(mpi_transport(MPI_COMM_WORLD, chain_plan(), lost)) {}
+        transport_(mpi_transport(MPI_COMM_WORLD, chain_plan(), &seen_lost_)) {}
 
   // Every worker pushes worker + element + what it pulled last; every server keeps the sum. False: it was lost.
   bool run() {
@@ -99,6 +100,7 @@ class Member {
 
   int rank_;
   std::string lost_;
+  LostRanks seen_lost_;
   std::vector<Loss> losses_;
   std::vector<float> whole_ = std::vector<float>(kElements * kPieces), piece_ = std::vector<float>(kElements);
   std::unique_ptr<Transport> transport_;

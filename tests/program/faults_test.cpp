@@ -53,6 +53,15 @@ struct Blow {
   milliseconds later{0};
 };
 
+std::vector<double> losses_of(const std::string& report) {
+  std::vector<double> losses;
+  const std::size_t begin = report.find("\"losses\": [");
+  if (begin == std::string::npos) return losses;
+  std::istringstream in(report.substr(begin + 11, report.find(']', begin) - begin - 11));
+  for (std::string number; std::getline(in, number, ',');) losses.push_back(std::stod(number));
+  return losses;
+}
+
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
@@ -147,6 +156,32 @@ class Faults : public testing::Test {
     }
   }
 
+  // A run that is struck: what came of it, and how long it went on after that.
+  struct Struck {
+    pid_t process = 0;
+    Result result;
+    double went_on = 0;
+  };
+  Struck run_struck(const std::vector<std::string>& words, const Blow& blow) {
+    start(words);
+    const pid_t process = strike(blow);
+    const auto begin = Clock::now();
+    const Result r = finish();
+    EXPECT_NE(process, 0) << r.error;
+    return {process, r, seconds_since(begin)};
+  }
+
+  // What a run to which nothing happens learns.
+  std::vector<double> clean_losses(const std::string& path, int steps) {
+    start(command({}, path, steps, 60));
+    const Result clean = finish();
+    EXPECT_EQ(clean.status, 0) << clean.error;
+    std::vector<double> losses = losses_of(clean.out);
+    EXPECT_EQ(losses.size(), static_cast<std::size_t>(steps));
+    if (!losses.empty()) EXPECT_LT(losses.back(), losses.front());
+    return losses;
+  }
+
   // How long this machine takes for a run of few steps, start to end.
   double clean_run(const std::vector<std::string>& launcher, const std::string& path) {
     const auto begin = Clock::now();
@@ -192,12 +227,9 @@ TEST_F(Faults, AKilledOrStoppedRankIsNamed) {
   const double hang = std::max(2.0, clean);
   for (std::uint64_t i = 0; i < 3; ++i) {
     const Blow b = blow(i, i % 2 == 0 ? SIGKILL : SIGSTOP);
-    start(command({}, spec(kStrategies[i]), kManySteps, hang));
-    const pid_t struck = strike(b);
-    const auto begin = Clock::now();
-    const Result r = finish();
-    ASSERT_NE(struck, 0) << r.error;
-    EXPECT_LT(seconds_since(begin), kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
+    const auto [struck, r, went_on] = run_struck(command({}, spec(kStrategies[i]), kManySteps, hang), b);
+    ASSERT_NE(struck, 0);
+    EXPECT_LT(went_on, kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
     EXPECT_EQ(r.status, kLost) << r.error;
     EXPECT_EQ(r.out, "");
     const std::string what =
@@ -219,13 +251,10 @@ TEST_F(Faults, UnderTheUsersLauncherRanksWatchEachOther) {
   const double clean = clean_run(users_mpirun(), path), hang = std::max(2.0, clean);
   for (std::uint64_t i = 0; i < 2; ++i) {
     const Blow b = blow(10 + i, i % 2 == 0 ? SIGSTOP : SIGKILL);
-    start(command(users_mpirun(), path, kManySteps, hang));
-    const pid_t struck = strike(b);
-    const auto begin = Clock::now();
-    const Result r = finish();
-    ASSERT_NE(struck, 0) << r.error;
+    const auto [struck, r, went_on] = run_struck(command(users_mpirun(), path, kManySteps, hang), b);
+    ASSERT_NE(struck, 0);
     // mpirun gives a rank that ignores SIGTERM some seconds.
-    EXPECT_LT(seconds_since(begin), 2 * kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
+    EXPECT_LT(went_on, 2 * kNoticed + clean + (b.signal == SIGSTOP ? hang : 0));
     EXPECT_NE(r.status, 0);
     if (b.signal == SIGSTOP) {
       EXPECT_EQ(r.status, kLost) << r.error;
@@ -235,31 +264,14 @@ TEST_F(Faults, UnderTheUsersLauncherRanksWatchEachOther) {
   }
 }
 
-std::vector<double> losses_of(const std::string& report) {
-  std::vector<double> losses;
-  const std::size_t begin = report.find("\"losses\": [");
-  if (begin == std::string::npos) return losses;
-  std::istringstream in(report.substr(begin + 11, report.find(']', begin) - begin - 11));
-  for (std::string number; std::getline(in, number, ',');) losses.push_back(std::stod(number));
-  return losses;
-}
-
 // A server that is killed, and a worker, cost the steps since the last snapshot and change no loss.
 TEST_F(Faults, ServersGoOnFromTheirSnapshots) {
   constexpr int kSteps = 120;
   const std::string path =
       spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2, snapshot_every: 10}");
-  start(command({}, path, kSteps, 60));
-  const Result clean = finish();
-  ASSERT_EQ(clean.status, 0) << clean.error;
-  const std::vector<double> wanted = losses_of(clean.out);
-  ASSERT_EQ(wanted.size(), static_cast<std::size_t>(kSteps));
-  EXPECT_LT(wanted.back(), wanted.front());
+  const std::vector<double> wanted = clean_losses(path, kSteps);
   for (const std::int64_t rank : {2, 0}) {  // ranks 2 and 3 are servers
-    start(command({}, path, kSteps, 60));
-    const pid_t struck = strike({.rank = rank, .step = 25});
-    const Result r = finish();
-    ASSERT_NE(struck, 0) << r.error;
+    const Result r = run_struck(command({}, path, kSteps, 60), {.rank = rank, .step = 25}).result;
     EXPECT_EQ(r.status, 0) << r.error;
     const std::regex line(fmt::format(R"(rank {} was lost[^\n]*\norrery: goes on after step \d+, from)", rank));
     EXPECT_TRUE(std::regex_search(r.error, line)) << r.error;
@@ -275,12 +287,7 @@ TEST_F(Faults, ChainsGoOnWithoutALostServer) {
   constexpr int kSteps = 120;
   const std::string path =
       spec("data: 2, clip: 0, sharding: parameter-server, parameter_server: {servers: 2, replicas: 2}");
-  start(command({}, path, kSteps, 60));
-  const Result clean = finish();
-  ASSERT_EQ(clean.status, 0) << clean.error;
-  const std::vector<double> wanted = losses_of(clean.out);
-  ASSERT_EQ(wanted.size(), static_cast<std::size_t>(kSteps));
-  EXPECT_LT(wanted.back(), wanted.front());
+  const std::vector<double> wanted = clean_losses(path, kSteps);
   for (const std::vector<std::int64_t>& ranks :  // 2 and 3 are heads, 4 and 5 tails
        std::vector<std::vector<std::int64_t>>{{2}, {5}, {3, 4}}) {
     start(command({}, path, kSteps, 60));
@@ -311,9 +318,8 @@ TEST_F(Faults, AChainOfNobodyEndsTheRun) {
 
 // Before there is a snapshot, or without any, a lost server ends the run.
 TEST_F(Faults, WithoutASnapshotALostServerEndsTheRun) {
-  start(command({}, spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2}"), kManySteps, 60));
-  ASSERT_NE(strike({.rank = 3, .step = 20}), 0);
-  const Result r = finish();
+  const std::string path = spec("data: 2, sharding: parameter-server, parameter_server: {servers: 2}");
+  const Result r = run_struck(command({}, path, kManySteps, 60), {.rank = 3, .step = 20}).result;
   EXPECT_EQ(r.status, kLost) << r.error;
 }
 

@@ -105,6 +105,21 @@ TEST(Formulas, ContextVolumeIsWhatIsSent) {
   }
 }
 
+// Of latent attention keys and values travel expanded, values and results narrower than queries and keys.
+TEST(Formulas, ContextVolumeKnowsLatentAttention) {
+  for (const char* kind : {"ring", "allgather", "ulysses", "{ring: 2, ulysses: 2}"}) {
+    const Spec spec =
+        spec_of({"model={name: latent, layers: 4, hidden: 512, heads: 8, feed_forward: 1024, vocab: 512, "
+                 "mla: {q_lora_rank: 128, kv_lora_rank: 64, qk_nope_head_dim: 48, qk_rope_head_dim: 16, "
+                 "v_head_dim: 32}}",
+                 "strategy.context=4", fmt::format("strategy.context_kind={}", kind)});
+    const Prediction p = predict(spec);
+    const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+    ASSERT_EQ(list.size(), 2U);
+    EXPECT_NEAR(list[1].simulated / list[1].bytes, 1, 1e-9) << kind;
+  }
+}
+
 TEST(Formulas, ZeroPaperFigureOne) {
   // 7.5e9 parameters, 64 ranks, K = 12, 16-bit gradients: 120, 31.4, 16.6, 1.9 GB.
   StateFormula f{.parameters = 2, .gradients = 2, .optimizer = 12, .shards = 64};

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "sim/predict.h"
@@ -48,6 +49,28 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
     shared += fresh ? 0 : 1;
   }
   EXPECT_GT(shared, 100);
+}
+
+// Activations that leave for the host do so in forward, and those that will be computed again do not: such forwards
+// differ, and none bounds another.
+TEST(SearchPlayed, ForwardsThatOffloadActivationsAreNotShared) {
+  std::string text(kLadders);
+  text.replace(text.find("micro_batch: 2"), 14, "micro_batch: 2, offload: {activations: cpu}");
+  const std::string ladders = "search: {pipeline: [2], virtual_stages: [1], schedule: [1f1b], sharding: [zero1], ";
+  text.replace(text.find("search: {"), text.find(" offload: [none]") - text.find("search: {") + 1, ladders);
+  const Space space(parse_open_spec(text, "t.yaml"), 16);
+  const Profile profile = profile_for(space.base(), "");
+  StackCosts costs(space.base(), profile);
+  Bounds bounds(space, profile, costs);
+  std::set<Picoseconds> turns;
+  for (const Point& p : test::points_of(space)) {
+    bounds.enter(p.layout);
+    bounds.of(p.cell);
+    EXPECT_FALSE(bounds.forward_is_shared()) << space.text_of(p);
+    const Evaluation e = evaluate_within(space, profile, p, std::numeric_limits<Picoseconds>::max());
+    if (e.report) turns.insert(e.forward.free.time);
+  }
+  EXPECT_GT(turns.size(), 1U);
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ void MainWindow::build_menu() {
     std::vector<std::string> paths;
     for (const QString& path : QFileDialog::getOpenFileNames(this, "Open specs, traces or reports"))
       paths.push_back(path.toStdString());
-    if (!paths.empty() && may_drop_notes()) open_later(paths);
+    if (!paths.empty()) open_later(paths);
   });
   add(file, "&Export...", QKeySequence("Ctrl+E"), [this] {
     const QString path = QFileDialog::getSaveFileName(this, "Export", {}, "*.png *.svg *.csv *.json *.json.gz");

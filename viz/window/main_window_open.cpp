@@ -110,6 +110,7 @@ void MainWindow::open_later(const std::vector<std::string>& paths) {
     later([this, dialog = QPointer<QProgressDialog>(dialog), scenes, error, opening] {
       if (dialog) dialog->close();
       if (!error.empty()) return say(error);
+      if (!may_drop_notes()) return say("kept what was open: its notes are in no file");
       show_scenes(*scenes);
       try {
         opened(opening);

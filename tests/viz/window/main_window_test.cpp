@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <QApplication>
 #include <QComboBox>
+#include <QMessageBox>
+#include <QStatusBar>
 #include <QTableWidget>
 #include <QTest>
+#include <QTimer>
 #include <fstream>
 
 #include "models/error.h"
@@ -231,6 +235,34 @@ TEST(MainWindow, GivesUpLoadingWhenAnotherOpensOrItCloses) {
   QTest::qWait(100);
   EXPECT_TRUE(w.first()->scene()->document.simulated());
   w.open_later({slow});
+}
+
+// Presses a button of the question that comes up, however late.
+static void answer(QMessageBox::StandardButton button) {
+  QTimer::singleShot(20, [button] {
+    for (QWidget* w : QApplication::topLevelWidgets()) {
+      if (auto* box = qobject_cast<QMessageBox*>(w)) return box->button(button)->click();
+    }
+    answer(button);
+  });
+}
+
+// Asked when what was loaded would take their place: they may have been written meanwhile.
+TEST(MainWindow, NotesWrittenWhileItLoadsAreAskedAbout) {
+  MainWindow w;
+  w.open({kSpec});
+  const Scene* before = w.first()->scene();
+  w.open_later({kSpec});
+  w.add_note({4'000'000'000, 4'000'000'000, "", "here"});
+  answer(QMessageBox::Cancel);
+  ASSERT_TRUE(
+      QTest::qWaitFor([&] { return w.statusBar()->currentMessage().startsWith("kept what was open"); }, 20'000));
+  EXPECT_EQ(w.notes().size(), 1u);
+  EXPECT_EQ(w.first()->scene(), before);
+  w.open_later({kSpec});
+  answer(QMessageBox::Discard);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return w.notes().empty(); }, 20'000));
+  EXPECT_NE(w.first()->scene(), before);
 }
 
 TEST(MainWindow, LoadsInAThread) {
