@@ -63,8 +63,7 @@ Broken model_rules(const Spec& spec) {
   if (const std::string rule = broken_rule(m); !rule.empty()) {
     return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
   }
-  const Broken b =
-      in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
+  Broken b = in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
   if (!b.what.empty()) return b;
   if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
     return broken("sequence", "sequence: {} is longer than the model's {} learned positions", spec.sequence,
@@ -106,8 +105,8 @@ Broken trouble_rules(const Spec& spec) {
     if (!b.what.empty()) return b;
   }
   const Cluster& c = spec.cluster;
-  const Broken share = at_least({{"cluster.stragglers.share", c.straggler_share, 0, 1},
-                                 {"cluster.stragglers.slowdown", c.straggler_slowdown, 1}});
+  Broken share = at_least({{"cluster.stragglers.share", c.straggler_share, 0, 1},
+                           {"cluster.stragglers.slowdown", c.straggler_slowdown, 1}});
   if (!share.what.empty()) return share;
   if (!spec.cluster.failures) return {};
   const Failures& f = *spec.cluster.failures;
@@ -143,11 +142,11 @@ Broken software_rules(const Spec& spec) {
     if (std::find(c.known.begin(), c.known.end(), c.value) == c.known.end())
       return broken(c.key, "{}: {}", c.key, unknown_name(c.what, c.value, c.known));
   }
-  const Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
-                             {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
-                             {"software.loss_metrics", w.loss_metrics, 0, 100},
-                             {"software.nccl_minor", w.nccl_minor, 0, 99},
-                             {"software.attention_copies", w.attention_copies, 0, 100}});
+  Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
+                       {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
+                       {"software.loss_metrics", w.loss_metrics, 0, 100},
+                       {"software.nccl_minor", w.nccl_minor, 0, 99},
+                       {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
   return at_least({{"software.launch_us", w.launch_us, 0},
                    {"software.call_us", w.call_us, 0},
@@ -329,10 +328,10 @@ Broken sharding_rules(const Spec& spec) {
   }
   if (!s.parameter_server) return {};
   const ParameterServer& p = *s.parameter_server;
-  const Broken b = in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
-                             {"parameter_server.staleness", p.staleness, 0, 1'000'000},
-                             {"parameter_server.replicas", p.replicas, 1, p.servers},
-                             {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
+  Broken b = in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
+                       {"parameter_server.staleness", p.staleness, 0, 1'000'000},
+                       {"parameter_server.replicas", p.replicas, 1, p.servers},
+                       {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
   if (!b.what.empty() || p.colocated) return b;
   const std::int64_t workers = (spec.gpus - 1) / spec.cluster.gpus_per_node + 1, nodes = workers + p.servers;
   if (nodes <= spec.cluster.nodes) return {};

@@ -157,8 +157,8 @@ class Replay {
       const auto crossing = [&](bool away) {
         return Crossing{virtual_stages_, m.micro_batch, away, away == (m.stage == s), false, move};
       };
-      all.push_back({ends[m.leaves], crossing(true)});
-      all.push_back({ends[m.returns - 2], crossing(false)});
+      all.emplace_back(ends[m.leaves], crossing(true));
+      all.emplace_back(ends[m.returns - 2], crossing(false));
     }
   }
 

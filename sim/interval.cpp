@@ -55,8 +55,8 @@ Interval interval_over(std::vector<Weighted> rows) {
 }
 
 struct Class {
-  std::string gpu, software, nodes;  // "" = any
-  auto operator<=>(const Class&) const = default;
+  std::string gpu, software, nodes;                // "" = any
+  auto operator<=>(const Class&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 }  // namespace
