@@ -168,8 +168,8 @@ const Case kCases[] = {
     {kGpt, "pipeline: 4, data: 2, schedule: dualpipe, global_batch: 16"},
     {kLlama, "pipeline: 4, data: 1, schedule: vocab-1f1b, global_batch: 8"},
     {kGpt, "pipeline: 4, data: 2, schedule: vocab-1f1b, sharding: zero1, global_batch: 16"},
-    {kGpt, "pipeline: 4, data: 1, schedule: vocab-1f1b-2, recompute: full, global_batch: 8"},
-    {kLlama, "pipeline: 2, data: 2, schedule: vocab-1f1b-2, sharding: zero1, stage_layers: [3, 1], global_batch: 8"},
+    {kGpt, "pipeline: 4, data: 1, schedule: vocab-1f1b-alg1, recompute: full, global_batch: 8"},
+    {kLlama, "pipeline: 2, data: 2, schedule: vocab-1f1b-alg1, sharding: zero1, stage_layers: [3, 1], global_batch: 8"},
     {kGpt, "pipeline: 2, virtual_stages: 2, data: 2, schedule: {file: " ORRERY_SOURCE_DIR
            "/tests/data/order_v.txt}, global_batch: 4"},
     {kGpt, "pipeline: 2, virtual_stages: 2, data: 2, bucket_MiB: 0.001, schedule: {file: " ORRERY_SOURCE_DIR
