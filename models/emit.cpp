@@ -237,9 +237,11 @@ void PlanBuilder::emit_waits(const Action& action) {
   }
 }
 
-// Woven actions take turns: while what one has sent is on its way, the other computes.
-void PlanBuilder::emit_actions(std::span<const Action> woven) {
-  if (spec_.strategy.overlap.pipeline) sends_.clear();
+// Woven actions take turns: while what one has sent is on its way, the other computes. steady: between the stage's
+// first backward and its last forward.
+void PlanBuilder::emit_actions(std::span<const Action> woven, bool steady) {
+  const Overlap& overlap = spec_.strategy.overlap;
+  if (overlap.pipeline && (steady || overlap.pipeline_ends)) sends_.clear();
   std::vector<Pass> passes;
   for (const Action& action : woven) {
     emit_waits(action);
@@ -284,12 +286,16 @@ void PlanBuilder::emit_worker(std::int64_t stage) {
   begin_step();
   updates_ = 0;
   const std::span<const Action> order = schedule_.order[stage];
+  const auto runs_back = [](const Action& a) { return a.phase != Phase::forward; };
+  const auto filled = std::find_if(order.begin(), order.end(), runs_back) - order.begin();
+  const auto drains = order.rend() - std::find_if_not(order.rbegin(), order.rend(), runs_back);
   for (std::size_t i = 0, woven = 0; i < order.size(); i += woven) {
     emit_turn(turns_[stage][i]);
     if (i > 0 && ends_update(order[i - 1])) finish_update();
     woven = 1;
     while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
-    emit_actions(order.subspan(i, woven));
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    emit_actions(order.subspan(i, woven), at >= filled && at <= drains);
   }
   emit_turn(turns_[stage].back());
   finish_update();

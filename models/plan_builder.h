@@ -182,7 +182,7 @@ class PlanBuilder {
   void emit_crossing(const Crossing& crossing);
   void emit_exchange(const Crossing& crossing);
   void emit_waits(const Action& action);
-  void emit_actions(std::span<const Action> woven);
+  void emit_actions(std::span<const Action> woven, bool steady);
   void cast_weights(const Chunk& chunk, const Entry& entry);
   Pass begin(const Action& action) const;
   bool issue_next(Pass& pass);  // one op, and whether it is a transfer

@@ -70,8 +70,8 @@ constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
 constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
 constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
 constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
-constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",
-                                             "pipeline",        "expert",           "micro_batches"};
+constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",       "pipeline",
+                                             "pipeline_ends",   "expert",           "micro_batches"};
 constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
 constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
 constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
@@ -313,6 +313,7 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   map.take("parameter_gather", o.parameter_gather, profile);
   map.take("tensor", o.tensor);
   map.take("pipeline", o.pipeline, profile);
+  map.take("pipeline_ends", o.pipeline_ends);
   map.take("expert", o.expert);
   map.take("micro_batches", o.micro_batches);
 }

@@ -48,6 +48,8 @@ struct Overlap {
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
   bool pipeline = true;          // sends and receives under compute
+  bool pipeline_ends = true;     // also before a stage's first backward and after its last forward
+                                 // (Megatron-Core: overlap_p2p_communication_warmup_flush)
   bool expert = false;           // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
   bool micro_batches = false;    // a forward and a backward woven, each computing while the other's transfers run
                                  // (Megatron-Core: overlap_moe_expert_parallel_comm)

@@ -16,8 +16,6 @@
 #include "exec/host_device.h"
 #include "exec/mpi_transport.h"
 #include "models/plan_hash.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
 #include "tests/exec/agreement.h"
 
 namespace orrery::test {
