@@ -200,9 +200,8 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   const Cluster& cluster = spec.cluster;
   if (cluster.gpu.tflops.empty() || cluster.nic_Gbps <= 0)
     throw Error(
-        "strategy.stage_replicas: planned weighs compute and transfers, but the cluster states no FLOP/s and NICs; "
-        "give "
-        "a list, or another cluster");
+        "planned weighs compute and transfers, but the cluster states no FLOP/s and NICs; give a list, or another "
+        "cluster");
   PipelineCosts c;
   const double tokens = static_cast<double>(s.micro_batch * spec.sequence);
   const double flops = peak_flops(cluster.gpu, s.precision) * kReachedPeak * static_cast<double>(s.tensor);
@@ -240,10 +239,10 @@ double latency(const PipelineCosts& costs, const StagePlan& plan) {
 StagePlan plan_stages(const PipelineCosts& costs, std::int64_t stages) {
   StagePlan plan = Planner(costs).best(stages);
   if (!plan.layers.empty()) return plan;
-  throw Error(fmt::format(
-      "strategy.stage_replicas: no plan of {} stages for {} layers on {} ranks, in micro-batches of {}, fits in memory",
-      stages > 0 ? fmt::format("{}", stages) : "any number of", costs.forward.size(), costs.node.size(),
-      costs.samples));
+  throw Error(
+      fmt::format("no plan of {} for {} layers on {} ranks, whose numbers divide micro_batch: {}, fits in memory",
+                  stages > 0 ? fmt::format("{} stages", stages) : "any number of stages", costs.forward.size(),
+                  costs.node.size(), costs.samples));
 }
 
 }  // namespace orrery
