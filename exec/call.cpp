@@ -92,8 +92,8 @@ float loss_scale(const OpCall& c) {
   // So does a worker whose gradients a server takes by themselves.
   const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding)) || own_pace(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
-  const double tokens = static_cast<double>(samples * c.rank.spec.sequence) /
-                        (averaged ? static_cast<double>(s.data * s.context * s.tensor_depth) : 1);
+  const double tokens =
+      static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.loss_ranks()) : 1);
   return static_cast<float>(1 / tokens);
 }
 
@@ -165,8 +165,10 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const bool held = experts ? p.local.cut == Cut::none && index(Dimension::expert_tensor) > 0
                             : std::any_of(axes.begin(), axes.end(), held_before);
   if (p.copy || held) return true;
-  // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included.
+  // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included; else over
+  // a pipeline, its stages' replicas included.
   const Strategy& s = c.rank.spec.strategy;
+  if (c.rank.first_sample > 0 && !row_of(s.sharding).shards_optimizer) return true;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
   const bool copies = everybody && !row_of(s.sharding).shards_optimizer;
   return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;

@@ -30,9 +30,7 @@ struct OpCall {
   // Tokens of a sample on this rank.
   std::int64_t sequence() const { return rank.spec.sequence / rank.spec.strategy.context; }
   // Samples on this rank: a grid of tensor ranks cuts them.
-  std::int64_t batch() const {
-    return rank.spec.strategy.micro_batch / (size(Dimension::tensor_column) * size(Dimension::tensor_depth));
-  }
+  std::int64_t batch() const { return rank.samples / (size(Dimension::tensor_column) * size(Dimension::tensor_depth)); }
   std::int64_t size(Dimension d) const { return rank.seat(d).size; }
   // Ranks that heads are cut over.
   std::int64_t head_parts() const {
@@ -46,7 +44,7 @@ struct OpCall {
   std::int64_t sample(std::int64_t in_micro_batch) const { return sample(in_micro_batch, rank.replica); }
   std::int64_t sample(std::int64_t in_micro_batch, std::int64_t replica) const {  // of another data rank
     const Strategy& s = rank.spec.strategy;
-    const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch;
+    const std::int64_t first = (frame.micro_batch * s.data + replica) * s.micro_batch + rank.first_sample;
     return state.round * rank.plan.steps * s.global_batch + first + in_micro_batch;
   }
   // Steps of the run before this task's, and of the plan; 0 of the plan for what is not of one micro-batch.
@@ -69,7 +67,7 @@ struct OpCall {
   std::int64_t first_row(std::int64_t rows, const Side& side) const {
     const Seat &depth = rank.seat(Dimension::tensor_depth), &part = rank.seat(side.rows);
     if (depth.size * part.size == 1) return first_row(rows);
-    const std::int64_t layer = rank.spec.strategy.micro_batch * sequence() / depth.size;
+    const std::int64_t layer = rank.samples * sequence() / depth.size;
     return depth.index * layer + (rows < layer ? part.index * rows : 0);
   }
   // Calls f(row, count, sample, position) for each run of rows that follow each other in one sample.

@@ -306,8 +306,8 @@ MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch
   const auto& stages = rank.group(Dimension::pipeline);
   const auto n = static_cast<std::int64_t>(stages.size());
   const std::int64_t at = rank.seat(Dimension::pipeline).index;
-  return {work.send, stages[static_cast<std::size_t>((at + work.offset + n) % n)], launch.arguments.front().data,
-          work.bytes};
+  return {work.send, stages[static_cast<std::size_t>((at + work.offset + n) % n)],
+          launch.arguments.front().data + work.first, work.bytes};
 }
 
 }  // namespace orrery

@@ -12,6 +12,8 @@ namespace orrery {
 Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(n), plan(instantiate(folded, n)) {
   const Coordinates at = n < plan.workers() ? coordinates(s.strategy)[static_cast<std::size_t>(n)] : Coordinates{};
   replica = at.data;
+  samples = s.strategy.micro_batch / s.strategy.replicas_of(at.pipeline);
+  first_sample = at.replica * samples;
   context = at.context;
   parts = rank_parts(s.strategy, s.sequence, context);
   for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {

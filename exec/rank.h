@@ -30,7 +30,9 @@ struct Rank {
   std::int64_t number = 0;
   Plan plan;  // instantiate(folded, number): one slot
   std::vector<Seat> seats;
-  std::int64_t replica = 0;           // which of the data-parallel copies, for its share of the batch
+  std::int64_t replica = 0;       // which of the data-parallel copies, for its share of the batch
+  std::int64_t first_sample = 0;  // of a micro-batch's, of those that its stage's replicas share: its own
+  std::int64_t samples = 1;
   std::int64_t context = 0;           // its place in the context group, block after block
   std::vector<SequencePart> parts;    // the positions of its tokens, in the order of their rows
   std::vector<std::uint32_t> states;  // state frames by chunk

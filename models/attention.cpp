@@ -30,7 +30,8 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
     tape.end_region();
     tape.keep(attended);
   }
-  return row_parallel("attention output", attended, heads_ * value_dim(), m_.hidden, "attention.output.weight", reduce);
+  return row_parallel("attention output", attended, heads_ * value_dim(), m_.hidden, "attention.output.weight", reduce,
+                      flash && packs_attention());
 }
 
 // Stacks that split or permute the packed projection copy it, and its gradient back.
@@ -122,15 +123,33 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const Attenti
   const Id y = activation("attention values", rows, part.heads * value_dim());
   const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
   tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
+  const Id values = packs_attention() ? kept_in_12_bits(y, rows * part.heads * value_dim()) : y;
   tape.on_backward([=, this] {
     FlashAttention back = work;
     back.direction = Direction::backward;
     const Heads d = head_gradients(heads, part);
     BlockBuilder::Uses uses = {.reads = heads.slots(), .writes = d.slots()};
-    uses.reads.insert(uses.reads.end(), {y, statistics, tape.gradient(y)});
+    uses.reads.insert(uses.reads.end(), {values, statistics, tape.gradient(values)});
     tape.emit("attention gradient", back, uses);
   });
-  return y;
+  return values;
+}
+
+bool LayerBuilder::packs_attention() const {
+  return eight_bit_ && c_.spec.software.packs_attention_output && !recompute.attention && !recompute.layer;
+}
+
+// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of what it put out,
+// so that is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, in backward once more.
+LayerBuilder::Id LayerBuilder::kept_in_12_bits(Id values, std::int64_t elements) {
+  const Id packed = tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
+  const Cast cast = {elements, c_.width, c_.width};
+  tape.emit("attention values to 12 bits", cast, {.reads = {values}, .writes = {packed}});
+  const Id again = tape.slot("attention values", elements * c_.width);
+  tape.begin_region(true);
+  tape.emit("attention values from 12 bits", cast, {.reads = {packed}, .writes = {again}});
+  tape.end_region();
+  return again;
 }
 
 // Scores and probabilities (batch, heads, query, key) are written out. With dropout the probabilities, the mask and the

@@ -24,19 +24,23 @@ BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
       inner(cube   ? Side{Dimension::tensor_column, Dimension::tensor_row}
             : grid ? outer
                    : Side{.columns = Dimension::tensor}),
-      batch(s.strategy.micro_batch / sample_parts(s.strategy)),
       sequence(s.sequence / s.strategy.context),
-      rows(batch * sequence),
       tensor(grid ? grid_side(s.strategy) : s.strategy.tensor),
       hidden(grid ? s.model.hidden / tensor : s.model.hidden),
       kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
       sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
-      local_rows(sequence_parallel ? rows / tensor : rows),
       width(storage_bytes(s.strategy.precision)) {
+  share(1);
   if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
   const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
   padded_vocab = ceil_div(s.model.vocab, s.software.vocab_multiple * parts) * s.software.vocab_multiple * parts;
   table_rows = padded_vocab / parts;
+}
+
+void BlockContext::share(std::int64_t replicas) {
+  batch = spec.strategy.micro_batch / sample_parts(spec.strategy) / replicas;
+  rows = batch * sequence;
+  local_rows = sequence_parallel ? rows / tensor : rows;
 }
 
 std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
@@ -254,17 +258,24 @@ static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* nam
   if (c.spec.software.blocking_receives) b.tape.emit(name, Wait{}, {.reads = {received}, .host_waits = true});
 }
 
+// A transfer for each rank that has, or gets, a part of these rows.
+static void pass_slices(LayerBuilder& b, const BlockContext& c, const char* name, bool send,
+                        const BlockBuilder::Uses& uses, LaneKind lane) {
+  const Bytes row = c.hidden * c.width;
+  for (const Slice& s : c.slices) b.tape.emit(name, Transfer{send, s.offset, s.rows * row, s.first * row}, uses, lane);
+}
+
 Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const Bytes bytes = c.local_rows * c.hidden * c.width;
   LayerBuilder b(c, "receive", BlockRole::receive);
   b.tape.output_gradient(bytes);
   const auto x = b.tape.slot("received activation", bytes);
   const bool onwards = c.hop > 0;
-  b.tape.emit("receive activation", Transfer{false, -c.hop, bytes}, {.writes = {x}},
+  pass_slices(b, c, "receive activation", false, {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
   wait_on_host(b, c, "wait for activation", x);
-  b.tape.on_backward([&b, &c, onwards, bytes] {
-    b.tape.emit("send gradient", Transfer{true, -c.hop, bytes}, {.reads = {kOutputGradient}},
+  b.tape.on_backward([&b, &c, onwards] {
+    pass_slices(b, c, "send gradient", true, {.reads = {kOutputGradient}},
                 onwards ? LaneKind::send_previous : LaneKind::send_next);
   });
   return b.tape.finish(x, ops);
@@ -275,11 +286,10 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "send", BlockRole::send);
   const auto x = b.tape.input(bytes);
   const bool onwards = c.hop > 0;
-  b.tape.emit("send activation", Transfer{true, c.hop, bytes}, {.reads = {x}},
-              onwards ? LaneKind::send_next : LaneKind::send_previous);
+  pass_slices(b, c, "send activation", true, {.reads = {x}}, onwards ? LaneKind::send_next : LaneKind::send_previous);
   b.tape.on_backward([&b, &c, x, onwards, bytes] {
     const auto gradient = b.tape.slot("received gradient", bytes);
-    b.tape.emit("receive gradient", Transfer{false, c.hop, bytes}, {.writes = {gradient}},
+    pass_slices(b, c, "receive gradient", false, {.writes = {gradient}},
                 onwards ? LaneKind::receive_next : LaneKind::receive_previous);
     wait_on_host(b, c, "wait for gradient", gradient);
     b.tape.contribute(x, gradient);

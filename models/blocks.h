@@ -69,7 +69,8 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 
 // Whether a pass over the gradients takes their mean over the data ranks, so that each rank's loss is the mean over its
-// own tokens; else it is the mean over all of them, and gradients are summed. A copy into buckets has no units.
+// own tokens; else it is the mean over all of them, and gradients are summed. A copy into buckets has no units. Stages
+// of unlike replicas have no such mean in common.
 bool averages_gradients(const Spec& spec, const ShardingRow& row);
 
 // What ranks do beside computing. master and replica: of DataParallel, whose rank 0 has everybody's inputs, outputs and
@@ -85,9 +86,17 @@ struct SharedVocabulary {
   bool at_root() const { return stage == root; }
 };
 
+// What a rank passes over a stage's end to, or gets from, one rank beyond it: rows of its part of a micro-batch, of a
+// rank so many places ahead in the pipeline group.
+struct Slice {
+  std::int64_t offset = 0, first = 0, rows = 0;
+};
+
 // What the blocks of a plan have in common: sizes of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
+  // So many ranks of a stage cut its micro-batches among them.
+  void share(std::int64_t replicas);
 
   const Spec& spec;
   const ShardingRow& sharding;
@@ -95,15 +104,15 @@ struct BlockContext {
   bool cube;                              // of three dimensions
   Side outer;                             // of the residual stream,
   Side inner;                             // and of what lies between a layer's two products; of the logits too
-  std::int64_t batch;                     // sequences
+  std::int64_t batch = 0;                 // sequences
   std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
   std::int64_t ring_block = 0;            // of the context ring, whose attention is planned
-  std::int64_t rows;                      // batch * sequence
+  std::int64_t rows = 0;                  // batch * sequence
   std::int64_t tensor;                    // ranks an activation's columns are cut over
   std::int64_t hidden;                    // columns of the residual stream
   std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // norms, dropout and residuals on rows / tensor
-  std::int64_t local_rows;                // rows of those
+  std::int64_t local_rows = 0;            // rows of those
   Bytes width;                            // of an activation element
   ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
   std::int64_t padded_vocab = 0;          // a multiple of what the profile asks, cut over the tensor group
@@ -111,6 +120,7 @@ struct BlockContext {
   bool splits_backward = false;           // the schedule runs weight gradients apart
   bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
   std::int64_t hop = 1;                   // stages over the boundary that is being built
+  std::vector<Slice> slices;              // that cross it
   Duty duty = Duty::worker;               // of these ranks
   SharedVocabulary shared;
 };

@@ -1,5 +1,6 @@
 #include "models/check_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -85,11 +86,15 @@ void check_match(const Plan& plan, std::uint32_t match) {
   const auto& one = std::get<Transfer>(first.work);
   const auto& other = std::get<Transfer>(plan.op_of(members.back()).work);
   // From either end the other must stand where the transfer leads.
-  const auto stage = [&](TaskId t) { return plan.slots[plan.slot_of(t)].stage; };
-  const auto stages =
-      static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)].groups.front().size());
-  const std::int64_t ahead = stage(members.back()) - stage(members.front());
-  const bool leads = (ahead - one.offset) % stages == 0 && (ahead + other.offset) % stages == 0;
+  const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+  const auto place = [&](TaskId t) {
+    const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
+    const auto group = pipeline.groups[pipeline.member_of[rank]];
+    return std::find(group.begin(), group.end(), rank) - group.begin();
+  };
+  const auto places = static_cast<std::int64_t>(pipeline.groups.front().size());
+  const std::int64_t ahead = place(members.back()) - place(members.front());
+  const bool leads = (ahead - one.offset) % places == 0 && (ahead + other.offset) % places == 0;
   if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes || !leads) {
     throw Error(fmt::format("plan: the ends of '{}' do not fit", first.name));
   }

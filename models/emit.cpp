@@ -100,16 +100,27 @@ void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
       emit_exchange(crossing);
       continue;
     }
-    const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
-    const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
-    const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
-    const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
-    const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + entry];
-    const Block& block = plan_.blocks[chunk.entries[entry].block];
-    const std::uint32_t op = crossing.forward ? block.forward.front() : block.backward.front();
-    const TaskId task =
-        emit(op, frame, {}, crossing.joins_previous && spec_.software.batched_p2p ? kJoinsPrevious : std::uint8_t{0});
-    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, class_}].push_back(task);
+    emit_crossing(crossing);
+  }
+}
+
+// One transfer for each slice. Where stages have several ranks, those of a crossing follow each other on both sides in
+// the order of their samples, and none joins another's batch.
+void PlanBuilder::emit_crossing(const Crossing& crossing) {
+  const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
+  const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
+  const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
+  const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
+  const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + entry];
+  const Block& block = plan_.blocks[chunk.entries[entry].block];
+  const bool joins = crossing.joins_previous && spec_.software.batched_p2p && spec_.strategy.stage_replicas.empty();
+  const Bytes before = replica_ * context_.local_rows * context_.hidden * context_.width;
+  for (const std::uint32_t op : crossing.forward ? block.forward : block.backward) {
+    const auto* transfer = std::get_if<Transfer>(&plan_.ops[op].work);
+    if (transfer == nullptr) continue;
+    const Bytes first = before + transfer->first;
+    const TaskId task = emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
+    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, class_, first}].push_back(task);
     if (crossing.send) sends_.push_back(task);
   }
 }
@@ -221,13 +232,16 @@ void PlanBuilder::emit_waits(const Action& action) {
   if (!chunk.entries[e].transfer || action.phase == Phase::weight_gradient) return;
   const Block& block = plan_.blocks[chunk.entries[e].block];
   const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
-  for (std::size_t i = 1; i < ops.size(); ++i)
-    emit(ops[i], chunk.frames[action.micro_batch * chunk.entries.size() + e]);
+  for (const std::uint32_t op : ops) {
+    if (!moves(plan_.ops[op])) emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e]);
+  }
 }
 
-// Woven actions take turns: while what one has sent is on its way, the other computes.
-void PlanBuilder::emit_actions(std::span<const Action> woven) {
-  if (spec_.strategy.overlap.pipeline) sends_.clear();
+// Woven actions take turns: while what one has sent is on its way, the other computes. steady: between the stage's
+// first backward and its last forward.
+void PlanBuilder::emit_actions(std::span<const Action> woven, bool steady) {
+  const Overlap& overlap = spec_.strategy.overlap;
+  if (overlap.pipeline && (steady || overlap.pipeline_ends)) sends_.clear();
   std::vector<Pass> passes;
   for (const Action& action : woven) {
     emit_waits(action);
@@ -272,12 +286,16 @@ void PlanBuilder::emit_worker(std::int64_t stage) {
   begin_step();
   updates_ = 0;
   const std::span<const Action> order = schedule_.order[stage];
+  const auto runs_back = [](const Action& a) { return a.phase != Phase::forward; };
+  const auto filled = std::find_if(order.begin(), order.end(), runs_back) - order.begin();
+  const auto drains = order.rend() - std::find_if_not(order.rbegin(), order.rend(), runs_back);
   for (std::size_t i = 0, woven = 0; i < order.size(); i += woven) {
     emit_turn(turns_[stage][i]);
     if (i > 0 && ends_update(order[i - 1])) finish_update();
     woven = 1;
     while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
-    emit_actions(order.subspan(i, woven));
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    emit_actions(order.subspan(i, woven), at >= filled && at <= drains);
   }
   emit_turn(turns_[stage].back());
   finish_update();

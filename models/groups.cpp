@@ -77,7 +77,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   std::map<std::string, Axis> axes = {{"tp", {s.tensor, &Coordinates::tensor}},
                                       {"cp", {s.context, &Coordinates::context}},
                                       {"dp", {s.data, &Coordinates::data}},
-                                      {"pp", {s.pipeline, &Coordinates::pipeline}}};
+                                      {"pp", {s.places(), &Coordinates::place}}};
   std::vector<Axis> order;
   for (const std::string& name : split(s.rank_order)) {
     if (name == "ep") continue;
@@ -93,6 +93,9 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   for (const auto& [name, axis] : axes) {
     if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
   }
+  std::vector<std::int64_t> stage_at;  // by place
+  for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
+    stage_at.insert(stage_at.end(), s.replicas_of(stage), stage);
   std::vector<Coordinates> all(s.gpus());
   for (std::int64_t r = 0; r < s.gpus(); ++r) {
     std::int64_t rest = r;
@@ -100,6 +103,8 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
       all[r].*axis.member = rest % axis.degree;
       rest /= axis.degree;
     }
+    all[r].pipeline = stage_at[all[r].place];
+    all[r].replica = all[r].place - s.place_of(all[r].pipeline);
   }
   return all;
 }
@@ -121,17 +126,17 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
     return (at[r].data * s.tensor_depth + at[r].tensor / face) * s.context + at[r].context;
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
-  const auto model_part = [&](std::int64_t r) { return at[r].pipeline * s.tensor + tensor(r); };
+  const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
   // Stages that hold the same weights count as one.
   const bool both_ways = runs_both_ways(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     return both_ways ? std::min(at[r].pipeline, s.pipeline - 1 - at[r].pipeline) : at[r].pipeline;
   };
-  const std::int64_t models = s.pipeline * s.tensor;
+  const std::int64_t places = s.places(), models = places * s.tensor;
 
   std::vector<GroupTable> tables(kDimensions);
   const auto set = [&](Dimension d, const auto& key) { tables[static_cast<std::size_t>(d)] = group_by(ranks, key); };
-  set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * s.pipeline + at[r].pipeline; });
+  set(Dimension::tensor, [&](std::int64_t r) { return replica(r) * places + at[r].place; });
   set(Dimension::context, [&](std::int64_t r) {
     return (at[r].data * s.context_ulysses + at[r].context % s.context_ulysses) * models + model_part(r);
   });
@@ -139,10 +144,10 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
     return (at[r].data * s.context_ring + at[r].context / s.context_ulysses) * models + model_part(r);
   });
   // Experts are laid out over the ranks of a stage that share shards.
-  const std::int64_t sets = s.data * s.context * s.tensor_depth / shards, pool = ranks / s.pipeline / sets;
+  const std::int64_t sets = s.data * s.context * s.tensor_depth / shards, pool = ranks / places / sets;
   const auto set_of = [&](std::int64_t r) { return replica(r) / shards; };
   std::vector<std::int64_t> pools;
-  for (std::int64_t r = 0; r < ranks; ++r) pools.push_back(at[r].pipeline * sets + set_of(r));
+  for (std::int64_t r = 0; r < ranks; ++r) pools.push_back(at[r].place * sets + set_of(r));
   const std::vector<std::int64_t> place = places_in(pools);
   const std::int64_t block = s.expert * s.expert_tensor;
   const auto in_pool = [&](std::int64_t r, std::int64_t group) { return pools[r] * pool + group; };
@@ -151,7 +156,7 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
       [&](std::int64_t r) { return in_pool(r, place[r] / block * s.expert_tensor + place[r] % s.expert_tensor); });
   set(Dimension::expert_data,
       [&](std::int64_t r) { return experts ? (weights_of(r) * sets + set_of(r)) * pool + place[r] % block : r; });
-  set(Dimension::expert_replicate, [&](std::int64_t r) { return experts ? at[r].pipeline * pool + place[r] : r; });
+  set(Dimension::expert_replicate, [&](std::int64_t r) { return experts ? at[r].place * pool + place[r] : r; });
   set(Dimension::data,
       [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
@@ -159,7 +164,7 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
   set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + tensor(r) : ranks + r; });
   set(Dimension::kv,
-      [&](std::int64_t r) { return (replica(r) * s.pipeline + at[r].pipeline) * s.tensor + tensor(r) / kv_copies; });
+      [&](std::int64_t r) { return (replica(r) * places + at[r].place) * s.tensor + tensor(r) / kv_copies; });
   if (experts || both_ways)
     set(Dimension::model, set_of);
   else

@@ -8,9 +8,10 @@
 
 namespace orrery {
 
-// Coordinates of one rank in the layout.
+// Coordinates of one rank in the layout: its stage; which of the stage's replicas it is (Strategy::stage_replicas), and
+// its place in the pipeline, of which each replica is one.
 struct Coordinates {
-  std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0;
+  std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0, replica = 0, place = 0;
 };
 
 // Where rank r stands, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is skipped).
@@ -21,11 +22,11 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 std::vector<Dimension> tensor_axes(const Strategy& s);
 
 // All groups of every dimension, as lists of global ranks in rank order:
-//   tensor, pipeline: ranks that differ in that coordinate alone
+//   tensor, pipeline: ranks that differ in that coordinate alone; all replicas of all stages are in one pipeline group
 //   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
 //   ulysses: neighbours in it that exchange heads, those of one block
-//   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid), those of
-//     the mirrored stage too where two copies of the model run in opposite directions
+//   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid), all
+//     replicas of a stage, and those of the mirrored stage too where two copies of the model run in opposite directions
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group
 //   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies

@@ -27,7 +27,7 @@ bool averages_gradients(const Spec& spec, const ShardingRow& row) {
   const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   // Of whole fp32 units NCCL multiplies as it reduces.
   const bool premultiplies = unit_gradients(spec, row) && s.gradient_precision == Precision::fp32;
-  return group > 1 && !row.master && !row.servers &&
+  return group > 1 && !row.master && !row.servers && s.stage_replicas.empty() &&
          (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)) ||
           (pass == "scale_or_premultiply" && !premultiplies));
 }

@@ -35,8 +35,9 @@ class LayerBuilder {
   };
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
+  // casts_again: backward casts x anew, where products read eight bits.
   Id row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const std::string& weight,
-                  bool reduce);
+                  bool reduce, bool casts_again = false);
   // y = x W^T with all of W on every rank, on this rank's local rows; nothing moves.
   Id replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // What each tensor rank has of its local rows, on all of them; backward sums what the ranks' heads contribute.
@@ -153,6 +154,8 @@ class LayerBuilder {
   Heads head_gradients(const Heads& heads, const AttentionPart& part);
   FlashAttention flash_work(const AttentionPart& part, bool windowed) const;
   Id flash_attention(const Heads& heads, const AttentionPart& part, bool windowed);
+  bool packs_attention() const;
+  Id kept_in_12_bits(Id values, std::int64_t elements);
   // Under context parallelism, in context_attention.cpp.
   Id context_attention(const Heads& heads, bool windowed);
   Heads exchange_heads(const Heads& heads);

@@ -248,14 +248,14 @@ LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local,
 }
 
 LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
-                                            const std::string& weight, bool reduce) {
+                                            const std::string& weight, bool reduce, bool casts_again) {
   if (c_.grid) return grid_linear(name, x, in, out / c_.tensor, {.name = weight}, c_.inner, c_.outer);
   const bool sp = c_.sequence_parallel && reduce;
   const auto w = tiled_weight(weight, out, in, Cut::columns);
   const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
-  const Operands given = input_to_fp8(name, x, c_.rows * in, true);
+  const Operands given = input_to_fp8(name, x, c_.rows * in, !casts_again);
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
   const std::int64_t parts = reduce ? pieces(c_) : 1;
   for (std::int64_t i = 0; i < parts; ++i) {

@@ -10,13 +10,14 @@
 namespace orrery {
 
 std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&)) {
-  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  const std::string of_rows = fmt::format("{} of {}", key, context_.rows);
+  const auto [it, fresh] = blocks_.try_emplace(of_rows, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(make(context_, plan_.ops));
   return it->second;
 }
 
-// Layers of one kind share a block: they differ in their attention window, in whether they are recomputed, in whether
-// their activations go to the host, in whether they have experts and in how those are loaded.
+// Layers of one kind share a block: they differ in their rows, in their attention window, in whether they are
+// recomputed, in whether their activations go to the host, in whether they have experts and in how those are loaded.
 std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
   const Recompute& r = spec_.strategy.recompute;
   const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
@@ -25,9 +26,10 @@ std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_
   const auto& window = spec_.model.sliding_window;
   const bool experts = has_experts(spec_.model, layer);
   const bool own_loads = experts && !spec_.model.moe->loads_file.empty();
-  const std::string key = fmt::format("layer {} {} {} {} {} {} {} {}", static_cast<int>(context_.load),
-                                      context_.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
-                                      recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
+  const std::string key =
+      fmt::format("layer {} {} {} {} {} {} {} {} {}", context_.rows, static_cast<int>(context_.load),
+                  context_.ring_block, recompute, offload, window ? (layer + 1) % window->every : 0,
+                  recompute && r.every_second_mlp ? layer % 2 : 0, experts, own_loads ? layer : 0);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) plan_.blocks.push_back(layer_block(context_, layer, recompute, plan_.ops, offload));
   return it->second;
@@ -43,8 +45,11 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   };
   const auto cross = [&](std::int64_t boundary, const char* name, auto* make, std::int64_t layer) {
     context_.hop = hop(schedule_, static_cast<std::size_t>(boundary));
-    if (context_.hop != 0)
-      add(shared_block(fmt::format("{} {}", name, context_.hop), make), static_cast<std::int32_t>(layer), true);
+    if (context_.hop == 0) return;
+    context_.slices = slices_over(static_cast<std::size_t>(boundary), boundary == place);
+    std::string key = name;
+    for (const Slice& s : context_.slices) key += fmt::format(" {}.{}.{}", s.offset, s.first, s.rows);
+    add(shared_block(key, make), static_cast<std::int32_t>(layer), true);
   };
   const bool shares = schedule_.spreads_vocabulary();
   if (virtual_stage == 0 && shares && has_positions_block(context_))
@@ -93,6 +98,7 @@ std::vector<PhaseTimes> PlanBuilder::phase_times() {
   std::vector<PhaseTimes> times;
   const std::size_t stages = layers_of_.size();
   for (std::size_t k = 0; k < stages + (schedule_.spreads_vocabulary() ? 2 : 0); ++k) {
+    enter(k < stages ? schedule_.stage_of[k] : 0, 0);
     double forward = 0, input = 0, weight = 0;
     for (const Entry& entry : k < stages ? entries_of(static_cast<std::int64_t>(k)) : vocabulary_entries(k > stages)) {
       const Block& block = plan_.blocks[entry.block];
@@ -270,13 +276,15 @@ void PlanBuilder::make_frames(Chunk& chunk) {
 // Who runs the slot being laid out: ranks of one class of a stage.
 void PlanBuilder::find_ranks(RankSlot& slot) const {
   const std::vector<Coordinates> at = coordinates(spec_.strategy);
-  slot.name = fmt::format("stage {}{}", slot.stage, classes_[class_].name);
+  const bool several = spec_.strategy.replicas_of(slot.stage) > 1;
+  slot.name = fmt::format("stage {}{}{}", slot.stage, several ? fmt::format(", replica {}", replica_) : "",
+                          classes_[class_].name);
   slot.representative = -1;
   slot.multiplicity = 0;
   slot.server = classes_[class_].duty == Duty::server;
   for (std::int64_t r = 0; r < plan_.ranks; ++r) {
-    const std::int64_t stage = r < plan_.workers() ? at[r].pipeline : 0;
-    if (stage != slot.stage || plan_.class_of(r) != class_) continue;
+    const Coordinates place = r < plan_.workers() ? at[r] : Coordinates{};
+    if (place.pipeline != slot.stage || place.replica != replica_ || plan_.class_of(r) != class_) continue;
     if (slot.representative < 0) slot.representative = r;
     ++slot.multiplicity;
   }
@@ -317,19 +325,18 @@ void PlanBuilder::lay_out_chunk(std::int32_t number, std::int64_t place) {
   make_frames(chunk);
 }
 
-void PlanBuilder::lay_out(std::int64_t stage) {
-  stage_ = stage;
+void PlanBuilder::lay_out() {
   chunks_.clear();
   const bool shares = schedule_.spreads_vocabulary();
   chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies + (shares ? 2 : 0)));
   if (shares) lay_out_chunk(schedule_.input_chunk, -1);
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
-    if (schedule_.stage_of[k] == stage) lay_out_chunk(schedule_.chunk_of[k], static_cast<std::int64_t>(k));
+    if (schedule_.stage_of[k] == stage_) lay_out_chunk(schedule_.chunk_of[k], static_cast<std::int64_t>(k));
   }
   if (shares) lay_out_chunk(schedule_.output_chunk, schedule_.virtual_stages());
   count_gradients();
   RankSlot slot;
-  slot.stage = stage;
+  slot.stage = stage_;
   find_ranks(slot);
   slot.frame = add_rank_frame();
   slot.versions = versions_.kept;

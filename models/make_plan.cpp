@@ -183,12 +183,17 @@ void PlanBuilder::choose_schedule() {
   if (schedule_.spreads_vocabulary()) refuse_shared_vocabulary();
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
+  if (!s.stage_replicas.empty()) refuse_replicas();
   turns_ = order_transfers(schedule_);
 }
 
 // Of a key: what the schedule does that the value of the key does not fit, and what to do.
 void PlanBuilder::refuse_with(std::string_view key, std::string_view what, std::string_view why) const {
   throw Error(fmt::format("{}{}: {} {}; {}", place_of(spec_, key), key, spec_.strategy.schedule, what, why));
+}
+
+void PlanBuilder::refuse_key(std::string_view key, std::string_view why) const {
+  throw Error(fmt::format("{}{}: {}", place_of(spec_, key), key, why));
 }
 
 // What two copies of a model cannot do, or not yet.
@@ -219,10 +224,12 @@ void PlanBuilder::refuse_shared_vocabulary() const {
   refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
   refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
   refuse(spec_.model.logit_softcap != 0, "strategy.schedule", "not built yet for logits that are capped");
+  refuse(spec_.software.loss_metrics > 0, "software.loss_metrics", "no stage has all logits: set it to 0");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {
-  return static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(d)].groups.front().size());
+  const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
+  return static_cast<std::int64_t>(table.groups[table.member_of[first_rank_]].size());
 }
 
 // Whether ranks that hold different parts of the sequence do the same work in every layer.
@@ -233,7 +240,8 @@ bool PlanBuilder::ring_is_alike() const {
 }
 
 // Of a stage's ranks the first member of every expert group may have the busy experts, and the blocks of a context ring
-// different work. Classes of one rank each meet in every group: nothing is folded.
+// different work. Classes of one rank each meet in every group: nothing is folded. Nor are replicas of a stage, which
+// are slots of their own.
 void PlanBuilder::tell_classes_apart() {
   classes_ = {{}};
   const std::vector<double> slow = slowdowns(spec_);
@@ -252,7 +260,7 @@ void PlanBuilder::tell_classes_apart() {
     classes_ = {{", busiest experts", ExpertLoad::busiest, 0}, {", other experts", ExpertLoad::others, 0}};
   }
   const bool of_one_rank = uneven && plan_.ranks == spec_.strategy.pipeline * std::ssize(classes_);
-  if (ring || of_one_rank) meet_everywhere();
+  if (ring || of_one_rank || !spec_.strategy.stage_replicas.empty()) meet_everywhere();
   if (ring) {
     for (const Coordinates& c : coordinates(spec_.strategy))
       plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.context / spec_.strategy.context_ulysses));
@@ -301,13 +309,16 @@ void PlanBuilder::tell_ranks_apart(const std::vector<double>& slow, bool lags, b
 
 Plan PlanBuilder::build() {
   tell_classes_apart();
-  for (std::int64_t stage = 0; stage < spec_.strategy.pipeline; ++stage) {
+  const Strategy& s = spec_.strategy;
+  for (std::int64_t place = 0, stage = 0; place < s.places(); ++place) {
+    while (s.place_of(stage + 1) <= place) ++stage;
     for (class_ = 0; class_ < static_cast<int>(classes_.size()); ++class_) {
       slot_ = static_cast<std::uint32_t>(plan_.slots.size());
       context_.load = classes_[class_].load;
       context_.ring_block = classes_[class_].ring_block;
       context_.duty = classes_[class_].duty;
-      lay_out(stage);
+      enter(stage, place - s.place_of(stage));
+      lay_out();
       emit_stage(stage);
     }
   }

@@ -352,11 +352,12 @@ struct Collective {
   std::int64_t root = 0;     // of a broadcast or reduce: the member of the group that has it, or gets it
 };
 
-// One end of a point-to-point transfer along the pipeline group. offset: stages ahead of this one, modulo the group.
+// One end of a point-to-point transfer along the pipeline group. offset: places ahead of this one, modulo the group.
 struct Transfer {
   bool send = true;
   std::int64_t offset = 1;
   Bytes bytes = 0;
+  Bytes first = 0;  // where in the buffer it begins
 };
 
 using Work = std::variant<Gemm, GroupedGemm, GroupedBias, Gate, Permute, SigmoidGate, SortChunks, CountTokens,

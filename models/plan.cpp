@@ -67,15 +67,15 @@ std::string_view name_of(Category c) {
 
 std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Home::host ? "host" : "nvme"; }
 
-// A rank stands in the stage whose representative sits at the same place of its pipeline group; where the blocks of a
-// context ring differ, of its context group too.
+// A rank runs what the slot's representative at the same place of its pipeline group runs; where the blocks of a context
+// ring differ, of its context group too.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-  std::vector<std::size_t> stage_of(static_cast<std::size_t>(plan.ranks));
+  std::vector<std::size_t> place_of(static_cast<std::size_t>(plan.ranks));
   for (const auto group : pipeline.groups) {
-    for (std::size_t i = 0; i < group.size(); ++i) stage_of[group[i]] = i;
+    for (std::size_t i = 0; i < group.size(); ++i) place_of[group[i]] = i;
   }
-  const auto place = [&](std::int64_t rank) { return std::pair(stage_of[rank], plan.class_of(rank)); };
+  const auto place = [&](std::int64_t rank) { return std::pair(place_of[rank], plan.class_of(rank)); };
   std::map<std::pair<std::size_t, int>, std::uint32_t> slot_at;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) slot_at[place(plan.slots[s].representative)] = s;
   std::vector<std::uint32_t> result;

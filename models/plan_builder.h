@@ -87,9 +87,15 @@ class PlanBuilder {
   void refuse_both_ways() const;
   void refuse_shared_vocabulary() const;
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
+  void refuse_key(std::string_view key, std::string_view why) const;
   void tell_classes_apart();
   void tell_ranks_apart(const std::vector<double>& slow, bool lags, bool master);
   void meet_everywhere();
+
+  // replicas.cpp: stages of several ranks, which share each micro-batch.
+  void enter(std::int64_t stage, std::int64_t replica);
+  std::vector<Slice> slices_over(std::size_t boundary, bool upstream) const;
+  void refuse_replicas() const;
 
   // asynchronous.cpp: updates between a micro-batch's forward and its backward.
   bool asynchronous() const { return plan_.steps > 1; }
@@ -107,7 +113,7 @@ class PlanBuilder {
   void settle();
 
   // layout.cpp: which blocks each stage has, and the frames of their buffers.
-  void lay_out(std::int64_t stage);
+  void lay_out();
   void find_ranks(RankSlot& slot) const;
   void lay_out_chunk(std::int32_t number, std::int64_t place);
   std::vector<Entry> entries_of(std::int64_t place);
@@ -173,9 +179,10 @@ class PlanBuilder {
   void emit_stage(std::int64_t stage);
   void emit_worker(std::int64_t stage);
   void emit_turn(const std::vector<Crossing>& crossings);
+  void emit_crossing(const Crossing& crossing);
   void emit_exchange(const Crossing& crossing);
   void emit_waits(const Action& action);
-  void emit_actions(std::span<const Action> woven);
+  void emit_actions(std::span<const Action> woven, bool steady);
   void cast_weights(const Chunk& chunk, const Entry& entry);
   Pass begin(const Action& action) const;
   bool issue_next(Pass& pass);  // one op, and whether it is a transfer
@@ -281,7 +288,7 @@ class PlanBuilder {
   // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders;
   // a master takes them when all are there.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
-  std::int64_t group_size(Dimension d) const;
+  std::int64_t group_size(Dimension d) const;  // of the rank that is being laid out
   // A bucket is one tensor, but where a stack gives all its parameters to one coalesced call.
   std::int64_t tensors_in(const Bucket& bucket) const {
     return spec_.software.sharded_in_one_bucket && row_.shards_optimizer ? bucket.tensors : 1;
@@ -319,8 +326,10 @@ class PlanBuilder {
   std::uint32_t slot_ = 0;
   int class_ = 0;
   std::int64_t stage_ = 0;
-  WeightVersions versions_;   // of an asynchronous schedule
-  std::int64_t updates_ = 0;  // that were emitted
+  std::int64_t replica_ = 0;     // of the stage's, and the first rank that is it
+  std::int64_t first_rank_ = 0;  // 0 where stages have one each
+  WeightVersions versions_;      // of an asynchronous schedule
+  std::int64_t updates_ = 0;     // that were emitted
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                                 // by buffer id
   std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
@@ -343,8 +352,8 @@ class PlanBuilder {
   std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // by move, class
   // Ends of what moves: move, whether away, which parcel, class.
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> parcel_ends_;
-  // Ends of each transfer: boundary, micro-batch, whether forward, class.
-  std::map<std::tuple<std::int32_t, std::int32_t, bool, int>, std::vector<TaskId>> crossings_;
+  // Ends of each transfer: boundary, micro-batch, whether forward, class, where in the micro-batch it begins.
+  std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> crossings_;
 };
 
 }  // namespace orrery

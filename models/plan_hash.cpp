@@ -104,7 +104,7 @@ struct HashedShapes {
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
   }
-  void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes); }
+  void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first); }
 };
 
 void add_operands(Hash& h, const std::vector<Operand>& operands) {

@@ -178,8 +178,8 @@ const std::vector<ScheduleRow>& schedule_rows() {
       {"vocab-1f1b",
        "1F1B over stages that share the vocabulary: p + 1 micro-batches in flight (Yeung et al. 2024, algorithm 2)", 1,
        false, ChunkPlacement::in_turn, vocabulary_1f1b<1>, Updates::flush, nullptr, 1},
-      {"vocab-1f1b-2", "the same with less arithmetic and a second barrier: p + 2 micro-batches (algorithm 1)", 1,
-       false, ChunkPlacement::in_turn, vocabulary_1f1b<2>, Updates::flush, nullptr, 2},
+      {"vocab-1f1b-alg1", "the same by algorithm 1: less arithmetic, a second barrier, p + 2 micro-batches", 1, false,
+       ChunkPlacement::in_turn, vocabulary_1f1b<2>, Updates::flush, nullptr, 2},
   };
   return rows;
 }

@@ -36,6 +36,7 @@ constexpr SoftwareKey kKeys[] = {
     {"loss_metrics", &Software::loss_metrics},
     {"casts_again", &Software::casts_again},
     {"fp8_activation_inputs", &Software::fp8_activation_inputs},
+    {"packs_attention_output", &Software::packs_attention_output},
     {"fused_optimizer", &Software::fused_optimizer},
     {"fused_clip", &Software::fused_clip},
     {"dense_embedding_gradient", &Software::dense_embedding_gradient},

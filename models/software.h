@@ -44,6 +44,7 @@ struct Software {
   std::int64_t loss_metrics = 0;          // times that a micro-batch's loss is computed again, for metrics
   bool casts_again = false;               // 8-bit products: backward casts the 16-bit input anew, none keeps a copy
   bool fp8_activation_inputs = false;     // 8-bit products: an activation that runs again reads a copy in 8 bits
+  bool packs_attention_output = false;    // 8-bit products: what fused attention puts out is kept once, in 12 bits
   bool fused_optimizer = true;            // one pass over the states, else a kernel per operation and tensor
   bool fused_clip = false;                // the update multiplies gradients by clip coefficient and loss scale itself
   bool dense_embedding_gradient = true;   // backward of a lookup: a zeroed table of gradients, then added

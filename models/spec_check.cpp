@@ -191,13 +191,13 @@ Broken range_rules(const Spec& spec) {
 
 Broken gpu_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  const std::int64_t inner = s.tensor * s.pipeline;
+  const std::int64_t inner = s.tensor * s.places();
   if (inner > kMostRanks || inner * s.context > kMostRanks || inner * s.context * s.data > kMostRanks) {
     return broken("data", "data: tensor * pipeline * context * data is above {}", kMostRanks);
   }
   if (s.gpus() != spec.gpus) {
     return broken("gpus", "gpus: {} is not tensor * pipeline * context * data = {} * {} * {} * {} = {}", spec.gpus,
-                  s.tensor, s.pipeline, s.context, s.data, s.gpus());
+                  s.tensor, s.places(), s.context, s.data, s.gpus());
   }
   if (spec.gpus > gpus_of(spec.cluster)) {
     return broken("gpus", "gpus: {} are more than the cluster's {} (nodes: {} of {})", spec.gpus, gpus_of(spec.cluster),

@@ -105,6 +105,10 @@ class SpecSection {
   std::string path_;
 };
 
+// strategy.stage_replicas: whether DAPPLE's planner is to find them, and what it finds (dapple.h).
+bool read_replicas(const SpecSection& section, Strategy& s);
+void plan_replicas(const SpecSection& section, Spec& spec);
+
 // The parts of a spec; spec.cpp puts them together.
 Model read_model(SpecReader& reader, const SpecNode* node);
 Cluster read_cluster(SpecReader& reader, const SpecNode* node);
@@ -130,6 +134,7 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
 Broken first_broken(const Spec& spec);
 Broken offload_rules(const Spec& spec);     // those of what may leave the device
 Broken schedule_rules(const Spec& spec);    // options of schedules
+Broken replica_rules(const Spec& spec);     // those of stage_replicas, spec_replicas.cpp
 Broken grid_rules(const Spec& spec);        // of tensor ranks in a grid, spec_grid.cpp
 Broken partner_rules(const Spec& spec);     // those of keys that mean nothing without another one
 Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order

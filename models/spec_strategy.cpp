@@ -34,6 +34,7 @@ constexpr std::string_view kStrategyKeys[] = {"tensor",
                                               "extra_warm_up",
                                               "vertical_sync",
                                               "stage_layers",
+                                              "stage_replicas",
                                               "context",
                                               "context_kind",
                                               "context_order",
@@ -69,8 +70,8 @@ constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
 constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
 constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
 constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
-constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",
-                                             "pipeline",        "expert",           "micro_batches"};
+constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",       "pipeline",
+                                             "pipeline_ends",   "expert",           "micro_batches"};
 constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
 constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
 constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
@@ -127,11 +128,12 @@ void read_context(const SpecSection& section, Strategy& s) {
   s.context_zigzag = order == "zigzag";
 }
 
-// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out.
-void read_data(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
+// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out; of stages to be planned, all that
+// is left is the pipeline's.
+void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
   Strategy& s = spec.strategy;
   SpecReader& reader = section.reader();
-  const std::int64_t inner = s.tensor * s.pipeline * s.context;
+  const std::int64_t inner = s.tensor * (planned ? 1 : s.places()) * s.context;
   if (inner > kMostRanks)
     throw Error(fmt::format("{}: strategy: tensor * pipeline * context is above {}", reader.path, kMostRanks));
   std::string from = "tensor * pipeline * context * data";
@@ -148,9 +150,10 @@ void read_data(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
     throw Error(fmt::format("{}: gpus: {} is not a multiple of tensor * pipeline * context: {}",
                             gpus ? from : reader.path, spec.gpus, inner));
   }
-  s.data = std::max<std::int64_t>(1, spec.gpus / inner);
-  section.take_count("data", s.data, kMostRanks, "gpus / (tensor * pipeline * context)");
+  s.data = planned ? 1 : std::max<std::int64_t>(1, spec.gpus / inner);
+  section.take_count("data", s.data, kMostRanks, planned ? "default" : "gpus / (tensor * pipeline * context)");
   if (spec.gpus == 0) spec.gpus = inner * s.data;
+  if (planned) s.stage_replicas = {std::max<std::int64_t>(1, spec.gpus / (inner * s.data))};
   if (spec.cluster.gpus_per_node == 0) spec.cluster.gpus_per_node = static_cast<int>(std::min(spec.gpus, kMostRanks));
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
@@ -163,7 +166,7 @@ std::int64_t deepest_grid(std::int64_t ranks) {
   return 1;
 }
 
-void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
+bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
   Strategy& s = spec.strategy;
   const Software& software = spec.software;
   const std::string profile = "profile " + software.name;
@@ -191,9 +194,11 @@ void read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) 
   const bool follows = software.expert_tensor_is_tensor && spec.model.moe;
   if (follows) s.expert_tensor = s.tensor;
   section.take_count("expert_tensor", s.expert_tensor, kMostRanks, follows ? profile : "default");
-  read_data(section, gpus, spec);
+  const bool planned = read_replicas(section, s);
+  read_data(section, gpus, planned, spec);
   s.rank_order = software.rank_order;
   section.take("rank_order", s.rank_order, profile);
+  return planned;
 }
 
 void read_server(const SpecSection& section, Strategy& s) {
@@ -308,6 +313,7 @@ void read_overlap(const SpecSection& section, const Software& software, Strategy
   map.take("parameter_gather", o.parameter_gather, profile);
   map.take("tensor", o.tensor);
   map.take("pipeline", o.pipeline, profile);
+  map.take("pipeline_ends", o.pipeline_ends);
   map.take("expert", o.expert);
   map.take("micro_batches", o.micro_batches);
 }
@@ -350,13 +356,14 @@ void add_recompute(Recompute& recompute, std::string_view part, const Software& 
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
   const SpecSection section(reader, node, "strategy", kStrategyKeys);
   Strategy& s = spec.strategy;
-  read_degrees(section, gpus, spec);
+  const bool planned = read_degrees(section, gpus, spec);
   read_sharding(section, spec, s);
   read_batch(section, spec, s);
   read_recompute(section, spec.software, s);
   read_attention(section, spec.software, s);
   read_overlap(section, spec.software, s);
   read_offload(section, s.offload);
+  if (planned) plan_replicas(section, spec);
 }
 
 }  // namespace orrery

@@ -84,25 +84,11 @@ StageCosts block_costs(const Spec& spec) {
   return {embedding, layer, head};
 }
 
-// What each layer costs, embedding and head with the first and the last: those with experts by what a token meets.
-std::vector<double> layer_costs(const Spec& spec) {
-  Spec one = spec;
-  one.software.stage_rule = "by_cost";
-  const StageCosts ends = block_costs(one);
-  std::vector<double> costs;
-  for (std::int64_t i = 0; i < spec.model.layers; ++i) {
-    one.model.moe = has_experts(spec.model, i) ? spec.model.moe : std::nullopt;
-    costs.push_back(block_costs(one).layer);
-  }
-  costs.front() += ends.embedding;
-  costs.back() += ends.head;
-  return costs;
-}
-
-// DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4) for stages of one rank each: of a pipeline's latency,
-// the sum of all stages and m - 1 times the dearest, a cut into runs of layers changes the dearest alone. best[k][n]:
-// the dearest of k stages that have the first n layers.
-std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, std::int64_t stages) {
+// DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4) for stages whose ranks are given: of a pipeline's
+// latency, the sum of all stages and m - 1 times the dearest, a cut into runs of layers changes the dearest most.
+// best[k][n]: the dearest of k stages that have the first n layers. dapple.h has the one that finds the ranks too.
+std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
+  const std::int64_t stages = s.pipeline * s.virtual_stages;
   const auto layers = static_cast<std::int64_t>(costs.size());
   constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> best(stages + 1, std::vector<double>(layers + 1, never));
@@ -113,7 +99,7 @@ std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs
       double last = 0;
       for (std::int64_t own = 1; own <= n - k + 1; ++own) {
         last += costs[n - own];
-        const double dearest = std::max(best[k - 1][n - own], last);
+        const double dearest = std::max(best[k - 1][n - own], last / static_cast<double>(s.replicas_of(k - 1)));
         if (dearest >= best[k][n]) continue;
         best[k][n] = dearest;
         taken[k][n] = own;
@@ -137,6 +123,20 @@ std::vector<std::int64_t> spread(std::int64_t total, std::int64_t stages) {
 
 }  // namespace
 
+std::vector<double> layer_costs(const Spec& spec) {
+  Spec one = spec;
+  one.software.stage_rule = "by_cost";
+  const StageCosts ends = block_costs(one);
+  std::vector<double> costs;
+  for (std::int64_t i = 0; i < spec.model.layers; ++i) {
+    one.model.moe = has_experts(spec.model, i) ? spec.model.moe : std::nullopt;
+    costs.push_back(block_costs(one).layer);
+  }
+  costs.front() += ends.embedding;
+  costs.back() += ends.head;
+  return costs;
+}
+
 std::vector<std::int64_t> stage_layers(const Spec& spec) {
   const std::int64_t stages = spec.strategy.pipeline * spec.strategy.virtual_stages;
   const std::int64_t layers = spec.model.layers;
@@ -147,7 +147,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
   } else if (spreads_vocabulary(spec.strategy.schedule)) {
     cut = spread(layers, stages);  // no stage has more of the rest than another
   } else if (spec.strategy.schedule == "dapple" && stages > 1 && layers >= stages) {
-    cut = cut_for_least_latency(layer_costs(spec), stages);
+    cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
   } else if (rule == "even" && layers % stages == 0) {
     cut = spread(layers, stages);
   } else if ((rule == "even" && (layers + 2) % stages == 0) || rule == "even_with_embedding") {

@@ -14,11 +14,16 @@ namespace orrery {
 //   by_cost             layers weigh their matrix products, the head its own
 //   by_cost_nanotron    layers weigh 4h^2 + 3hf, the head Vh
 //   by_parameters       layers and embeddings weigh their parameters
-// Schedules that share the vocabulary: as many layers on each. dapple: the cut of least latency, layer by layer.
+// Schedules that share the vocabulary: as many layers on each. dapple: the cut of least latency, layer by layer,
+// for the ranks that each stage has.
 // By cost, the dearest stage is as cheap as can be (DeepSpeed's partition_balanced searches for that too), but for
 // nanotron: there a stage closes when the running cost passes its share. Unless strategy.stage_layers says so, no stage
 // is left without a layer, embedding or head. Throws Error when there are too many stages for that.
 std::vector<std::int64_t> stage_layers(const Spec& spec);
+
+// What each layer costs, in multiplications a token, embedding and head with the first and the last: those with experts
+// by what a token meets.
+std::vector<double> layer_costs(const Spec& spec);
 
 // Micro-batches that pass through one chunk of an interleaved schedule before the next chunk's turn: what the strategy
 // says, or the profile's habit: as many as stages (Megatron-LM), or the step in as many equal turns as stages go into

@@ -1,5 +1,8 @@
 #include "models/strategy.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "models/names.h"
 
 namespace orrery {
@@ -16,6 +19,12 @@ constexpr Named<Sharding> kShardings[] = {{"none", Sharding::none},
                                           {"parameter-server", Sharding::parameter_server}};
 
 }  // namespace
+
+std::int64_t Strategy::place_of(std::int64_t stage) const {
+  if (stage_replicas.empty()) return stage;
+  const auto end = stage_replicas.begin() + std::min<std::int64_t>(stage, std::ssize(stage_replicas));
+  return std::accumulate(stage_replicas.begin(), end, std::int64_t{0});
+}
 
 std::int64_t grid_side(const Strategy& s) {
   const std::int64_t depth = s.tensor_kind == "2.5d" ? s.tensor_depth : 1;

@@ -48,6 +48,8 @@ struct Overlap {
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
   bool pipeline = true;          // sends and receives under compute
+  bool pipeline_ends = true;     // also before a stage's first backward and after its last forward
+                                 // (Megatron-Core: overlap_p2p_communication_warmup_flush)
   bool expert = false;           // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
   bool micro_batches = false;    // a forward and a backward woven, each computing while the other's transfers run
                                  // (Megatron-Core: overlap_moe_expert_parallel_comm)
@@ -86,7 +88,8 @@ struct ParameterServer {
   std::int64_t snapshot_every = 0;  // steps; 0 = never
 };
 
-// How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data.
+// How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with stage_replicas,
+// their sum stands in the place of pipeline.
 // After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
@@ -101,6 +104,8 @@ struct Strategy {
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
   std::string schedule_file;               // schedule: {file: order.txt}, as written there
   std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule
+  // Per stage: how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one each.
+  std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
   std::int64_t context_ring = 1;      // context = context_ring * context_ulysses
@@ -132,7 +137,13 @@ struct Strategy {
 
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
-  std::int64_t gpus() const { return tensor * pipeline * context * data; }
+  std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
+  // Of a pipeline: a stage's first rank, where each rank counts as one; of the stage behind the last, all of them.
+  std::int64_t place_of(std::int64_t stage) const;
+  std::int64_t places() const { return place_of(pipeline); }
+  // Ranks that each have the loss of other tokens.
+  std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
+  std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
   std::int64_t ranks() const { return gpus() + servers(); }  // processes
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }

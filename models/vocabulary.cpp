@@ -88,6 +88,10 @@ void LayerBuilder::logits_gradient(const LogitsPart& part) {
     tape.emit("loss", work(CrossEntropy::Part::loss), {.reads = {part.sums}, .writes = {tape.slot("loss", rows * 4)}});
   BlockBuilder::Uses uses = {.reads = {part.labels, part.sums, part.factors}, .updates = {part.wide}};
   if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
+  const Software& stack = c_.spec.software;
+  const std::int64_t copies = stack.loss_gradient_copies + stack.loss_parallel_copies;
+  for (std::int64_t i = 0; i < (stack.fused_cross_entropy ? 0 : copies); ++i)
+    uses.writes.push_back(tape.slot("log-probabilities' gradient", rows * columns * 4));
   tape.emit("loss gradient", work(CrossEntropy::Part::gradient), uses);
   const Id gradient = activation("logits gradient", rows, columns);
   tape.emit("logits gradient", Cast{rows * columns, 4, c_.width}, {.reads = {part.wide}, .writes = {gradient}});

@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/blocks.h"
 #include "models/expert_sizes.h"
@@ -17,9 +18,11 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-std::int64_t group_size(const Plan& plan, Dimension d) {
-  const auto& groups = plan.dimensions[static_cast<std::size_t>(d)].groups;
-  return groups.empty() ? 1 : static_cast<std::int64_t>(groups.front().size());
+// Ranks of the group that a slot's first rank is in.
+std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  if (table.groups.empty()) return 1;
+  return static_cast<std::int64_t>(table.groups[table.member_of[plan.slots[slot].representative]].size());
 }
 
 double simulated_bytes(const Report& report, std::initializer_list<Dimension> groups, std::string_view but = "") {
@@ -37,6 +40,27 @@ double average_elements(const Plan& plan, Dimension copies) {
     sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity);
   }
   return sum / real(plan.ranks);
+}
+
+// Elements that an average rank sends as one part of a ring of its copies; those are more on some stages than on
+// others.
+double sent_elements(const Plan& plan, Dimension copies) {
+  double sum = 0;
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const double n = real(group_size(plan, copies, s));
+    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity) * (n - 1) / n;
+  }
+  return sum / real(plan.ranks);
+}
+
+// "4", or "2, 1" where stages differ.
+std::string group_sizes(const Plan& plan, Dimension copies) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    if (s == 0 || plan.slots[s].stage != plan.slots[s - 1].stage) sizes.push_back(group_size(plan, copies, s));
+  }
+  if (std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t n) { return n == sizes.front(); })) sizes.resize(1);
+  return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
 // What one micro-batch's hidden states take on a rank of the tensor group, before sequence parallelism cuts them.
@@ -70,12 +94,13 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     per_parameter = m * g + (row.reshards_after_forward ? 2 : 1) * m * w;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
-  v.bytes = per_parameter * elements * (n - 1) / n;
+  v.bytes = per_parameter * sent_elements(plan, copies);
   if (r > 1) {
     v.formula += " + 2(Ψ/N)·g·(R-1)/R";
     v.bytes += 2 * elements / n * g * (r - 1) / r;
   }
-  v.numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, n, m, g, w);
+  v.numbers =
+      fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
 }
@@ -215,17 +240,18 @@ double moved_bytes(const Plan& plan) {
 }
 
 // Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
-// V. Micro-batches divide over copies of the model. What stages leave with one another goes there and back. A shared
-// vocabulary: hidden states and embeddings, and the gradients of both, pass every stage; maxima and sums are reduced.
+// V. A rank of a stage with replicas has a part of each. Micro-batches divide over copies of the model. What stages
+// leave with one another goes there and back. A shared vocabulary: hidden states and embeddings, and the gradients of
+// both, pass every stage; maxima and sums are reduced.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
   const std::int64_t count = crossings(s);
-  const double m = real(s.micro_batches()), p = real(s.pipeline);
+  const double m = real(s.micro_batches()), p = real(s.places());
   Volume v = {.what = "pipeline",
               .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
               .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages",
-                                     hidden_bytes(spec), m, s.pipeline, count),
+                                     hidden_bytes(spec), m, s.places(), count),
               .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
   const bool known = s.schedule != "file";
   if (known && find_schedule(s.schedule).moves != nullptr) {
@@ -307,6 +333,8 @@ StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
     f.shards = plan.ranges();
   } else if (!updates(plan, plan.slots[slot])) {
     f.optimizer = 0;
+  } else if (f.shards_optimizer) {
+    f.shards = group_size(plan, Dimension::data, slot);
   }
   return f;
 }
@@ -357,7 +385,7 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   add(row.servers, server_volume(spec, plan), {Dimension::world});
   add(row.master && s.data > 1, master_volume(spec, plan), {Dimension::data});
   const bool alike = !row.servers && !row.master;
-  add((alike && group_size(plan, Dimension::data) > 1) || group_size(plan, Dimension::replicate) > 1,
+  add((alike && group_sizes(plan, Dimension::data) != "1") || group_size(plan, Dimension::replicate) > 1,
       data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
   if (spec.model.moe) {
     add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,

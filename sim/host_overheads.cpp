@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "models/blocks.h"
 #include "models/placement.h"
 #include "models/units.h"
 
@@ -31,9 +32,14 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto last_of = [](const std::vector<std::uint32_t>& pass) {
     return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
   };
+  // What stands at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and logits.
+  const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
+                                  [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
-    const bool first = block.role == BlockRole::embedding || block.role == BlockRole::receive;
-    const bool last = block.role == BlockRole::output || block.role == BlockRole::send;
+    const bool words = !block.parameters.empty() && block.parameters.front().name == kWordTable;
+    const bool first =
+        block.role == BlockRole::embedding ? !shared || words : block.role == BlockRole::receive && !shared;
+    const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
     if (block.role == BlockRole::layer) {
       add(block.forward, software.layer_us + far_us);
       add(block.backward, software.layer_us + far_us + software.layer_us * recomputed_share(plan, block));

@@ -30,6 +30,7 @@ std::string strategy_text(const Spec& spec) {
   };
   degree(s.on_grid() ? s.tensor_kind + " tensor" : "tensor", s.tensor);
   degree("pipeline", s.pipeline);
+  if (s.places() > s.pipeline) parts.push_back(fmt::format("stages of {} ranks", fmt::join(s.stage_replicas, ", ")));
   degree("context", s.context);
   degree("expert", s.expert);
   if (spec.model.moe) degree("expert-tensor", s.expert_tensor);

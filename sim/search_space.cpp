@@ -58,6 +58,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   if (!batch_given_)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
   for (const auto& [given, key] : {std::pair{base_.strategy.overlap.micro_batches, "strategy.overlap.micro_batches"},
+                                   std::pair{!base_.strategy.stage_replicas.empty(), "strategy.stage_replicas"},
                                    std::pair{base_.software.validates_after_update, "software.validates_after_update"}})
     if (given) throw Error(fmt::format("{}: {}: search does not know it yet; leave it out", path_, key), 2);
 }

@@ -41,12 +41,8 @@ class NicFinder {
         gpus_(cluster.gpus_per_node),
         nics_(std::clamp(cluster.nics, 1, cluster.gpus_per_node)),
         on_switch_(std::max(cluster.gpus_per_pcie_switch, 1)) {
-    const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
-    stage_of_.resize(plan.ranks);
     slot_of_ = slots_of_ranks(plan);
-    for (const auto& group : pipeline.groups) {
-      for (std::size_t i = 0; i < group.size(); ++i) stage_of_[group[i]] = static_cast<std::int64_t>(i);
-    }
+    for (const std::uint32_t slot : slot_of_) stage_of_.push_back(plan.slots[slot].stage);
   }
 
   std::int64_t nic_of(std::int64_t rank) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "models/open_spec.h"
 #include "models/pace.h"
@@ -48,7 +49,8 @@ Spec changed(const Spec& spec, F change) {
   Spec other = spec;
   Strategy& s = other.strategy;
   change(s);
-  const std::int64_t model_ranks = s.tensor * s.pipeline * s.context;
+  if (s.pipeline != spec.strategy.pipeline) s.stage_replicas.clear();
+  const std::int64_t model_ranks = s.tensor * s.places() * s.context;
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
   drop_options(spec.strategy, s);
   if (s.sharding != spec.strategy.sharding) {
@@ -208,6 +210,12 @@ void add_pipeline(const Spec& spec, List& list) {
     x.schedule = "1f1b";
   };
   add_schedule(spec, changed(spec, once), list);
+  const auto one_each = [&](Strategy& x) { x.pipeline = s.places(); };
+  if (s.places() > s.pipeline)
+    list.push_back({fmt::format("stages of {} ranks", fmt::join(s.stage_replicas, ", ")), true,
+                    "as many ranks share a stage's micro-batches as its layers need",
+                    "they reduce its gradients, and micro-batches are cut and put together between stages",
+                    "with a stage for each rank", changed(spec, one_each)});
   const auto twice = [](Strategy& x) {
     x.virtual_stages = 2;
     x.schedule = "interleaved";

@@ -16,8 +16,6 @@
 #include "exec/host_device.h"
 #include "exec/mpi_transport.h"
 #include "models/plan_hash.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
 #include "tests/exec/agreement.h"
 
 namespace orrery::test {
@@ -96,11 +94,9 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   const Execution e = execute(rank, *transport, text, options);
   Result result = {
       collect(world, gradients), collect(world, initial), collect(world, weights), collect(world, routing), {}};
-  // Where two copies of the model run, each has half of the loss.
-  const std::int64_t ways = runs_both_ways(spec.strategy.schedule) ? 2 : 1;
-  const bool master = row_of(spec.strategy.sharding).master;  // it alone knows the loss, of all
-  const std::int64_t copies = master ? 1 : spec.strategy.data * spec.strategy.context * ways;
-  const double share = 1.0 / static_cast<double>(copies * spec.strategy.tensor);
+  int knows = e.losses.empty() ? 0 : 1, know = 0;  // ranks that have the loss, of as many tokens each
+  MPI_Allreduce(&knows, &know, 1, MPI_INT, MPI_SUM, world);
+  const double share = 1.0 / know;
   for (std::int64_t step = 0; step < changes.steps * plan.steps; ++step) {
     double loss = e.losses.empty() ? 0 : share * e.losses[step], sum = 0;
     MPI_Allreduce(&loss, &sum, 1, MPI_DOUBLE, MPI_SUM, world);

@@ -51,7 +51,7 @@ inline void merge(Result& all, const Rank& rank, const Result& mine) {
   merge(all.initial, mine.initial);
   merge(all.weights, mine.weights);
   const Strategy& s = rank.spec.strategy;
-  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(s.data * s.context) : 0.0;
+  const double share = rank.seat(Dimension::tensor).index == 0 ? 1.0 / static_cast<double>(s.loss_ranks()) : 0.0;
   for (std::size_t k = 0; k < mine.losses.size(); ++k) all.losses[k] += share * mine.losses[k];
 }
 
@@ -85,9 +85,8 @@ inline Result run_on_threads(const Spec& spec, const MakeDevice& make, std::int6
   return all;
 }
 
-// The same model and batch on one CPU rank.
-inline Result on_one_cpu_rank(const Spec& spec) {
-  const Spec one = on_one_rank(spec);
+// A spec of one rank, on a CPU.
+inline Result on_cpu_rank(const Spec& one) {
   const Plan plan = make_plan(one);
   const Rank rank(one, plan, 0);
   FakeTransport transport(1);
@@ -97,6 +96,9 @@ inline Result on_one_cpu_rank(const Spec& spec) {
   merge(all, rank, run_rank(rank, device, kSteps));
   return all;
 }
+
+// The same model and batch on one CPU rank.
+inline Result on_one_cpu_rank(const Spec& spec) { return on_cpu_rank(on_one_rank(spec)); }
 
 inline void expect_close(const Distance& d, double factor = 1) {
   EXPECT_LE(d.gradient, factor * kLimit) << "gradient of " << d.of_gradient;

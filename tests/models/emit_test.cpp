@@ -48,6 +48,42 @@ TEST(Emit, PointToPointVolume) {
   }
 }
 
+// Compute that waits for a send, before a stage's first backward and after its last forward, and between them.
+std::pair<int, int> waits_for_sends(const char* overlap) {
+  const Plan plan = make_plan(test::spec_of(
+      test::kSmall,
+      fmt::format("pipeline: 4, virtual_stages: 2, schedule: interleaved, global_batch: 16, overlap: {{{}}}",
+                  overlap)));
+  const RankSlot& slot = plan.slots[1];
+  const auto runs = [&](TaskId t, bool forward) {
+    return plan.op_of(t).lane == LaneKind::compute && (plan.op_of(t).phase == Phase::forward) == forward &&
+           plan.op_of(t).phase != Phase::step;
+  };
+  TaskId first = slot.begin, last = slot.end - 1;
+  while (!runs(first, false)) ++first;
+  while (!runs(last, true)) --last;
+  std::pair<int, int> waits;
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    if (plan.op_of(t).lane != LaneKind::compute) continue;
+    for (const TaskId d : plan.dependencies_of(t)) {
+      const auto* transfer = std::get_if<Transfer>(&plan.op_of(d).work);
+      if (transfer != nullptr && transfer->send) ++(t < first || t > last ? waits.first : waits.second);
+    }
+  }
+  return waits;
+}
+
+// Megatron-Core's overlap_p2p_communication_warmup_flush: whether sends run under compute also while the pipeline fills
+// and drains.
+TEST(Emit, WaitsForSendsAtTheEndsOfAStepAlone) {
+  EXPECT_EQ(waits_for_sends("pipeline: true"), std::pair(0, 0));
+  const auto ends = waits_for_sends("pipeline: true, pipeline_ends: false");
+  const auto all = waits_for_sends("pipeline: false");
+  EXPECT_GT(ends.first, 0);
+  EXPECT_LE(ends.second, 1);  // of the turn before the last backward that follows a forward
+  EXPECT_GT(all.second, 10);
+}
+
 TEST(Emit, BatchesWhereTheStackDoes) {
   for (const char* schedule : {"1f1b", "interleaved", "gpipe"}) {
     const bool chunked = std::string(schedule) == "interleaved";

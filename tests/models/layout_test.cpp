@@ -175,6 +175,24 @@ TEST(Layout, ActivationsMayReadEightBits) {
   EXPECT_EQ(kept("true", "norm"), std::pair(0, Bytes{0}));
 }
 
+// What attention puts out may be kept in 12 bits, once for its gradient and for the product behind it: neither 16 nor 8
+// bits of it live from forward to backward.
+TEST(Layout, AttentionMayBeKeptInTwelveBits) {
+  const auto kept = [](const char* packs, const char* recompute) {
+    const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("precision: fp8, recompute: [{}]", recompute),
+                                              32, fmt::format("profile: orrery, packs_attention_output: {}", packs)));
+    Bytes bytes = 0;
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) bytes += slot.name == "attention values in 12 bits" ? slot.bytes : 0;
+    }
+    return std::tuple(bytes, ops_named(plan, "attention values from 12 bits"),
+                      ops_named(plan, "attention output input again to fp8"));
+  };
+  EXPECT_EQ(kept("true", "norm"), std::tuple(Bytes{32 * 64 * 3 / 2}, 2, 1));  // once more in backward
+  EXPECT_EQ(kept("false", "norm"), std::tuple(Bytes{0}, 0, 0));
+  EXPECT_EQ(kept("true", "attention"), std::tuple(Bytes{0}, 0, 0));
+}
+
 // A loss over tensor ranks may be a longer chain than one kernel's.
 TEST(Layout, LossOverTensorRanksWritesMore) {
   const auto copies = [](int tensor) {

@@ -72,7 +72,7 @@ std::vector<PhaseTimes> times_of(std::int64_t p, const PhaseTimes& layers, const
 
 // Yeung et al. 2024, section 5: p + 1 micro-batches with one barrier, p + 2 with two; of logits a stage keeps few.
 TEST(VocabularyOrders, KeepAsManyAsThePaperSays) {
-  for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-2", 2}}) {
+  for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-alg1", 2}}) {
     for (const std::int64_t p : {2, 3, 4, 8}) {
       for (const std::int64_t m : {std::int64_t{1}, p, 4 * p + 1}) {
         const Schedule s = make_schedule(name, {p, m, 1, times_of(p, {10, 10, 10}, {3, 3, 3})});
@@ -89,7 +89,7 @@ TEST(VocabularyOrders, KeepAsManyAsThePaperSays) {
 // Stages do m times all their work without waiting, but to fill and to empty the pipeline: no stage waits for the last
 // one's logits as in 1F1B. The steady state is full: twice the micro-batches take their work more.
 TEST(VocabularyOrders, WaitOnlyToFillAndToEmpty) {
-  for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-2", 2}}) {
+  for (const auto& [name, barriers] : {std::pair{"vocab-1f1b", 1}, {"vocab-1f1b-alg1", 2}}) {
     for (const std::int64_t p : {2, 4, 8, 16}) {
       for (const PhaseTimes& logits : {PhaseTimes{3, 3, 3}, {10, 10, 10}, {1, 1, 1}}) {
         const PhaseTimes layers = {30, 30, 30};

@@ -39,7 +39,7 @@ TEST(Vocabulary, IsSharedByAllStages) {
 // The paper's figures 4 and 6: of every micro-batch hidden states go round, their gradients and the embeddings come
 // together, embeddings' gradients go round; maxima and sums are exchanged. Two barriers move the same.
 TEST(Vocabulary, MovesWhatThePaperSays) {
-  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-2"}) {
+  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1"}) {
     const std::int64_t p = 4, m = 8, rows = 32, hidden = 64;
     const Spec spec = test::spec_of(test::kSmall, fmt::format("pipeline: {}, schedule: {}, global_batch: {}, "
                                                               "precision: bf16",
@@ -64,7 +64,7 @@ TEST(Vocabulary, MovesWhatThePaperSays) {
 // Their order cannot block, whatever the sizes (make_plan checks it), also with ZeRO-1, positions, dropout, and stages
 // that differ.
 TEST(Vocabulary, PlansOfAllSizesEnd) {
-  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-2"}) {
+  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1"}) {
     for (const int p : {1, 2, 3, 4, 8}) {
       for (const int m : {1, 3, 8, 17}) {
         for (const char* more : {"", ", sharding: zero1, data: 2", ", recompute: full"}) {
@@ -80,9 +80,28 @@ TEST(Vocabulary, PlansOfAllSizesEnd) {
   }
 }
 
+// What the backward of a stack's loss writes is as large as a stage's logits, of a loss that is cut too.
+TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
+  const auto copies = [](const std::string& software) {
+    const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 4, schedule: vocab-1f1b, global_batch: 4", 32,
+                                              "profile: orrery, fused_cross_entropy: false, " + software));
+    std::vector<Bytes> found;
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) {
+        if (slot.name.find("log-probabilities' gradient") != std::string::npos) found.push_back(slot.bytes);
+      }
+    }
+    return found;
+  };
+  const Bytes part = 32 * 256 / 4 * 4;  // each of the two blocks, of the last stage and of the others
+  EXPECT_EQ(copies("loss_gradient_copies: 0"), (std::vector<Bytes>{}));
+  EXPECT_EQ(copies("loss_gradient_copies: 1"), (std::vector<Bytes>(2, part)));
+  EXPECT_EQ(copies("loss_gradient_copies: 1, loss_parallel_copies: 1"), (std::vector<Bytes>(4, part)));
+}
+
 // One barrier reduces the gradient before any rank knows the logits'; two after. Either way one loss is taken.
 TEST(Vocabulary, TakesTheLossOnce) {
-  for (const auto& [schedule, combines] : {std::pair{"vocab-1f1b", true}, {"vocab-1f1b-2", false}}) {
+  for (const auto& [schedule, combines] : {std::pair{"vocab-1f1b", true}, {"vocab-1f1b-alg1", false}}) {
     const Plan plan =
         make_plan(test::spec_of(test::kSmall, fmt::format("pipeline: 4, schedule: {}, global_batch: 4", schedule)));
     std::int64_t losses = 0, combined = 0;

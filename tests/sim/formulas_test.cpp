@@ -138,7 +138,7 @@ TEST(Formulas, ZeroPaperFigureOne) {
 
 // A shared vocabulary passes every stage; activations left with a partner go there and back.
 TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
-  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-2", "bpipe"}) {
+  for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1", "bpipe"}) {
     const Spec spec = spec_of({fmt::format("strategy.schedule={}", schedule), "strategy.pipeline=4", "strategy.data=1",
                                "gpus=4", "strategy.stage_layers=[3,3,3,3]"});
     const Prediction p = predict(spec);

@@ -38,6 +38,16 @@ TEST(HostOverheads, AreChargedOncePerLayerPassMicroBatchAndStep) {
   EXPECT_EQ(added_us("data: 8, global_batch: 8", software, 0), 18);
 }
 
+// A stage that shares the vocabulary has lookups and logits beside its layers: one micro-batch, charged once.
+TEST(HostOverheads, AreChargedOncePerMicroBatchOfAStage) {
+  Software software;
+  software.micro_batch_us = 10;
+  for (const char* schedule : {"1f1b", "vocab-1f1b", "vocab-1f1b-alg1"})
+    EXPECT_EQ(added_us("pipeline: 4, data: 1, global_batch: 8, schedule: " + std::string(schedule), software, 0),
+              4 * 8 * 2 * 10)
+        << schedule;
+}
+
 // A layer that runs again is issued again.
 TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
   Software software;

@@ -53,10 +53,30 @@ const Case kCases[] = {
      "tensor: 2, data: 1, sequence_parallel: false, global_batch: 2, recompute: full, partition_activations: true, "
      "offload: {activations: cpu}"},
     {test::kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
+    {test::kLlama, "pipeline: 4, data: 1, schedule: vocab-1f1b, global_batch: 8"},
+    {test::kGpt, "pipeline: 2, data: 2, schedule: vocab-1f1b-alg1, sharding: zero1, global_batch: 8"},
+    {test::kLlama, "pipeline: 2, data: 1, stage_replicas: [2, 1], schedule: dapple, micro_batch: 2, global_batch: 8"},
+    {test::kLlama,
+     "pipeline: 2, data: 1, stage_replicas: [1, 3], schedule: dapple, sharding: zero1, micro_batch: 3, global_batch: "
+     "12"},
     {test::kLlama, "context: 2, context_kind: ulysses, data: 2, sharding: zero1, global_batch: 4"},
     {test::kGpt, "context: 2, context_kind: ulysses, tensor: 2, data: 1, global_batch: 2"},
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(kCases));
+
+// A delayed update against a CPU rank that delays it too, which tests/exec/mpi_offload_test.cpp holds to a delay made
+// by hand.
+TEST_F(OnGpu, DelayedUpdatesAgreeWithACpuRank) {
+  for (const char* strategy :
+       {"data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 9001}}",
+        "data: 1, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true}, "
+        "gradients: cpu}"}) {
+    SCOPED_TRACE(strategy);
+    const Spec spec = spec_of({test::kLlama, strategy});
+    cuda::SharedGpu gpu;
+    expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank(spec)), 3);
+  }
+}
 
 }  // namespace
 }  // namespace orrery

@@ -47,12 +47,22 @@ const Case kDeviceCases[] = {
     {kTinyGpt,
      "tensor: 2, data: 1, sequence_parallel: false, global_batch: 1, recompute: full, partition_activations: true"},
     {kTinyLlama, "data: 2, sharding: zero1, global_batch: 2, fused_buffers: true, bucket_MiB: 0.005"},
+    {kTinyLlama, "pipeline: 2, data: 1, schedule: vocab-1f1b, global_batch: 2"},
+    {kTinyGpt, "pipeline: 2, data: 1, schedule: vocab-1f1b-alg1, global_batch: 2"},
+    {kTinyLlama, "pipeline: 2, data: 1, stage_replicas: [2, 1], schedule: dapple, micro_batch: 2, global_batch: 4"},
     {kTinyLlama, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
     {kTinyGpt, "context: 2, context_kind: ulysses, data: 1, global_batch: 1"},
 };
 INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kDeviceCases));
 
 class CudaRank : public OnGpu {};
+
+TEST_F(CudaRank, DelaysAnUpdateLikeACpuRank) {
+  const Spec spec = spec_of(
+      {kTinyLlama, "data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 501}}"});
+  cuda::SharedGpu gpu;
+  expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank(spec)), 3);
+}
 
 struct Ran {
   Execution execution;

@@ -1,0 +1,112 @@
+// Stages of several ranks: what crosses between them, what each computes, what is refused.
+#include <gtest/gtest.h>
+
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+const std::string kModel =
+    "name: m, layers: 8, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, tied_embeddings: false";
+
+Plan plan_of(const std::string& strategy) { return make_plan(test::spec_of(kModel, strategy)); }
+
+// Bytes that a slot's tasks send, or receive, in forward.
+Bytes crossed(const Plan& plan, const RankSlot& slot, bool send) {
+  Bytes sum = 0;
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    const auto* transfer = std::get_if<Transfer>(&plan.op_of(t).work);
+    if (transfer != nullptr && transfer->send == send && plan.op_of(t).phase == Phase::forward) sum += transfer->bytes;
+  }
+  return sum;
+}
+
+double flops_of(const Plan& plan, const RankSlot& slot) {
+  double sum = 0;
+  for (TaskId t = slot.begin; t < slot.end; ++t) sum += cost_of(plan.op_of(t).work, plan.element_bytes).flops;
+  return sum;
+}
+
+// Every sample of a micro-batch leaves one rank and reaches one, whatever the two stages have; each end knows the other
+// (make_plan checks it), and so do all ranks of the unfolded plan.
+TEST(Replicas, PassEverySampleOnce) {
+  for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {1, 3, 3}, {2, 3, 6}, {4, 6, 12}, {4, 4, 4}}) {
+    for (const int data : {1, 2}) {
+      const Plan plan = plan_of(fmt::format(
+          "pipeline: 2, data: {}, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, global_batch: {}", data,
+          a, b, micro_batch, 4 * micro_batch * data));
+      ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>(a + b));
+      const Bytes whole = Bytes{4} * micro_batch * 32 * 64 * plan.element_bytes;
+      for (const RankSlot& slot : plan.slots) {
+        EXPECT_EQ(slot.multiplicity, data);
+        EXPECT_EQ(crossed(plan, slot, true), slot.stage == 0 ? whole / a : 0);
+        EXPECT_EQ(crossed(plan, slot, false), slot.stage == 1 ? whole / b : 0);
+      }
+      const Plan all = unfold(plan);
+      EXPECT_EQ(all.slots.size(), static_cast<std::size_t>((a + b) * data));
+      for (TaskId t = 0; t < all.task_count(); ++t) {
+        const bool transfer = std::holds_alternative<Transfer>(all.op_of(t).work);
+        EXPECT_TRUE(!transfer || all.members_of(all.tasks[t].match).size() == 2);
+      }
+    }
+  }
+}
+
+// Two ranks for each stage, which share micro-batches of two samples, compute what two replicas of one sample do.
+TEST(Replicas, OfAllStagesAlikeAreDataParallel) {
+  const Plan shared = plan_of("pipeline: 2, stage_replicas: [2, 2], schedule: 1f1b, micro_batch: 2, global_batch: 16");
+  const Plan plain = plan_of("pipeline: 2, data: 2, schedule: 1f1b, micro_batch: 1, global_batch: 16");
+  for (const RankSlot& slot : shared.slots) EXPECT_EQ(flops_of(shared, slot), flops_of(plain, plain.slots[slot.stage]));
+}
+
+// A stage reduces its gradients over its own ranks alone.
+TEST(Replicas, ReduceTheirOwnStage) {
+  const Plan plan = plan_of("pipeline: 2, stage_replicas: [4, 1], schedule: dapple, micro_batch: 4, global_batch: 16");
+  const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
+  EXPECT_EQ(data.groups[data.member_of[0]].size(), 4U);
+  EXPECT_EQ(data.groups[data.member_of[4]].size(), 1U);
+  for (const RankSlot& slot : plan.slots) {
+    int reductions = 0;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+      reductions += c != nullptr && c->group == Dimension::data ? 1 : 0;
+    }
+    EXPECT_EQ(reductions > 0, slot.stage == 0) << slot.name;
+  }
+}
+
+// The states of a sharded stage are cut over the ranks that it has.
+TEST(Replicas, ShardTheirOwnStage) {
+  const Plan plan = plan_of(
+      "pipeline: 2, stage_replicas: [4, 2], sharding: zero1, stage_layers: [4, 4], micro_batch: 4, global_batch: 16");
+  std::vector<Bytes> moments;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role == BlockRole::state) moments.push_back(block.slots[kMoment1].bytes);
+  }
+  ASSERT_EQ(moments.size(), 6U);
+  EXPECT_EQ(moments[0], moments[3]);
+  EXPECT_NEAR(static_cast<double>(moments[4]) / static_cast<double>(moments[0]), 2, 0.05);
+}
+
+TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
+  for (const auto& [more, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"schedule: pipedream, clip: 0", "strategy.schedule: not built yet with strategy.stage_replicas"},
+           {"schedule: chimera, overlap: {gradient_reduce: false}", "strategy.schedule: not built yet"},
+           {"schedule: vocab-1f1b", "strategy.schedule: not built yet"},
+           {"schedule: dapple, tensor: 2, sequence_parallel: true", "strategy.sequence_parallel: not built yet"},
+           {"schedule: dapple, context: 2", "strategy.context: not built yet"},
+           {"schedule: dapple, sharding: hsdp, shard_group: 1", "choose none, zero1, zero2, zero3 or fsdp"},
+           {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}", "strategy.offload: not built yet"}}) {
+    try {
+      plan_of("pipeline: 2, stage_replicas: [2, 1], micro_batch: 2, global_batch: 8, " + more);
+      FAIL() << more;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
