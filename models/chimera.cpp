@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <tuple>
 
 namespace orrery {
@@ -26,7 +27,14 @@ class Greedy {
   }
 
   void run() {
-    while (const auto next = best()) begin(*next);
+    for (std::int64_t s = 0; s < shape_.stages; ++s) find_next(s);
+    while (!next_.empty()) {
+      const Candidate c = *next_.begin();
+      begin(c);
+      find_next(c.stage);
+      const std::int64_t at = place(c.stage, c.direction, c.forward) + 1;
+      if (at < 2 * shape_.stages) find_next(stage_of(at, c.direction));
+    }
   }
   std::int64_t end() const {
     std::int64_t last = 0;
@@ -40,6 +48,7 @@ class Greedy {
   struct Stage {
     std::int64_t now = 0;
     std::array<std::int64_t, 2> forwards = {}, backwards = {};
+    std::optional<Candidate> next{};
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };
 
@@ -61,17 +70,23 @@ class Greedy {
     return Candidate{std::max(s.now, before[number]), forward, number, stage, direction};
   }
 
-  std::optional<Candidate> best() const {
-    std::optional<Candidate> least;
-    for (std::int64_t s = 0; s < shape_.stages; ++s) {
-      for (const std::int64_t direction : {0, 1}) {
-        for (const bool forward : {false, true}) {
-          const auto c = candidate(s, direction, forward);
-          if (c && (!least || *c < *least)) least = c;
-        }
+  std::int64_t stage_of(std::int64_t place, std::int64_t direction) const {
+    const std::int64_t k = std::min(place, 2 * shape_.stages - 1 - place);
+    return direction == 0 ? k : shape_.stages - 1 - k;
+  }
+
+  // What a stage begins next, which its own passes and those that it waits for alone can change.
+  void find_next(std::int64_t stage) {
+    std::optional<Candidate>& least = stages_[stage].next;
+    if (least) next_.erase(*least);
+    least.reset();
+    for (const std::int64_t direction : {0, 1}) {
+      for (const bool forward : {false, true}) {
+        const auto c = candidate(stage, direction, forward);
+        if (c && (!least || *c < *least)) least = c;
       }
     }
-    return least;
+    if (least) next_.insert(*least);
   }
 
   void begin(const Candidate& c) {
@@ -86,6 +101,7 @@ class Greedy {
   const ScheduleShape& shape_;
   std::int64_t most_each_;
   std::vector<Stage> stages_;
+  std::set<Candidate> next_;                                     // of all stages
   std::array<std::vector<std::vector<std::int64_t>>, 2> ended_;  // by direction and place: of each micro-batch
 };
 

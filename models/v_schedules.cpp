@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <tuple>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -83,14 +86,13 @@ class Filling {
 
   // The stage whose clock is furthest behind decides next, so what others begin before its time is known.
   void run() {
-    for (;;) {
-      std::size_t next = stages_.size();
-      for (std::size_t s = 0; s < stages_.size(); ++s) {
-        if (stages_[s].blocked || (stages_[s].next == orders_[s].size() && stages_[s].pending.empty())) continue;
-        if (next == stages_.size() || stages_[s].now < stages_[next].now) next = s;
-      }
-      if (next == stages_.size()) return;
-      decide(next);
+    for (std::size_t s = 0; s < stages_.size(); ++s) turns_.emplace(0, s);
+    while (!turns_.empty()) {
+      const std::size_t s = turns_.top().second;
+      turns_.pop();
+      decide(s);
+      const bool done = stages_[s].next == orders_[s].size() && stages_[s].pending.empty();
+      if (!done && !stages_[s].blocked) turns_.emplace(stages_[s].now, s);
     }
   }
 
@@ -106,7 +108,7 @@ class Filling {
   struct Stage {
     std::int64_t now = 0, alive = 0;
     std::size_t next = 0;
-    bool blocked = false;        // until another stage begins something
+    bool blocked = false;        // until the pass before its next one has begun
     std::deque<Action> pending;  // weight gradients
   };
 
@@ -115,6 +117,14 @@ class Filling {
     const auto s = static_cast<std::int64_t>(stage);
     const std::int64_t k = a.chunk == 0 ? s : 2 * shape_.stages - 1 - s;
     return a.phase == Phase::forward ? k : 4 * shape_.stages - 1 - k;
+  }
+  std::size_t stage_of(std::int64_t place) const {
+    const std::int64_t k = std::min(place, 4 * shape_.stages - 1 - place);
+    return static_cast<std::size_t>(std::min(k, 2 * shape_.stages - 1 - k));
+  }
+  void wake(std::size_t index) {
+    if (!std::exchange(stages_[index].blocked, false)) return;
+    turns_.emplace(stages_[index].now, index);
   }
   std::int64_t& ended(std::int64_t place, const Action& a) { return ended_[a.micro_batch * 4 * shape_.stages + place]; }
   std::int64_t ready(std::size_t stage, const Action& a) {
@@ -152,7 +162,9 @@ class Filling {
     Stage& s = stages_[index];
     const bool forward = a.phase == Phase::forward;
     begin(index, a, forward ? times(index, a).forward : times(index, a).input);
-    ended(place_of(index, a), a) = s.now;
+    const std::int64_t place = place_of(index, a);
+    ended(place, a) = s.now;
+    if (place + 1 < 4 * shape_.stages) wake(stage_of(place + 1));
     if (forward)
       ++s.alive;
     else
@@ -160,7 +172,6 @@ class Filling {
   }
 
   void begin(std::size_t index, const Action& a, std::int64_t time) {
-    for (Stage& other : stages_) other.blocked = false;
     stages_[index].now += time;
     filled[index].push_back(a);
   }
@@ -170,6 +181,8 @@ class Filling {
   std::int64_t most_, gap_percent_;
   std::vector<Stage> stages_;
   std::vector<std::int64_t> ended_;  // by micro-batch, then place
+  using Turn = std::pair<std::int64_t, std::size_t>;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;  // clocks of stages that are not blocked
 };
 
 }  // namespace

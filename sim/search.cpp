@@ -12,6 +12,7 @@
 
 #include "models/error.h"
 #include "sim/search_crew.h"
+#include "sim/search_look.h"
 #include "sim/search_node.h"
 #include "sim/search_open.h"
 #include "sim/simulate.h"
@@ -23,6 +24,11 @@ namespace {
 // How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
+// Of the first look: sites with a point that is simulated, and those that are searched before the others; how often a
+// leaner point is looked for, and in how much of the room that the bound of the last one's memory makes likely to do.
+constexpr std::size_t kLookedAt = 16, kSearchedFirst = 3;
+constexpr int kTries = 3;
+constexpr double kMargin = 0.99;
 
 using Level = SearchLevel;
 using Node = SearchNode;
@@ -45,7 +51,11 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    while (!enough() && open()) simulate_next();
+    if (options_.objective == SearchObjective::time && !options_.any) {
+      look_at_sites();
+      for (const SearchSite& site : best_sites()) search_those([&](const Degrees& l) { return site_of(l) == site; });
+    }
+    search_those([](const Degrees&) { return true; });
     result_.proven = !enough();
     if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
@@ -75,7 +85,8 @@ class Search {
 
   // What was left out is above limit_, and what is still to come is not below floor_.
   double gap() const {
-    const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
+    std::int64_t least = limit_;
+    if (!result_.proven) least = std::min({least, floor_, least_to_come_});
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
@@ -99,15 +110,53 @@ class Search {
         layouts_.size(), look, [&](std::size_t i) { return layouts_[i].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
-      if (points[i] > 0) queue_.push(nodes[i]);
+      if (points[i] > 0) to_come_.push_back(nodes[i]);
     }
   }
 
-  static void share_all(Wire& wire, std::vector<Node>& nodes) {
-    std::size_t size = nodes.size();
-    wire.share(size);
-    nodes.resize(size);
-    for (Node& node : nodes) share(wire, node);
+  // One point of each of the most likely sites is simulated; where it turns out not to fit, a leaner one.
+  void look_at_sites() {
+    std::vector<Likely> sites;
+    for (const Node& node : one_of_each_site(layouts_, to_come_)) sites.push_back({node, room_});
+    for (int tries = 0; tries < kTries && !sites.empty() && !stopped(); ++tries) {
+      std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
+      found.resize(std::min(found.size(), kLookedAt));
+      sites.clear();
+      for (std::size_t i = 0; i < found.size() && !stopped(); i += kSimulated) {
+        std::vector<Node> nodes;
+        for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
+        simulate_all(nodes);
+      }
+      for (const Likely& s : found) {
+        const auto peak = too_large_.find(s.node.place());
+        if (peak == too_large_.end()) continue;
+        const double told = static_cast<double>(s.node.bound.memory) / static_cast<double>(peak->second);
+        const auto room = static_cast<Bytes>(told * kMargin * static_cast<double>(room_));
+        Node again{.layout = s.node.layout, .level = Level::layout};
+        if (room < s.room) sites.push_back({again, room});
+      }
+    }
+  }
+
+  std::vector<SearchSite> best_sites() const {
+    std::vector<std::pair<std::int64_t, SearchSite>> found;
+    for (const auto& [site, value] : best_of_) found.emplace_back(value, site);
+    std::sort(found.begin(), found.end());
+    std::vector<SearchSite> sites;
+    for (std::size_t i = 0; i < found.size() && i < kSearchedFirst; ++i) sites.push_back(found[i].second);
+    return sites;
+  }
+
+  // Of the layouts that are still to come, those are searched that `is_one` holds for.
+  template <class F>
+  void search_those(F is_one) {
+    const auto others = std::stable_partition(to_come_.begin(), to_come_.end(),
+                                              [&](const Node& n) { return !is_one(layouts_[n.layout]); });
+    for (auto node = others; node != to_come_.end(); ++node) queue_.push(*node);
+    to_come_.erase(others, to_come_.end());
+    least_to_come_ = kNothing;
+    for (const Node& node : to_come_) least_to_come_ = std::min(least_to_come_, node.value);
+    while (!enough() && open()) simulate_next();
   }
 
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
@@ -158,6 +207,7 @@ class Search {
            queue_.top().level == Level::played && queue_.top().value <= limit_) {
       const Node node = queue_.top();
       queue_.pop();
+      if (simulated_.count(node.place()) != 0) continue;
       const auto known = forwards_.find(family(node));
       if (known == forwards_.end() && !here.insert(family(node)).second)
         later.push_back(node);
@@ -189,7 +239,7 @@ class Search {
   // is to be shown.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
-    const auto own = best_of_.find(place(layouts_[node.layout]));
+    const auto own = best_of_.find(site_of(layouts_[node.layout]));
     std::vector<std::int64_t> values;
     for (const auto& [layout, value] : best_of_) values.push_back(value);
     std::int64_t latest = own == best_of_.end() ? kNothing : own->second;
@@ -232,6 +282,7 @@ class Search {
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
+    simulated_.insert(node.place());
     if (evaluation.report || evaluation.late) forwards_.try_emplace(family(node), evaluation.forward);
     if (!evaluation.report) {
       ++(evaluation.late ? counts.late : counts.refused);
@@ -240,6 +291,7 @@ class Search {
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
       ++counts.did_not_fit;
+      too_large_[node.place()] = found.report.memory.peak_device;
       if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
         result_.roomier = std::move(found);
       return;
@@ -247,7 +299,7 @@ class Search {
     const std::int64_t value = value_of(found.report);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
-    const auto [own, fresh] = best_of_.try_emplace(place(layouts_[node.layout]), value);
+    const auto [own, fresh] = best_of_.try_emplace(site_of(layouts_[node.layout]), value);
     own->second = std::min(own->second, value);
     result_.best.push_back(std::move(found));
   }
@@ -271,15 +323,11 @@ class Search {
     limit_ = limit;
   }
 
-  // What layouts are told apart by.
-  using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  static Place place(const Degrees& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
-
   void keep_one_of_each_layout() {
     std::vector<Found> kept;
     for (Found& found : result_.best) {
       const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Found& other) {
-        return place(other.point.layout) == place(found.point.layout);
+        return site_of(other.point.layout) == site_of(found.point.layout);
       });
       if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
     }
@@ -302,8 +350,9 @@ class Search {
     std::string line = fmt::format("{} points, {} bounded, {} simulated", c.points, c.bounded, c.simulated);
     if (best_ != kNothing && options_.objective == SearchObjective::time)
       line += fmt::format("; best {}", time_text(seconds(best_)));
-    if (!queue_.empty() && options_.objective == SearchObjective::time)
-      line += fmt::format(", nothing below {}", time_text(seconds(queue_.top().value)));
+    const std::int64_t least = std::min(least_to_come_, queue_.empty() ? kNothing : queue_.top().value);
+    if (least < kNothing && options_.objective == SearchObjective::time)
+      line += fmt::format(", nothing below {}", time_text(seconds(least)));
     options_.progress(line);
   }
 
@@ -319,7 +368,11 @@ class Search {
   SearchOpener opener_;
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
-  std::map<Place, std::int64_t> best_of_;
+  std::map<SearchSite, std::int64_t> best_of_;
+  std::vector<Node> to_come_;  // layouts that are not in the queue yet
+  std::int64_t least_to_come_ = 0;
+  std::set<SearchPlace> simulated_;
+  std::map<SearchPlace, Bytes> too_large_;           // of those that did not fit, what they hold
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
   std::map<Family, ForwardPart> forwards_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "sim/predict.h"
 #include "sim/report.h"
@@ -48,6 +49,13 @@ inline void share(Wire& wire, SearchNode& n) {
   wire.share(n.layout);
   wire.share(n.level);
   wire.share(w.sharding);
+}
+
+inline void share_all(Wire& wire, std::vector<SearchNode>& nodes) {
+  std::size_t size = nodes.size();
+  wire.share(size);
+  nodes.resize(size);
+  for (SearchNode& node : nodes) share(wire, node);
 }
 
 inline void share(Wire& wire, ForwardPart& forward) {
