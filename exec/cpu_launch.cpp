@@ -252,8 +252,44 @@ struct CpuKernels {
     });
   }
 
+  // The logits stay as they are; backward takes their exponents again.
+  void narrow(const CrossEntropy& e, kernels::VocabularyPart part) const {
+    const std::int64_t n = e.rows * e.columns;
+    const bool over = !c.updates.empty();
+    const Argument& logits = over ? c.updates[0] : c.reads.back();
+    std::vector<float> copy(static_cast<std::size_t>(n));
+    {
+      const Values stored = c.read(logits, n);
+      std::copy_n(stored.data(), n, copy.data());
+    }
+    const auto all = matrix(copy.data(), e.rows, e.columns);
+    if (e.part == CrossEntropy::Part::maximum) return kernels::row_maxima(all, part, CpuCall::floats(c.writes[0]));
+    if (e.part == CrossEntropy::Part::exponent) {
+      float* sums = CpuCall::floats(c.writes[0]);
+      return kernels::row_exponents(all, part, CpuCall::floats(c.reads[0]), CpuCall::integers(c.reads[1]), sums,
+                                    sums + e.rows);
+    }
+    std::vector<float> own(static_cast<std::size_t>(2 * e.rows));
+    kernels::row_exponents(all, part, CpuCall::floats(c.reads[2]), CpuCall::integers(c.reads[0]), own.data(),
+                           own.data() + e.rows);
+    gradient(e, part, all, nullptr);
+    const Values to = over ? c.update(logits, n) : c.write(c.writes[0], n);
+    std::copy_n(copy.data(), n, to.data());
+  }
+
+  void gradient(const CrossEntropy& e, kernels::VocabularyPart part, kernels::Matrix<float> exponents,
+                const float* factors) const {
+    for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
+      const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
+      kernels::cross_entropy_gradient(rows_of(exponents, p.first, p.count), part, CpuCall::floats(c.reads[1]) + p.first,
+                                      CpuCall::integers(c.reads[0]) + p.first, scale,
+                                      factors ? factors + p.first : nullptr);
+    }
+  }
+
   void operator()(const CrossEntropy& e) const {
     const kernels::VocabularyPart part = {first_token(c, e.over, e.columns), c.rank.spec.model.vocab};
+    if (e.narrow && e.part != CrossEntropy::Part::loss) return narrow(e, part);
     const auto logits = [&](const Argument& a) { return matrix(CpuCall::floats(a), e.rows, e.columns); };
     switch (e.part) {
       case CrossEntropy::Part::maximum:
@@ -278,14 +314,7 @@ struct CpuKernels {
         return;
       }
       case CrossEntropy::Part::gradient:
-        for (const PredictedRows& p : predicted_rows(e.rows, e.predictions, e.parts)) {
-          const auto scale = static_cast<float>(loss_scale(c) * loss_weight(p, e.predictions));
-          const float* factors = c.reads.size() > 2 ? CpuCall::floats(c.reads[2]) + p.first : nullptr;
-          kernels::cross_entropy_gradient(rows_of(logits(c.updates[0]), p.first, p.count), part,
-                                          CpuCall::floats(c.reads[1]) + p.first,
-                                          CpuCall::integers(c.reads[0]) + p.first, scale, factors);
-        }
-        return;
+        return gradient(e, part, logits(c.updates[0]), c.reads.size() > 2 ? CpuCall::floats(c.reads[2]) : nullptr);
       case CrossEntropy::Part::rescale: {
         float* sums = CpuCall::floats(c.updates[0]);
         return kernels::rescale_rows(e.rows, e.columns, part, CpuCall::floats(c.reads[0]),

@@ -186,6 +186,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {spec.software.validates_after_update,
        "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
+      {spec.software.fused_cross_entropy && spec.software.fused_loss_on != "copy" && ranks != "CPU",
+       "software.fused_loss_on: {} ranks execute copy"},
       {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},

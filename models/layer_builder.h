@@ -101,6 +101,12 @@ class LayerBuilder {
   void grid_weight_gradient(const std::string& name, const GridMatrix& a, const GridMatrix& b, GridMatrix result,
                             const std::optional<Gemm>& gemm);
   Id with_bias(const std::string& name, Id y, std::int64_t columns, std::int32_t bias);
+  // Of every row of the logits: its label, its maximum, and the sum of its exponents beside the label's logit.
+  struct LossRows {
+    Id labels, maxima, sums;
+  };
+  void narrow_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of);
+  void wide_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of);
   struct LogitsPart;
   void exponents(const LogitsPart& part);
   void early_gradient(const LogitsPart& part);

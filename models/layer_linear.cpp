@@ -126,7 +126,11 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
   gemm.accumulate = fused && !fresh_unit;
   gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
   if (fused) {
-    tape.emit(name + " weight gradient", gemm, {.reads = {x, dy}, .weight_gradients = {weight}});
+    BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
+    // Megatron-Core tensor_parallel/layers.py: what its own linear layer hands autograd is made anew each time.
+    if (c_.spec.software.dummy_gradients && !fresh_unit && name == "logits")
+      uses.writes = {tape.slot("dummy gradient", forward.n * forward.k * c_.width, Category::buffers)};
+    tape.emit(name + " weight gradient", gemm, uses);
     return;
   }
   const std::int64_t elements = forward.n * forward.k;

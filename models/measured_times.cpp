@@ -104,7 +104,8 @@ struct Shapes {
             {as_real(e.rows), as_real(e.columns)}};
   }
   Shape operator()(const CrossEntropy& c) const {
-    return {fmt::format("cross-entropy/{}", name_of(c.part)), {as_real(c.rows), as_real(c.columns)}};
+    return {fmt::format("cross-entropy/{}{}", name_of(c.part), c.narrow ? "/narrow" : ""),
+            {as_real(c.rows), as_real(c.columns)}};
   }
   Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
   Shape operator()(const SoftCap& s) const {

@@ -124,14 +124,14 @@ struct Costs {
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
   // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
   // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
-  // log-softmax.
+  // log-softmax. Narrow ones read logits of 16 bits twice, and once more for the gradient that they write.
   Cost operator()(const CrossEntropy& c) const {
-    const double pass = d(c.rows) * d(c.columns) * 4;
+    const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
       case CrossEntropy::Part::maximum:
         return {d(c.rows) * d(c.columns), pass};
       case CrossEntropy::Part::exponent:
-        return {3 * d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 5)};
+        return {3 * d(c.rows) * d(c.columns), pass * (c.narrow ? 1 : c.fused ? 2 : 5)};
       case CrossEntropy::Part::loss:
         return {d(c.rows), d(c.rows) * 16 + d(c.metrics) * d(c.rows) * d(c.columns) * (d(width) + 12)};
       case CrossEntropy::Part::gradient:

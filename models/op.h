@@ -247,6 +247,7 @@ struct CrossEntropy {
   std::int64_t predictions = 1, parts = 1;  // as Load's; further predictions weigh less
   Dimension over = Dimension::tensor;
   std::int64_t metrics = 0;  // of the part `loss`: times that a stack's metrics compute it anew from the logits
+  bool narrow = false;       // reads the logits as wide as they are; exponents are not kept, backward takes them again
 };
 
 // Element-wise change of width: `from` and `to` are bytes per element. transpose: writes a transposed copy beside.

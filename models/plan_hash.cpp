@@ -80,7 +80,7 @@ struct HashedShapes {
     all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes, e.over, e.panel, e.adds);
   }
   void operator()(const CrossEntropy& c) const {
-    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics);
+    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
   }
   void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
   void operator()(const SoftCap& s) const {

@@ -31,6 +31,7 @@ constexpr SoftwareKey kKeys[] = {
     {"fused_rotary", &Software::fused_rotary},
     {"attention_copies", &Software::attention_copies},
     {"fused_cross_entropy", &Software::fused_cross_entropy},
+    {"fused_loss_on", &Software::fused_loss_on},
     {"loss_gradient_copies", &Software::loss_gradient_copies},
     {"loss_parallel_copies", &Software::loss_parallel_copies},
     {"loss_metrics", &Software::loss_metrics},

@@ -39,6 +39,9 @@ struct Software {
   bool fused_rotary = true;
   std::int64_t attention_copies = 0;      // times that queries, keys and values are copied into another layout
   bool fused_cross_entropy = true;        // logits are read twice, else about seven fp32 passes
+  std::string fused_loss_on = "copy";     // what a fused cross-entropy works on: copy (the logits in fp32, in place) |
+                                          // logits (as they are; their gradient is another tensor) |
+                                          // in_place (their gradient is written over them)
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
   std::int64_t loss_parallel_copies = 0;  // further ones where the logits are cut over tensor ranks
   std::int64_t loss_metrics = 0;          // times that a micro-batch's loss is computed again, for metrics
@@ -81,7 +84,8 @@ struct Software {
   bool widens_gradient_shards = false;      // FSDP: reduced gradients are kept as wide as the shard that they update
   std::string whole_master = "none";        // the precision in which every data rank keeps all master weights, though
                                             // states are sharded: none | bf16 | fp16
-  bool dummy_gradients = false;             // products that add to the sums hand autograd one kept tensor per shape
+  bool dummy_gradients = false;             // products that add to the sums hand autograd one kept tensor per shape,
+                                            // that of the logits a fresh one
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.

@@ -119,6 +119,7 @@ constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
 constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
 constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy", "scale_or_premultiply"};
+constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
@@ -135,6 +136,7 @@ Broken software_rules(const Spec& spec) {
                           Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
                           Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
                           Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
+                          Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},
                           Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
                           Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
                           Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},

@@ -28,6 +28,7 @@ constexpr std::int64_t kLongStep = 32, kPlayed = 8;
 struct Fact {
   std::vector<std::string> says;                              // all of them
   std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
+  nlohmann::json corrects;  // {"strategy.sharding": {"from": ..., "to": ...}}: a fact of rows that state every `from`
 };
 
 std::vector<Fact> known_facts() {
@@ -37,7 +38,8 @@ std::vector<Fact> known_facts() {
     const nlohmann::json& says = f.at("says");
     facts.push_back(
         {says.is_array() ? says.get<std::vector<std::string>>() : std::vector<std::string>{says.get<std::string>()},
-         {}});
+         {},
+         f.value("corrects", nlohmann::json::object())});
     for (const auto& [key, value] : f.at("fills").items()) facts.back().fills.emplace_back(key, value);
   }
   return facts;
@@ -45,7 +47,7 @@ std::vector<Fact> known_facts() {
 
 // Where a row says who ran what with which stack, and how.
 std::string words_of(const nlohmann::json& entry) {
-  std::string words = entry.value("notes", "") + ' ';
+  std::string words = entry.value("id", "") + ' ' + entry.value("notes", "") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
   const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
   return words + (model.is_object() ? model.value("name", "") : model.dump());
@@ -68,6 +70,25 @@ void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& va
   if (unstated || !section->contains(name)) (*section)[name] = value;
 }
 
+// "strategy.sharding" as a path into a spec.
+nlohmann::json::json_pointer path_of(std::string key) {
+  std::replace(key.begin(), key.end(), '.', '/');
+  return nlohmann::json::json_pointer('/' + key);
+}
+
+bool is_of(const Fact& fact, const std::string& words, const nlohmann::json& spec) {
+  const auto said = [&](const std::string& text) { return words.find(text) != std::string::npos; };
+  if (!std::all_of(fact.says.begin(), fact.says.end(), said)) return false;
+  const auto stands = [&](const auto& change) {
+    const auto path = path_of(change.key());
+    return spec.contains(path) && spec.at(path) == change.value().at("from");
+  };
+  for (const auto& change : fact.corrects.items()) {
+    if (!stands(change)) return false;
+  }
+  return true;
+}
+
 // The entry with what its words say filled into its spec and beside its figures.
 nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
   nlohmann::json filled = entry;
@@ -75,8 +96,8 @@ nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& f
   const std::string words = words_of(entry);
   const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
   for (const Fact& fact : facts) {
-    const auto said = [&](const std::string& text) { return words.find(text) != std::string::npos; };
-    if (!std::all_of(fact.says.begin(), fact.says.end(), said)) continue;
+    if (!is_of(fact, words, filled.at("spec"))) continue;
+    for (const auto& [key, change] : fact.corrects.items()) filled.at("spec").at(path_of(key)) = change.at("to");
     for (const auto& [key, value] : fact.fills) {
       const bool silent = std::find(unstated.begin(), unstated.end(), key) != unstated.end();
       fill(key.starts_with("measured.") ? filled : filled.at("spec"), key, value, silent);
@@ -111,6 +132,7 @@ PublishedRow parse_row(const nlohmann::json& entry, const std::string& source, c
   if (row.peak_memory_bytes) *row.peak_memory_bytes *= measured.value("bytes_of_printed_GB", 1e9) / 1e9;
   row.memory_kind = measured.value("peak_memory_kind", "unstated");
   row.out_of_memory = measured.value("out_of_memory", false);
+  row.composed = measured.value("composed", false);
   return row;
 }
 

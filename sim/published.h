@@ -24,6 +24,7 @@ struct PublishedRow {
   std::optional<double> bubble_fraction;
   std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
   bool out_of_memory = false;
+  bool composed = false;  // of parts that were measured by themselves: that the whole fits a GPU, nobody saw
 };
 
 // Throws Error "file: row 3: what" for anything that is not such a list.

@@ -93,6 +93,25 @@ TEST(Cpu, GradientsAreTheSlopesOfTheLoss) {
   }
 }
 
+// Losses on logits that are not copied take the same exponents once more: the loss and the gradients are the same bits.
+TEST(Cpu, LossesOnLogitsAreThoseOnCopies) {
+  const auto run = [](const char* on) {
+    const Job job(test::spec_of(test::kTiny, "precision: fp32, gradient_precision: fp32, global_batch: 2", 16,
+                                std::string("profile: orrery, fused_loss_on: ") + on));
+    OneRank at(job);
+    at.run(is_norm);
+    std::vector<float> result = {static_cast<float>(at.loss())};
+    for (const PlacedParameter& p : at.parameters()) {
+      const float* g = at.floats(kGradients) + p.first;
+      result.insert(result.end(), g, g + p.local.out * p.local.in);
+    }
+    return result;
+  };
+  const std::vector<float> copy = run("copy");
+  EXPECT_EQ(run("logits"), copy);
+  EXPECT_EQ(run("in_place"), copy);
+}
+
 // A step moves every weight that has a gradient, by no more than its rate at first, and leaves gradients at zero.
 TEST(Cpu, UpdatesMoveWeightsAndZeroGradients) {
   const Job job = tiny_job("global_batch: 2");

@@ -1,6 +1,7 @@
 // Embedding, output and loss of one rank.
 #include "models/blocks.h"
 
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -40,6 +41,37 @@ TEST(Blocks, LossReducesRowsAlone) {
     EXPECT_EQ(output.moved(CollectiveKind::all_reduce), t > 1 ? rows * 4 + rows * 8 + gradient : 0);
     EXPECT_EQ(output.block.parameter_elements, 256 * 64 / t);
   }
+}
+
+// Flash-attention's loss keeps logits of 16 bits and writes their gradient beside them, Transformer Engine's over them;
+// others an fp32 copy.
+TEST(Blocks, FusedLossKeepsWhatItsKernelDoes) {
+  const auto bytes = [](const std::string& on) {
+    const Made output =
+        make(output_block, test::spec_of(test::kSmall, "tensor: 2", 32, "profile: orrery, fused_loss_on: " + on));
+    std::map<std::string, Bytes> of;
+    for (const Slot& slot : output.block.slots) of[slot.name] += slot.bytes;
+    return std::vector<Bytes>{of["logits output"], of["fp32 logits"], of["logits gradient"]};
+  };
+  const Bytes logits = 32 * 128 * 2;
+  EXPECT_EQ(bytes("copy"), (std::vector<Bytes>{logits, 2 * logits, logits}));
+  EXPECT_EQ(bytes("logits"), (std::vector<Bytes>{logits, 0, logits}));
+  EXPECT_EQ(bytes("in_place"), (std::vector<Bytes>{logits, 0, 0}));
+  EXPECT_THROW(bytes("paper"), Error);
+}
+
+// Megatron-Core's own linear layer makes what it hands autograd in a weight gradient's place anew each time.
+TEST(Blocks, LogitsHaveADummyGradientOfTheirOwn) {
+  const auto bytes = [](const std::string& software, const std::string& sharding) {
+    const Made output = make(output_block, test::spec_of(test::kSmall, "data: 2, sharding: " + sharding, 32,
+                                                         "profile: orrery, dummy_gradients: " + software));
+    Bytes sum = 0;
+    for (const Slot& slot : output.block.slots) sum += slot.name == "dummy gradient" ? slot.bytes : 0;
+    return sum;
+  };
+  EXPECT_EQ(bytes("true", "none"), 256 * 64 * 2);
+  EXPECT_EQ(bytes("false", "none"), 0);
+  EXPECT_EQ(bytes("true", "fsdp"), 0);
 }
 
 // The gradient belongs to the loss that is reported: further predictions weigh as much in both.

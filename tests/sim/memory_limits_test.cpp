@@ -67,6 +67,24 @@ TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
   }
 }
 
+// MPT-1B with 20 samples a GPU, as MosaicML's llm-foundry trained it on H100: with flash-attention's loss it has room,
+// with fp32 logits it has not.
+TEST(Memory, LossOnSixteenBitLogitsLeavesRoom) {
+  const auto fits = [](const char* on) {
+    const Spec spec = parse_spec(
+        fmt::format("model: {{name: MPT-1b, layers: 24, hidden: 2048, heads: 16, feed_forward: 8192, gated: false, "
+                    "vocab: 50368, positions: learned, norm: layernorm, bias: true, tied_embeddings: true}}\n"
+                    "sequence: 2048\ncluster: {{node: dgx-h100, nodes: 8}}\nsoftware: {{profile: pytorch-fsdp, "
+                    "fused_cross_entropy: true, fused_loss_on: {}}}\nstrategy: {{data: 64, sharding: fsdp, "
+                    "micro_batch: 20, precision: bf16, gradient_precision: fp32}}\n",
+                    on),
+        "case");
+    return predict(spec).report.memory.fits;
+  };
+  EXPECT_TRUE(fits("logits"));
+  EXPECT_FALSE(fits("copy"));
+}
+
 // What DeepSpeed's authors say fits V100 GPUs of 32 GB in DGX-2 nodes of 1.5 TB (2101.06840; DeepSpeed's post of
 // 2021-03-08 on ZeRO-3 Offload; 2104.07857), and the same without what is to make it fit.
 TEST(Memory, PublishedModelsFit) {

@@ -128,6 +128,44 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["model"]["dropout"], 0.1);
 }
 
+// What a row states otherwise than its source does is put right; rows that state another value are not meant.
+TEST_F(Published, WordsCorrectWhatASpecMisstates) {
+  const auto strategy_of = [&](const nlohmann::json& row) {
+    return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec)["strategy"];
+  };
+  nlohmann::json row = row_of("zero_40B", 4, 1);
+  row["source"] = "ZeRO Fig.2 throughput";
+  row["spec"]["strategy"]["sharding"] = "none";
+  EXPECT_EQ(strategy_of(row)["sharding"], "none");
+  EXPECT_FALSE(strategy_of(row).contains("partition_activations"));
+  row["spec"]["strategy"]["sharding"] = "zero1";
+  EXPECT_EQ(strategy_of(row)["sharding"], "zero2");
+  EXPECT_EQ(strategy_of(row)["partition_activations"], true);
+  row["source"] = "ZeRO throughput under C1..C5";
+  row["spec"]["strategy"]["sharding"] = "none";
+  EXPECT_EQ(strategy_of(row)["sharding"], "none");
+  row["id"] = "zero_60B_C5";  // the configuration is said there
+  EXPECT_EQ(strategy_of(row)["sharding"], "zero2");
+  EXPECT_EQ(strategy_of(row)["offload"]["activations"], "cpu");
+}
+
+// A step that was put together from parts shows of no GPU that it had room.
+TEST_F(Published, ComposedStepsSayNothingOfMemory) {
+  nlohmann::json row = row_of("c", 1, 1);
+  row["spec"]["cluster"] = {{"gpu", "a100-sxm-40gb"}, {"gpus_per_node", 8}, {"nodes", 1}};
+  row["spec"]["strategy"]["micro_batch"] = 256;
+  row["spec"]["strategy"]["global_batch"] = 2048;
+  nlohmann::json composed = row;
+  composed["notes"] = "apparently composed from about 32 profiled layer times";
+  const std::vector<PublishedCase> cases = predict({row, composed});
+  EXPECT_FALSE(cases[0].fits);
+  EXPECT_FALSE(cases[1].fits);
+  EXPECT_NE(published_text(cases).find("1 of 1 rows that ran called so too"), std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(published_json(cases));
+  EXPECT_EQ(json["rows"][0]["fits"]["measured"], true);
+  EXPECT_FALSE(json["rows"][1]["fits"].contains("measured"));
+}
+
 // A source's GB may be 2^30 bytes; a key of a map that the spec has not begun makes it; notes are words too.
 TEST_F(Published, WordsSayUnitsAndFeatures) {
   nlohmann::json row = row_of("u", 1, 1);
