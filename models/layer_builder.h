@@ -135,7 +135,12 @@ class LayerBuilder {
   std::vector<Id> with_weight(const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
   Bytes operand_width() const { return eight_bit_ ? 1 : c_.width; }
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
-                         Bytes width);
+                         Bytes width, std::int64_t parts = 1);
+  struct GatheredRows {
+    Id own, all;  // the same where nothing is gathered
+  };
+  void over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
+                     const std::function<void(std::int64_t parts, Id x)>& product);
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
@@ -243,6 +248,7 @@ class LayerBuilder {
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // of this rank
   bool eight_bit_;                 // products of layers; the output stays in 16 bits
+  bool overlaps_;                  // products of layers with what the tensor group moves for them
   std::int64_t tiles_;             // that weights of a layer are used in
 };
 

@@ -12,21 +12,44 @@ Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
   return {.m = rows, .n = out, .k = in, .result_bytes = width};
 }
 
-// Transformer Engine's user buffers cut a product into this many pieces by default.
-constexpr std::int64_t kOverlapPieces = 4;
+// Transformer Engine's user buffers cut a product whose result is scattered into this many pieces by default
+// (initialize_ub: "pipeline", num_splits 4).
+constexpr std::int64_t kScatterPieces = 4;
 
-std::int64_t pieces(const BlockContext& c) {
-  return c.spec.strategy.overlap.tensor && c.sequence_parallel && c.local_rows % kOverlapPieces == 0 ? kOverlapPieces
-                                                                                                     : 1;
+// As many rows of a product as one of its pieces has. They run on streams of their own (_NUM_MAX_UB_STREAMS), so that
+// one fills what the last wave of another leaves.
+Gemm piece_of(Gemm forward, std::int64_t parts) {
+  forward.m /= parts;
+  forward.pieces = parts;
+  return forward;
 }
 
 }  // namespace
 
 void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
-                                     Bytes width) {
-  const Bytes bytes = c_.rows * columns * width / pieces(c_);
+                                     Bytes width, std::int64_t parts) {
+  const Bytes bytes = c_.rows * columns * width / parts;
   tape.emit(name, Collective{kind, Dimension::tensor, bytes, width}, {.reads = {from}, .writes = {to}},
             LaneKind::tensor);
+}
+
+// Products over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
+// ring, copied by copy engines, while the product of the part before runs, first the rank's own (initialize_ub:
+// "ring_exchange").
+void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
+                                 const std::function<void(std::int64_t parts, Id x)>& product) {
+  const Bytes width = operand_width();
+  if (!overlaps_ || rows.own == rows.all) {
+    if (rows.own != rows.all) tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
+    return product(1, rows.all);
+  }
+  product(c_.tensor, rows.own);
+  for (std::int64_t i = 1; i < c_.tensor; ++i) {
+    Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
+    step.algorithm = kCopyEngines;
+    tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
+    product(c_.tensor, rows.all);
+  }
 }
 
 LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose) {
@@ -140,12 +163,6 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
             {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
-// As many rows of a product as one of its pieces has.
-static Gemm piece_of(Gemm forward, std::int64_t parts) {
-  forward.m /= parts;
-  return forward;
-}
-
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                                const ColumnWeight& weight) {
   if (c_.grid) return grid_linear(name, x, in / c_.tensor, out, weight, c_.outer, c_.inner);
@@ -160,11 +177,11 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const Id y = activation(name + " output", c_.rows, out);
   const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
-  const std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
-  for (std::int64_t i = 0; i < pieces(c_); ++i) {
-    if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, given.rows, gathered, in, operand_width());
-    product(name, piece_of(forward, pieces(c_)), reads, y, w, b);
-  }
+  std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
+  over_gathered(name + " gather", {given.rows, gathered}, in, [&](std::int64_t parts, Id rows) {
+    reads.front() = rows;
+    product(name, piece_of(forward, parts), reads, y, w, b);
+  });
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
@@ -184,10 +201,8 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     // the weights' gradient, it begins after it, though it does not read it.
     const bool waits = !overlaps && c_.tensor > 1;
     if (waits) of_weights();
-    for (std::int64_t i = 0; i < pieces(c_); ++i) {
-      input_gradients(name, piece_of(forward, pieces(c_)), back, dx, w);
-      if (overlaps && sp) scatter();
-    }
+    input_gradients(name, forward, back, dx, w);
+    if (overlaps && sp) scatter();
     if (c_.tensor > 1 && !sp) tensor_all_reduce(name + " gradient reduce", dx, c_.rows * in * c_.width, c_.width);
     if (!overlaps && sp) scatter();
     if (!waits) of_weights();
@@ -261,10 +276,10 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
   const Operands given = input_to_fp8(name, x, c_.rows * in, !casts_again);
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
-  const std::int64_t parts = reduce ? pieces(c_) : 1;
+  const std::int64_t parts = overlaps_ && reduce && c_.rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(name, piece_of(forward, parts), reads, y, w, -1);
-    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width);
+    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width, parts);
   }
   if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
     tensor_all_reduce(name + " reduce", y, c_.rows * out * c_.width, c_.width);
@@ -272,12 +287,11 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const Id dx = activation(name + " input gradient", c_.rows, in);
     const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
     const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
-    const std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
-    for (std::int64_t i = 0; i < parts; ++i) {
-      if (sp)
-        tensor_collective(name + " gradient gather", CollectiveKind::all_gather, of.rows, dy, out, operand_width());
-      input_gradients(name, piece_of(forward, parts), back, dx, w);
-    }
+    std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
+    over_gathered(name + " gradient gather", {of.rows, dy}, out, [&](std::int64_t pieces, Id rows) {
+      back.front() = rows;
+      input_gradients(name, piece_of(forward, pieces), back, dx, w);
+    });
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
     weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
     tape.contribute(x, dx);

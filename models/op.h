@@ -46,6 +46,8 @@ struct Gemm {
   // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns
   // of y and dy. An input gradient accumulates after the first.
   std::int64_t tile = 0, tiles = 1;
+  std::int64_t pieces =
+      1;  // kernels of as many rows that run side by side and make up one product, of which this is one
 };
 
 // A product for each of this rank's experts, over its own of `rows` rows (together), which lie expert by expert. The
@@ -336,6 +338,9 @@ struct Update {
   std::int64_t first = 0;
   bool delayed = false;
 };
+
+// How collectives move that take no multiprocessors: their sends are copies by the device's copy engines.
+inline constexpr const char* kCopyEngines = "copy engines";
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
 // gather. An all-reduce of a unit's counts `first` among the rank's shards of the unit.

@@ -39,7 +39,7 @@ struct HashedShapes {
     h.all(x...);
   }
   void operator()(const Gemm& g) const {
-    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles);
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);

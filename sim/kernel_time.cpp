@@ -29,7 +29,8 @@ struct KernelTime {
 
   // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
-    const double tiles = static_cast<double>(ceil_div(g.m, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
+    const double tiles =
+        static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
     const double waves = tiles / gpu.sms;
     const double smooth = profile.gemm.smoothing;
     const double counted = smooth * std::max(1.0, waves) + (1 - smooth) * std::ceil(waves);
@@ -40,7 +41,8 @@ struct KernelTime {
     const double partial = splits == 1 ? 0
                                        : profile.memory.start_us * kMicrosecond +
                                              8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
-    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) + partial;
+    const double pieces = static_cast<double>(g.pieces);
+    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) / pieces + partial;
   }
 
   Seconds operator()(const Gemm& g) const {

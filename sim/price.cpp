@@ -262,6 +262,7 @@ class Pricer {
                             ? two_stage_all_to_all(members, c.bytes, copies(spread))
                             : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
+    if (c.algorithm == kCopyEngines) choice.channels = 0;
     return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
   }
 
