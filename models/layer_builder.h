@@ -127,6 +127,13 @@ class LayerBuilder {
   Id transposed(const std::string& name, Id x, std::int64_t elements);
   std::vector<Id> with_weight(const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
   Bytes operand_width() const { return eight_bit_ ? 1 : c_.width; }
+  // Under sequence parallelism: this rank's part of a product's rows, and what fetches the others'.
+  struct RowSource {
+    Id own;
+    std::function<void()> gather;  // none: all rows are there
+  };
+  void as_rows_come(const Gemm& whole, const std::vector<Id>& reads, const RowSource& rows,
+                    const std::function<void(const Gemm&, const std::vector<Id>&)>& multiply);
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
                          Bytes width);
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);

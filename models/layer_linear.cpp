@@ -22,6 +22,34 @@ std::int64_t pieces(const BlockContext& c) {
 
 }  // namespace
 
+// As many rows of a product as one of its pieces has.
+static Gemm with_rows(Gemm product, std::int64_t rows) {
+  product.m = rows;
+  return product;
+}
+
+// A product of rows that are gathered: in pieces, each behind its own gather; or the rank's own rows while the others'
+// come, then those before and behind them. The group waits for a rank in its middle, which has both.
+void LayerBuilder::as_rows_come(const Gemm& whole, const std::vector<Id>& reads, const RowSource& rows,
+                                const std::function<void(const Gemm&, const std::vector<Id>&)>& multiply) {
+  if (rows.gather && c_.spec.software.own_rows_first && pieces(c_) == 1) {
+    std::vector<Id> own = reads;
+    own.front() = rows.own;
+    rows.gather();
+    multiply(with_rows(whole, c_.local_rows), own);
+    const std::int64_t before = c_.tensor / 2;
+    for (const std::int64_t ranks : {before, c_.tensor - 1 - before}) {
+      if (ranks > 0) multiply(with_rows(whole, ranks * c_.local_rows), reads);
+    }
+    return;
+  }
+  const std::int64_t parts = rows.gather ? pieces(c_) : 1;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    if (rows.gather) rows.gather();
+    multiply(with_rows(whole, whole.m / parts), reads);
+  }
+}
+
 void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
                                      Bytes width) {
   const Bytes bytes = c_.rows * columns * width / pieces(c_);
@@ -136,12 +164,6 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
             {.reads = {fresh}, .weight_gradients = {weight}});
 }
 
-// As many rows of a product as one of its pieces has.
-static Gemm piece_of(Gemm forward, std::int64_t parts) {
-  forward.m /= parts;
-  return forward;
-}
-
 LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out,
                                                const ColumnWeight& weight) {
   if (c_.grid) return grid_linear(name, x, in / c_.tensor, out, weight, c_.outer, c_.inner);
@@ -157,10 +179,14 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
   const std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
-  for (std::int64_t i = 0; i < pieces(c_); ++i) {
-    if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, given.rows, gathered, in, operand_width());
-    product(name, piece_of(forward, pieces(c_)), reads, y, w, b);
+  RowSource rows{.own = given.rows, .gather = {}};
+  if (sp) {
+    rows.gather = [&] {
+      tensor_collective(name + " gather", CollectiveKind::all_gather, given.rows, gathered, in, operand_width());
+    };
   }
+  as_rows_come(forward, reads, rows,
+               [&](const Gemm& part, const std::vector<Id>& from) { product(name, part, from, y, w, b); });
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
@@ -181,7 +207,7 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     const bool waits = !overlaps && c_.tensor > 1;
     if (waits) of_weights();
     for (std::int64_t i = 0; i < pieces(c_); ++i) {
-      input_gradients(name, piece_of(forward, pieces(c_)), back, dx, w);
+      input_gradients(name, with_rows(forward, forward.m / pieces(c_)), back, dx, w);
       if (overlaps && sp) scatter();
     }
     if (c_.tensor > 1 && !sp) tensor_all_reduce(name + " gradient reduce", dx, c_.rows * in * c_.width, c_.width);
@@ -259,7 +285,7 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
   const std::int64_t parts = reduce ? pieces(c_) : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
-    product(name, piece_of(forward, parts), reads, y, w, -1);
+    product(name, with_rows(forward, forward.m / parts), reads, y, w, -1);
     if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width);
   }
   if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
@@ -269,11 +295,14 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
     const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
     const std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
-    for (std::int64_t i = 0; i < parts; ++i) {
-      if (sp)
+    RowSource rows{.own = of.rows, .gather = {}};
+    if (sp) {
+      rows.gather = [&] {
         tensor_collective(name + " gradient gather", CollectiveKind::all_gather, of.rows, dy, out, operand_width());
-      input_gradients(name, piece_of(forward, parts), back, dx, w);
+      };
     }
+    as_rows_come(forward, back, rows,
+                 [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(name, part, from, dx, w); });
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
     weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
     tape.contribute(x, dx);
