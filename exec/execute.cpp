@@ -192,6 +192,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
       {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
+      {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
+       "software.own_rows_first: {} ranks do not cut products into pieces"},
   };
   check_predictions(spec, ranks);
   check_context(spec, ranks);

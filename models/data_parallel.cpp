@@ -200,7 +200,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
                                     .bytes = bucket.elements * gradient_width_,
                                     .width = gradient_width_,
                                     .first = bucket.first,
-                                    .tensors = tensors_in(bucket)},
+                                    .tensors = scatters ? tensors_in(bucket) : 1},
                  .phase = Phase::step,
                  .lane = LaneKind::data_reduce,
                  .operands = {fused ? number(kFusedBuffer, Access::read_write)

@@ -139,8 +139,8 @@ class LayerBuilder {
   struct GatheredRows {
     Id own, all;  // the same where nothing is gathered
   };
-  void over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
-                     const std::function<void(std::int64_t parts, Id x)>& product);
+  void over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns, const Gemm& forward,
+                     const std::function<void(const Gemm&, Id x)>& product);
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);

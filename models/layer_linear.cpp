@@ -16,6 +16,11 @@ Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
 // (initialize_ub: "pipeline", num_splits 4).
 constexpr std::int64_t kScatterPieces = 4;
 
+Gemm with_rows(Gemm product, std::int64_t rows) {
+  product.m = rows;
+  return product;
+}
+
 // As many rows of a product as one of its pieces has. They run on streams of their own (_NUM_MAX_UB_STREAMS), so that
 // one fills what the last wave of another leaves.
 Gemm piece_of(Gemm forward, std::int64_t parts) {
@@ -33,22 +38,30 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
             LaneKind::tensor);
 }
 
-// Products over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
+// A product over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
 // ring, copied by copy engines, while the product of the part before runs, first the rank's own (initialize_ub:
-// "ring_exchange").
+// "ring_exchange"). With own_rows_first the rank's own are multiplied while the others' come, then those before and
+// behind them: the group waits for a rank in its middle, which has both.
 void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
-                                 const std::function<void(std::int64_t parts, Id x)>& product) {
+                                 const Gemm& forward, const std::function<void(const Gemm&, Id x)>& product) {
   const Bytes width = operand_width();
-  if (!overlaps_ || rows.own == rows.all) {
-    if (rows.own != rows.all) tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
-    return product(1, rows.all);
+  if (rows.own == rows.all) return product(forward, rows.all);
+  if (overlaps_) {
+    product(piece_of(forward, c_.tensor), rows.own);
+    for (std::int64_t i = 1; i < c_.tensor; ++i) {
+      Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
+      step.algorithm = kCopyEngines;
+      tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
+      product(piece_of(forward, c_.tensor), rows.all);
+    }
+    return;
   }
-  product(c_.tensor, rows.own);
-  for (std::int64_t i = 1; i < c_.tensor; ++i) {
-    Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
-    step.algorithm = kCopyEngines;
-    tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
-    product(c_.tensor, rows.all);
+  tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
+  if (!c_.spec.software.own_rows_first) return product(forward, rows.all);
+  product(with_rows(forward, c_.local_rows), rows.own);
+  const std::int64_t before = c_.tensor / 2;
+  for (const std::int64_t ranks : {before, c_.tensor - 1 - before}) {
+    if (ranks > 0) product(with_rows(forward, ranks * c_.local_rows), rows.all);
   }
 }
 
@@ -178,9 +191,9 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
   std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
-  over_gathered(name + " gather", {given.rows, gathered}, in, [&](std::int64_t parts, Id rows) {
+  over_gathered(name + " gather", {given.rows, gathered}, in, forward, [&](const Gemm& part, Id rows) {
     reads.front() = rows;
-    product(name, piece_of(forward, parts), reads, y, w, b);
+    product(name, part, reads, y, w, b);
   });
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
@@ -288,9 +301,9 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
     const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
     std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
-    over_gathered(name + " gradient gather", {of.rows, dy}, out, [&](std::int64_t pieces, Id rows) {
+    over_gathered(name + " gradient gather", {of.rows, dy}, out, forward, [&](const Gemm& part, Id rows) {
       back.front() = rows;
-      input_gradients(name, piece_of(forward, pieces), back, dx, w);
+      input_gradients(name, part, back, dx, w);
     });
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
     weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);

@@ -46,6 +46,7 @@ constexpr SoftwareKey kKeys[] = {
     {"cuda_graphs", &Software::cuda_graphs},
     {"regather_input", &Software::regather_input},
     {"tensor_reduce_overlaps_wgrad", &Software::tensor_reduce_overlaps_wgrad},
+    {"own_rows_first", &Software::own_rows_first},
     {"nccl_minor", &Software::nccl_minor},
     {"scattered_sends", &Software::scattered_sends},
     {"blocking_receives", &Software::blocking_receives},

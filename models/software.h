@@ -69,6 +69,9 @@ struct Software {
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
   bool shards_all_reduce = false;            // sharded states: whole gradients are all-reduced, not scattered
   bool overlap_gradient_reduce = true;
+  // Sequence parallel: a product of gathered rows begins with this rank's own while the others' come, and takes those
+  // before and behind them then.
+  bool own_rows_first = false;
   bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;

@@ -21,7 +21,7 @@ struct Stack {
   std::string_view word;                     // in the row's framework or software, in small letters
   std::array<std::string_view, 3> profiles;  // by era
 };
-// The first whose word is found; the last serves all others.
+// The first whose word is found; the last serves all others that keep whole parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -51,6 +51,13 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
+// What an unknown stack's way of sharding is called after: Megatron's keeps whole parameters.
+std::string word_of_sharding(const nlohmann::json& spec) {
+  const std::string sharding = spec.value("strategy", nlohmann::json::object()).value("sharding", "");
+  if (has(sharding, "fsdp") || sharding == "hsdp") return "fsdp";
+  return sharding == "zero3" ? "deepspeed" : "";
+}
+
 bool built_in(const std::string& name) {
   const auto names = data_names("software");
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -65,7 +72,6 @@ std::string profile_of(const nlohmann::json& software) {
 void name_stack(nlohmann::json& row) {
   nlohmann::json& spec = row.at("spec");
   const nlohmann::json framework = row.value("framework", nlohmann::json());
-  if (framework.is_null() && !spec.contains("software")) return;
   nlohmann::json& software = spec["software"];
   if (built_in(profile_of(software))) return;
   if (software.is_null() && built_in(profile_of(framework))) {
@@ -73,8 +79,11 @@ void name_stack(nlohmann::json& row) {
     return;
   }
   const std::string words = small_letters(software.dump() + ' ' + framework.dump());
-  const auto stack =
-      std::find_if(std::begin(kStacks), std::end(kStacks), [&](const Stack& s) { return has(words, s.word); });
+  const auto stack_for = [](const std::string& text) {
+    return std::find_if(std::begin(kStacks), std::end(kStacks), [&](const Stack& s) { return has(text, s.word); });
+  };
+  auto stack = stack_for(words);
+  if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
   if (!software.is_object()) software = nlohmann::json::object();  // its other keys, where it has any, stay
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }

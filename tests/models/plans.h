@@ -94,7 +94,7 @@ inline std::string random_software(Random& r) {
   std::string s = "profile: orrery";
   for (const char* key : {"fused_softmax", "fused_activation", "fused_norm", "fused_clip", "dense_embedding_gradient",
                           "gradient_accumulation_fusion", "regather_input", "tensor_reduce_overlaps_wgrad",
-                          "keep_gradients_whole", "batched_p2p"})
+                          "own_rows_first", "keep_gradients_whole", "batched_p2p"})
     s += fmt::format(", {}: {}", key, r.flag());
   s += ", gradient_average: " + r.pick<std::string>({"none", "scale", "copy"});
   s += ", kept_units: " + r.pick<std::string>({"none", "last", "ends"});
