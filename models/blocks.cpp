@@ -86,6 +86,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
     b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
   auto x = c.grid ? b.grid_embedding("embedding", std::string(kWordTable)) : looked_up_words(b, c);
   if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
   x = b.add_positions(x);
@@ -253,9 +254,11 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// The host reads what has come (its shape) before it goes on.
-static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received) {
-  if (c.spec.software.blocking_receives) b.tape.emit(name, Wait{}, {.reads = {received}, .host_waits = true});
+// The host reads what has come (its shape) before it goes on; before a forward it may wait for its device too.
+static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received,
+                         bool device) {
+  if (c.spec.software.blocking_receives || device)
+    b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
 }
 
 // A transfer for each rank that has, or gets, a part of these rows.
@@ -273,7 +276,7 @@ Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
   const bool onwards = c.hop > 0;
   pass_slices(b, c, "receive activation", false, {.writes = {x}},
               onwards ? LaneKind::receive_previous : LaneKind::receive_next);
-  wait_on_host(b, c, "wait for activation", x);
+  wait_on_host(b, c, "wait for activation", x, c.spec.software.blocking_forwards);
   b.tape.on_backward([&b, &c, onwards] {
     pass_slices(b, c, "send gradient", true, {.reads = {kOutputGradient}},
                 onwards ? LaneKind::send_previous : LaneKind::send_next);
@@ -291,7 +294,7 @@ Block send_block(const BlockContext& c, std::vector<Op>& ops) {
     const auto gradient = b.tape.slot("received gradient", bytes);
     pass_slices(b, c, "receive gradient", false, {.writes = {gradient}},
                 onwards ? LaneKind::receive_next : LaneKind::receive_previous);
-    wait_on_host(b, c, "wait for gradient", gradient);
+    wait_on_host(b, c, "wait for gradient", gradient, false);
     b.tape.contribute(x, gradient);
   });
   return b.tape.finish(ops);

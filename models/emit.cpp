@@ -45,6 +45,8 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     need(computed_with_[buffer(operand)]);
   }
   for (const TaskId t : after) need(t);
+  const auto* device = std::get_if<Wait>(&op.work);
+  if (device != nullptr && device->device) wait[lane] = last_of(LaneKind::compute);
   plan_.tasks.push_back({.op = op_index,
                          .frame = frame,
                          .lane = slot_ * kLanes + lane,

@@ -313,8 +313,10 @@ struct PlaceCopy {
   Bytes width = 2;  // of an element
 };
 
-// Does nothing: the plan wants what the task waits for, and what it frees.
-struct Wait {};
+// Does nothing: the plan wants what the task waits for, and what it frees. device: all that was launched to compute.
+struct Wait {
+  bool device = false;
+};
 
 // Two buffers of the same size change names, when the task is issued: what the first operand names is the second's from
 // then on.

@@ -95,7 +95,7 @@ struct HashedShapes {
     all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
   }
   void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
-  void operator()(const Wait&) const {}
+  void operator()(const Wait& w) const { all(w.device); }
   void operator()(const Exchange&) const {}
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
   void operator()(const Update& u) const {

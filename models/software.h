@@ -62,6 +62,7 @@ struct Software {
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
+  bool blocking_forwards = false;            // and for its device before every forward pass
   bool validates_after_update = false;       // a pipeline's stages update by what they know of the gradient norm, and
                                              // set it right later: none waits for the others to begin the next step
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
@@ -92,9 +93,11 @@ struct Software {
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
-  double launch_us = 4;  // per kernel
-  double call_us = 0;    // per call of the framework: Python, modules, dispatcher, autograd; none of what is
-                         // compiled
+  double launch_us = 4;            // per kernel
+  double call_us = 0;              // per call of the framework: Python, modules, dispatcher, autograd; none of what is
+                                   // compiled
+  double backward_call_share = 1;  // of that, what a call takes that autograd makes: nodes of its graph, mostly without
+                                   // Python; what runs again in backward is called as in forward
   double collective_launch_us = 12;  // per collective, send or receive, beside its call
   double layer_us = 0;               // per layer and pass beyond its kernels
   double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor

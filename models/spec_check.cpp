@@ -152,6 +152,7 @@ Broken software_rules(const Spec& spec) {
   if (!b.what.empty()) return b;
   return at_least({{"software.launch_us", w.launch_us, 0},
                    {"software.call_us", w.call_us, 0},
+                   {"software.backward_call_share", w.backward_call_share, 0},
                    {"software.collective_launch_us", w.collective_launch_us, 0},
                    {"software.layer_us", w.layer_us, 0},
                    {"software.far_stage_layer_us", w.far_stage_layer_us, 0},

@@ -356,7 +356,8 @@ class Pricer {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
     if (calibrated()) return picoseconds(profile_.measured.issue);
-    const double calls = s.compile ? 0 : s.call_us * calls_of(op.work);
+    const bool by_autograd = op.phase != Phase::forward && op.phase != Phase::step && !op.recompute;
+    const double calls = s.compile ? 0 : s.call_us * (by_autograd ? s.backward_call_share : 1) * calls_of(op.work);
     return picoseconds((calls + (moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work))) *
                        kMicrosecond);
   }

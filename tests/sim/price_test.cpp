@@ -125,6 +125,39 @@ TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   EXPECT_LT(step("false"), 0.85 * step("true"));
 }
 
+// Autograd makes the calls of backward: they take their share; what runs again is called as in forward.
+TEST(Price, CallsOfAutogradTakeTheirShare) {
+  const auto with = [](const char* share) {
+    return Priced("data: 1, global_batch: 1, recompute: full",
+                  std::string("{profile: orrery, call_us: 10, launch_us: 0, backward_call_share: ") + share + "}");
+  };
+  const Priced whole = with("1"), half = with("0.5");
+  int halved = 0, again = 0;
+  for (TaskId t = 0; t < whole.plan.task_count(); ++t) {
+    const Op& op = whole.plan.op_of(t);
+    const bool backward = op.phase == Phase::backward && !op.recompute;
+    ASSERT_EQ((backward ? 2 : 1) * half.of(t).issue, whole.of(t).issue) << op.name;
+    halved += backward ? 1 : 0;
+    again += op.recompute ? 1 : 0;
+  }
+  EXPECT_GT(halved, 0);
+  EXPECT_GT(again, 0);
+}
+
+// A host that waits for its device before every forward gains nothing from one micro-batch for the next: each takes its
+// calls of forward, then what the device needs for its backward.
+TEST(Price, BlockingForwardsEndRunningAhead) {
+  const auto step = [](const char* blocking, int micro_batches) {
+    const Priced p(
+        fmt::format("data: 1, micro_batch: 2, global_batch: {}", 2 * micro_batches),
+        fmt::format("{{profile: orrery, call_us: 60, backward_call_share: 0, blocking_forwards: {}}}", blocking));
+    return seconds(simulate(p.plan, p.prices.timing).step_time);
+  };
+  const Seconds each = (step("true", 8) - step("true", 4)) / 4;
+  EXPECT_NEAR((step("true", 2) - step("true", 1)) / each, 1, 0.01);
+  EXPECT_LT((step("false", 8) - step("false", 4)) / 4, 0.9 * each);
+}
+
 // One call for all parameters: each tensor goes round the ring by itself.
 TEST(Price, CoalescedTensorsGoRoundOneByOne) {
   const auto reduction = [](const Priced& p) {
