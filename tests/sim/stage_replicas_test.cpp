@@ -1,4 +1,7 @@
 // Stages of unlike numbers of ranks in time: the closed form where they balance, and the planner's choice among all.
+#include <algorithm>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
 #include "models/dapple.h"
@@ -44,6 +47,13 @@ TEST(StageReplicas, ThatBalanceTakeTheClosedFormToThePicosecond) {
   }
 }
 
+// One rank of each place, and every rank by itself.
+TEST(StageReplicas, FoldToThePicosecond) {
+  const Spec spec = test::spec_of(
+      test::kSmall, "pipeline: 2, data: 2, stage_replicas: [2, 1], sharding: zero1, micro_batch: 2, global_batch: 16");
+  EXPECT_EQ(predict(spec).trace.step_time, predict(spec, true).trace.step_time);
+}
+
 std::string spec_text(const std::string& strategy) {
   return fmt::format(
       "model: {{name: m, layers: 12, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 128000}}\nsequence: 1024\n"
@@ -53,7 +63,7 @@ std::string spec_text(const std::string& strategy) {
 }
 
 double step_of(const std::string& strategy) {
-  return predict(parse_spec(spec_text(strategy), "case")).report.step_time;
+  return predict(parse_spec(spec_text(strategy), "case")).report.step_time_s;
 }
 
 // Whatever weighs layers by their products and transfers by their bytes cannot be exact; it must not be far.
