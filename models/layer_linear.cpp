@@ -81,7 +81,7 @@ LayerBuilder::Operands LayerBuilder::input_to_fp8(const std::string& name, Id x,
 
 LayerBuilder::Id LayerBuilder::input_columns(const std::string& name, Id x, std::int64_t elements,
                                              const Operands& given) {
-  if (!eight_bit_ || !c_.spec.software.casts_again) return given.columns;
+  if (!eight_bit_ || given.columns != given.rows) return given.columns;
   return to_fp8(name + " input again", x, elements, true).columns;
 }
 

@@ -1,4 +1,7 @@
 // Stages of unlike numbers of ranks in time: the closed form where they balance, and the planner's choice among all.
+#include <algorithm>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
 #include "models/dapple.h"
@@ -12,7 +15,7 @@ namespace orrery {
 namespace {
 
 // A rank's layers take time in proportion to its samples, half as long forward as back; everything else is free.
-Timing layers_alone(const Plan& plan, Picoseconds forward_of_all, Bytes bytes_of_all) {
+Timing shared_layers_alone(const Plan& plan, Picoseconds forward_of_all, Bytes bytes_of_all) {
   Timing timing;
   timing.row_of_slot.assign(plan.slots.size(), 0);
   timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
@@ -37,14 +40,21 @@ TEST(StageReplicas, ThatBalanceTakeTheClosedFormToThePicosecond) {
             fmt::format("pipeline: {}, stage_replicas: [{}], stage_layers: [{}], schedule: {}, micro_batch: 12, "
                         "global_batch: {}, clip: 0",
                         p, fmt::join(ranks, ", "), fmt::join(ranks, ", "), schedule, 12 * m)));
-        const Timing timing = layers_alone(plan, 1200, Bytes{12} * 32 * 64 * plan.element_bytes);
+        const Timing timing = shared_layers_alone(plan, 1200, Bytes{12} * 32 * 64 * plan.element_bytes);
         EXPECT_EQ(simulate(plan, timing).step_time, (m + p - 1) * 3 * 1200) << schedule << " m " << m;
       }
     }
   }
 }
 
-std::string spec_text(const std::string& strategy) {
+// One rank of each place, and every rank by itself.
+TEST(StageReplicas, FoldToThePicosecond) {
+  const Spec spec = test::spec_of(
+      test::kSmall, "pipeline: 2, data: 2, stage_replicas: [2, 1], sharding: zero1, micro_batch: 2, global_batch: 16");
+  EXPECT_EQ(predict(spec).trace.step_time, predict(spec, true).trace.step_time);
+}
+
+std::string shared_spec_text(const std::string& strategy) {
   return fmt::format(
       "model: {{name: m, layers: 12, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 128000}}\nsequence: 1024\n"
       "cluster: {{node: dgx-a100, nodes: 1}}\ngpus: 4\nsoftware: orrery\n"
@@ -52,17 +62,17 @@ std::string spec_text(const std::string& strategy) {
       strategy);
 }
 
-double step_of(const std::string& strategy) {
-  return predict(parse_spec(spec_text(strategy), "case")).report.step_time;
+double shared_step_of(const std::string& strategy) {
+  return predict(parse_spec(shared_spec_text(strategy), "case")).report.step_time_s;
 }
 
 // Whatever weighs layers by their products and transfers by their bytes cannot be exact; it must not be far.
 TEST(StageReplicas, ArePlannedNearTheFastestOfAll) {
-  const double planned = step_of("stage_replicas: planned");
+  const double planned = shared_step_of("stage_replicas: planned");
   double best = planned, worst = planned;
   for (const char* ranks : {"[4]", "[2, 2]", "[1, 2, 1]", "[2, 1, 1]", "[1, 1, 2]", "[1, 1, 1, 1]"}) {
     const auto stages = 1 + std::count(ranks, ranks + std::string(ranks).size(), ',');
-    const double step = step_of(fmt::format("pipeline: {}, stage_replicas: {}", stages, ranks));
+    const double step = shared_step_of(fmt::format("pipeline: {}, stage_replicas: {}", stages, ranks));
     best = std::min(best, step);
     worst = std::max(worst, step);
   }

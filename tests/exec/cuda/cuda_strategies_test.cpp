@@ -72,7 +72,7 @@ TEST_F(OnGpu, DelayedUpdatesAgreeWithACpuRank) {
         "data: 1, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, delayed_update: true}, "
         "gradients: cpu}"}) {
     SCOPED_TRACE(strategy);
-    const Spec spec = spec_of({test::kLlama, strategy});
+    const Spec spec = spec_of(Case{test::kLlama, strategy});
     cuda::SharedGpu gpu;
     expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank(spec)), 3);
   }

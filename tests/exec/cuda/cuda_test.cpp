@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Small, SmallCudaStrategies, testing::ValuesIn(kDeviceCa
 class CudaRank : public OnGpu {};
 
 TEST_F(CudaRank, DelaysAnUpdateLikeACpuRank) {
-  const Spec spec = spec_of(
-      {kTinyLlama, "data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 501}}"});
+  const Spec spec = spec_of(Case{
+      kTinyLlama, "data: 1, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true, tile: 501}}"});
   cuda::SharedGpu gpu;
   expect_close(distance(spec, test::run_on_gpu(spec, gpu), test::on_cpu_rank(spec)), 3);
 }
