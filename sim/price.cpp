@@ -354,7 +354,12 @@ class Pricer {
     const Software& s = spec_.software;
     if (s.cuda_graphs) return 0;
     if (calibrated()) return picoseconds(profile_.measured.issue);
-    const double calls = s.compile ? 0 : s.call_us * calls_of(op.work);
+    const auto* moved = std::get_if<Collective>(&op.work);
+    if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
+      return picoseconds(s.launch_us * kMicrosecond);
+    const auto* product = std::get_if<Gemm>(&op.work);
+    const double pieces = product != nullptr ? static_cast<double>(product->pieces) : 1;
+    const double calls = s.compile ? 0 : s.call_us * calls_of(op.work) / pieces;
     return picoseconds((calls + (moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work))) *
                        kMicrosecond);
   }
