@@ -33,9 +33,9 @@ Gemm piece_of(Gemm forward, std::int64_t parts) {
 
 void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
                                      Bytes width, std::int64_t parts) {
-  const Bytes bytes = c_.rows * columns * width / parts;
-  tape.emit(name, Collective{kind, Dimension::tensor, bytes, width}, {.reads = {from}, .writes = {to}},
-            LaneKind::tensor);
+  Collective work = {kind, Dimension::tensor, c_.rows * columns * width / parts, width};
+  if (parts > 1) work.algorithm = kUserBuffers;
+  tape.emit(name, work, {.reads = {from}, .writes = {to}}, LaneKind::tensor);
 }
 
 // A product over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the

@@ -341,7 +341,9 @@ struct Update {
   bool delayed = false;
 };
 
-// How collectives move that take no multiprocessors: their sends are copies by the device's copy engines.
+// How collectives move that Transformer Engine's user buffers launch beside the pieces of a product, in one call with
+// them; those of copy engines take no multiprocessors.
+inline constexpr const char* kUserBuffers = "user buffers";
 inline constexpr const char* kCopyEngines = "copy engines";
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a

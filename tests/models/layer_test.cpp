@@ -1,6 +1,7 @@
 // What a layer keeps between forward and backward, and what it sends over the tensor group, against the papers.
 #include "models/layer_builder.h"
 
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -58,6 +59,43 @@ TEST(Layer, KeepsWhatThePapersSay) {
     EXPECT_EQ(bytes(sp + ", recompute: full"), 2 * sbh / t);
     // Flash attention never writes the scores.
     EXPECT_EQ(bytes(fmt::format("attention: flash, sequence_parallel: {}", t > 1)), 34 * sbh / t);
+  }
+}
+
+// Overlapped with products, as much is multiplied and sent over the tensor group as otherwise: what products gather
+// goes round the ring in tensor - 1 steps after the rank's own rows; what they scatter goes in four parts where it is
+// made forward, whole where it is an input gradient's.
+TEST(Layer, OverlapMovesAndMultipliesTheSame) {
+  for (const char* precision : {"bf16", "fp8"}) {
+    const auto ops_of = [&](bool overlap) {
+      const Spec spec =
+          spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
+                  fmt::format("tensor: 4, precision: {}, overlap: {{tensor: {}}}", precision, overlap), 64);
+      std::vector<Op> ops;
+      layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+      return ops;
+    };
+    const auto sums = [](const std::vector<Op>& ops) {
+      Bytes sent = 0;
+      double flops = 0;
+      for (const Op& op : ops) {
+        if (std::holds_alternative<Gemm>(op.work)) flops += cost_of(op.work, 2).flops;
+        const auto* c = std::get_if<Collective>(&op.work);
+        if (c != nullptr) sent += c->kind == CollectiveKind::shift ? c->bytes : c->bytes * 3 / 4;
+      }
+      return std::pair(sent, flops);
+    };
+    const std::vector<Op> pieces = ops_of(true);
+    EXPECT_EQ(sums(pieces), sums(ops_of(false)));
+    std::map<std::string, int> times;
+    for (const Op& op : pieces) ++times[op.name];
+    EXPECT_EQ(times["qkv"], 4);
+    EXPECT_EQ(times["qkv gather"], 3);
+    EXPECT_EQ(times["mlp down"], 4);
+    EXPECT_EQ(times["mlp down scatter"], 4);
+    EXPECT_EQ(times["mlp down gradient gather"], 3);
+    EXPECT_EQ(times["mlp up input gradient"], 1);
+    EXPECT_EQ(times["mlp up gradient scatter"], 1);
   }
 }
 

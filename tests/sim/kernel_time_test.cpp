@@ -57,6 +57,14 @@ TEST_F(KernelTime, WavesShowAtTheEdges) {
   EXPECT_DOUBLE_EQ(tiles(198), 1.5 * tiles(132));
 }
 
+// Its pieces run side by side, so that their waves are those of the whole.
+TEST_F(KernelTime, APieceTakesItsPartOfTheWholeProduct) {
+  Gemm piece = gemm(1024, 2560, 8192);
+  EXPECT_GT(4 * time(piece), 1.2 * time(gemm(4096, 2560, 8192)));
+  piece.pieces = 4;
+  EXPECT_DOUBLE_EQ(4 * time(piece), time(gemm(4096, 2560, 8192)));
+}
+
 TEST_F(KernelTime, ExpertsProductsHaveARateOfTheirOwn) {
   profile.gemm.prologue_us = 0;
   const GroupedGemm experts = {.groups = 8, .rows = 65536, .out = 4096, .in = 4096};

@@ -54,6 +54,34 @@ TEST(Price, CudaGraphsIssueForNothing) {
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);
 }
 
+// What user buffers move is launched with the product, in as many calls as without them; copies round the ring take no
+// multiprocessors.
+TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
+  const auto with = [](const char* overlap) {
+    return Priced(std::string("tensor: 4, data: 1, global_batch: 1, overlap: {tensor: ") + overlap + "}",
+                  "{profile: megatron-core, layer_us: 0}", "node: dgx-h100, nodes: 1");
+  };
+  const Priced whole = with("false"), pieces = with("true");
+  const auto products = [](const Priced& p) {
+    Picoseconds sum = 0;
+    for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+      if (std::holds_alternative<Gemm>(p.plan.op_of(t).work)) sum += p.of(t).issue - 4'000'000;  // the launch itself
+    }
+    return sum;
+  };
+  EXPECT_EQ(products(pieces), products(whole));
+  int rings = 0;
+  for (TaskId t = pieces.plan.slots[0].begin; t < pieces.plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<Collective>(&pieces.plan.op_of(t).work);
+    if (c == nullptr || c->group != Dimension::tensor) continue;
+    const bool ring = c->kind == CollectiveKind::shift;
+    rings += ring ? 1 : 0;
+    EXPECT_EQ(pieces.of(t).pressure == 0, ring) << pieces.plan.op_of(t).name;
+    EXPECT_EQ(pieces.of(t).issue == 4'000'000, c->algorithm != "library") << pieces.plan.op_of(t).name;
+  }
+  EXPECT_EQ(rings, 16 * 4 * 3);  // layers, products that gather, ranks but one
+}
+
 // Every call of the framework costs the same, a collective's too; compiled code calls nothing.
 TEST(Price, HostPaysPerCall) {
   const std::string strategy = "tensor: 2, data: 1, global_batch: 1";
