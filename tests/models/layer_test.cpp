@@ -235,5 +235,33 @@ TEST(Layer, SendsWhatThePapersSay) {
   }
 }
 
+// nanotron multiplies what it holds while the rest is gathered: the same products in parts, of which only the first
+// does without what is gathered.
+TEST(Layer, OwnRowsFirst) {
+  const auto products = [](const std::string& software) {
+    Spec spec = spec_of(
+        "name: gpt, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512, gated: false, norm: layernorm, "
+        "positions: learned, bias: false",
+        "tensor: 4, micro_batch: 1, precision: bf16, sequence_parallel: true", 32);
+    spec.software.own_rows_first = software == "own";
+    std::vector<Op> ops;
+    layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+    std::map<std::string, std::vector<std::int64_t>> rows;
+    for (const Op& op : ops) {
+      const auto* gemm = std::get_if<Gemm>(&op.work);
+      if (gemm && gemm->role != Gemm::Role::weight_gradient) rows[op.name].push_back(gemm->m);
+    }
+    return rows;
+  };
+  const auto whole = products("whole"), own = products("own");
+  for (const char* name : {"qkv", "mlp up", "attention output input gradient", "mlp down input gradient"}) {
+    ASSERT_EQ(own.count(name), 1U) << name;
+    EXPECT_EQ(whole.at(name), std::vector<std::int64_t>{32}) << name;
+    EXPECT_EQ(own.at(name), (std::vector<std::int64_t>{8, 16, 8})) << name;
+  }
+  EXPECT_EQ(own.at("qkv input gradient"), std::vector<std::int64_t>{32});
+  EXPECT_EQ(own.at("mlp down"), std::vector<std::int64_t>{32});
+}
+
 }  // namespace
 }  // namespace orrery
