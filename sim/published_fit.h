@@ -13,12 +13,13 @@ namespace orrery {
 
 // One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
 // and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose
-// number of the same key it is akin to, "" = none: the prior moves with what comes out for that one.
+// number of the same key it is akin to, "" = none: the prior is `like_part` of that one and moves with what comes out.
 struct FittedNumber {
   std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
   std::string key;                   // "gemm.efficiency", "call_us"
   double value = 0, prior = 0, spread = 0;
   std::string like = "";
+  double like_part = 1;
 };
 std::vector<FittedNumber> fitted_numbers();
 
