@@ -49,7 +49,7 @@ Chains::~Chains() {
 // The first server of a chain that is left, from the copy `from` on in steps; -1: none.
 int Chains::alive(int piece, int from, int step) const {
   for (int copy = from; copy >= 0 && copy < copies_; copy += step) {
-    const int rank = workers_ + copy * pieces_ + piece;
+    const int rank = server(piece, copy);
     if (!lost_.has(rank)) return rank;
   }
   return -1;
@@ -88,7 +88,7 @@ void Chains::tell(int rank, Note note, std::int64_t number) {
 void Chains::tell_if_last() {
   if (after_me() >= 0) return;
   for (int w = 0; w < workers_; ++w) tell(w, kPushed, has_);
-  for (int copy = 0; copy < copies_; ++copy) tell(workers_ + copy * pieces_ + piece(), kPushed, has_);
+  for (int copy = 0; copy < copies_; ++copy) tell(server(piece(), copy), kPushed, has_);
 }
 
 void Chains::tell_pushed(std::int64_t number) {
@@ -97,12 +97,12 @@ void Chains::tell_pushed(std::int64_t number) {
 }
 
 void Chains::tell_pulled(int piece, std::int64_t number) {
-  for (int copy = 0; copy < copies_; ++copy) tell(workers_ + copy * pieces_ + piece, kPulled, number);
+  for (int copy = 0; copy < copies_; ++copy) tell(server(piece, copy), kPulled, number);
 }
 
 bool Chains::pushed(int piece, std::int64_t number) const {
   for (int copy = 0; copy < copies_; ++copy) {
-    if (heard_[static_cast<std::size_t>(workers_ + copy * pieces_ + piece)][kPushed] >= number) return true;
+    if (heard_[static_cast<std::size_t>(server(piece, copy))][kPushed] >= number) return true;
   }
   return false;
 }

@@ -69,6 +69,7 @@ class Chains {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  int server(int piece, int copy) const { return workers_ + copy * pieces_ + piece; }
   int alive(int piece, int from, int step) const;
   void tell(int rank, Note note, std::int64_t number);
   void tell_if_last();

@@ -16,10 +16,12 @@ Prediction predict_step(const Spec& spec, const Prediction& p, std::span<const R
   return result;
 }
 
-void keep_larger(std::vector<RankMemory>& most, const std::vector<RankMemory>& ranks) {
-  if (most.empty()) most = ranks;
+// first: of a run's first step, in which moments are not there yet. A peak that is higher than in a first step is then
+// that of a later one with its sizes, which the run did not have.
+void keep_larger(std::vector<RankMemory>& most, const std::vector<RankMemory>& ranks, bool first) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].memory.peak > most[r].memory.peak) most[r] = ranks[r];
+    const SlotMemory &here = ranks[r].memory, &so_far = most[r].memory;
+    if (here.peak > so_far.peak && !(first && here.peak > here.first_step_peak)) most[r] = ranks[r];
   }
 }
 
@@ -36,10 +38,10 @@ Prediction with_measured_loads(const Spec& spec, const Prediction& prediction, s
   if (!has_runtime_sizes(prediction.plan)) return prediction;
   const std::size_t median = median_step(step_times(runs));
   Prediction result = predict_step(spec, prediction, runs, median);
-  std::vector<RankMemory> ranks;
-  for (std::size_t step = 0; step < runs.front().steps.size(); ++step)
-    keep_larger(ranks, predict_step(spec, prediction, runs, step).report.memory.ranks);
   MemoryReport& memory = result.report.memory;
+  std::vector<RankMemory> ranks = memory.ranks;
+  for (std::size_t step = 0; step < runs.front().steps.size(); ++step)
+    keep_larger(ranks, predict_step(spec, prediction, runs, step).report.memory.ranks, step == 0);
   memory.ranks.clear();
   for (const RankMemory& rank : ranks) add_rank(memory, rank);
   return result;

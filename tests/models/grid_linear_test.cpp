@@ -1,16 +1,15 @@
 // What ranks of a grid hold, keep, compute and send, against the closed forms of Optimus (2104.05343), Tesseract
 // (2105.14500) and 3D tensor parallelism (2105.14450).
-#include <set>
-
 #include <gtest/gtest.h>
 
 #include "models/layer_builder.h"
 #include "models/placement.h"
-#include "tests/models/plans.h"
+#include "tests/models/kept.h"
 
 namespace orrery {
 namespace {
 
+using test::kept;
 using test::spec_of;
 
 struct Grid {
@@ -67,33 +66,15 @@ TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
   }
 }
 
-Bytes kept_bytes(const Spec& spec, bool statistics) {
-  std::vector<Op> ops;
-  const BlockContext context(spec, row_of(spec.strategy.sharding));
-  const Block block = layer_block(context, 0, spec.strategy.recompute.any(), ops);
-  std::set<std::uint16_t> alive = {kInput};
-  for (const std::uint32_t op : block.forward) {
-    for (const Operand& o : ops[op].allocates)
-      if (o.scope == Scope::own) alive.insert(o.slot);
-    for (const Operand& o : ops[op].frees)
-      if (o.scope == Scope::own) alive.erase(o.slot);
-  }
-  Bytes sum = 0;
-  for (const std::uint16_t s : alive)
-    sum += (block.slots[s].name == "statistics") == statistics ? block.slots[s].bytes : 0;
-  return sum;
-}
-
 // (34 s b h + 5 a s^2 b) / p: nothing is held twice but the norms' statistics.
 TEST(Grid, KeepsAPthOfALayersActivations) {
   const std::int64_t sbh = kGridSequence * kGridBatch * kGridHidden,
                      scores = 5 * 8 * kGridSequence * kGridSequence * kGridBatch;
   for (const Grid& g : grids()) {
-    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: unfused"), false), (34 * sbh + scores) / g.ranks())
-        << g.keys;
-    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: flash"), false), 34 * sbh / g.ranks()) << g.keys;
-    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", recompute: full"), false), 2 * sbh / g.ranks()) << g.keys;
-    EXPECT_EQ(kept_bytes(spec_on_grid(g.keys, ", attention: unfused"), true),
+    EXPECT_EQ(kept(spec_on_grid(g.keys, ", attention: unfused")).bytes, (34 * sbh + scores) / g.ranks()) << g.keys;
+    EXPECT_EQ(kept(spec_on_grid(g.keys, ", attention: flash")).bytes, 34 * sbh / g.ranks()) << g.keys;
+    EXPECT_EQ(kept(spec_on_grid(g.keys, ", recompute: full")).bytes, 2 * sbh / g.ranks()) << g.keys;
+    EXPECT_EQ(kept(spec_on_grid(g.keys, ", attention: unfused")).statistics,
               2 * 8 * kGridSequence * kGridBatch / (g.q * g.depth));
   }
 }

@@ -6,34 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/models/plans.h"
+#include "tests/models/kept.h"
 
 namespace orrery {
 namespace {
 
+using test::kept;
 using test::spec_of;
-
-struct Kept {
-  Bytes bytes = 0;
-  Bytes statistics = 0;  // of norms and of flash attention: kept by every stack, left out by the papers' formulas
-};
-
-Kept kept(const Spec& spec) {
-  std::vector<Op> ops;
-  const BlockContext context(spec, row_of(spec.strategy.sharding));
-  const Block block = layer_block(context, 0, spec.strategy.recompute.any(), ops);
-  std::set<std::uint16_t> alive = {kInput};
-  for (const std::uint32_t op : block.forward) {
-    for (const Operand& o : ops[op].allocates)
-      if (o.scope == Scope::own) alive.insert(o.slot);
-    for (const Operand& o : ops[op].frees)
-      if (o.scope == Scope::own) alive.erase(o.slot);
-  }
-  Kept result;
-  for (const std::uint16_t s : alive)
-    (block.slots[s].name == "statistics" ? result.statistics : result.bytes) += block.slots[s].bytes;
-  return result;
-}
 
 // Korthikanti et al. 2022, table 2: GeLU, dropout, f = 4h, as many key/value heads as heads, unfused attention.
 TEST(Layer, KeepsWhatThePapersSay) {

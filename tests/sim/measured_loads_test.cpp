@@ -43,10 +43,12 @@ TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
   const Prediction even = predicted(spec);
   std::vector<RankRun> runs = runs_of(even.plan, even.trace, even.report.plan_hash, 3);
   EXPECT_EQ(peaks(with_measured_loads(spec, even, runs)), peaks(even));
-  for (std::size_t i = 1; i < runs[1].steps[2].sizes.size(); i += 3) {
-    runs[1].steps[2].sizes[i] *= 2;
-    runs[1].steps[2].sizes[i + 1] *= 2;
-  }
+  const auto twice = [&](std::size_t rank, std::size_t step) {
+    std::vector<std::int64_t>& sizes = runs[rank].steps[step].sizes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] *= i % 3 == 0 ? 1 : 2;  // as many sent, more received
+  };
+  twice(0, 0);  // when there are no moments yet: not the fullest
+  twice(1, 2);
   const Prediction loaded = with_measured_loads(spec, even, runs);
   EXPECT_EQ(loaded.report.step_time_s, even.report.step_time_s);
   EXPECT_EQ(peaks(loaded)[0], peaks(even)[0]);
