@@ -61,10 +61,20 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // By layers, from the last to the first, all suffixes that no other is better than in everything.
+  // The best plan that goes on with the best suffix everywhere, then the best of all that may be better.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
-    fronts_.assign(static_cast<std::size_t>((stages + 1) * (layers() + 1) * (places() + 1)) * choices_.size(), {});
+    const StagePlan quick = search(true);
+    if (quick.layers.empty()) return search(false);
+    bound_ = orrery::latency(c_, quick) * (1 + 1e-9);
+    return search(false);
+  }
+
+ private:
+  // By layers, from the last to the first, all suffixes that no other is better than in everything; or one each.
+  StagePlan search(bool quick) {
+    quick_ = quick;
+    fronts_.assign(static_cast<std::size_t>((stages_ + 1) * (layers() + 1) * (places() + 1)) * choices_.size(), {});
     for (std::int64_t first = layers(); first-- > 0;) {
       for (std::int64_t used = 1; used <= places(); ++used) {
         for (std::size_t choice = 0; choice < choices_.size(); ++choice) {
@@ -75,7 +85,6 @@ class Planner {
     return chosen();
   }
 
- private:
   static std::vector<double> sums(const std::vector<double>& values) {
     std::vector<double> result = {0};
     for (const double v : values) result.push_back(result.back() + v);
@@ -105,7 +114,24 @@ class Planner {
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  static void keep(std::vector<Suffix>& front, const Suffix& s) {
+  // What no plan of these layers and places before a suffix can be below: the work is spread evenly, and runs no faster
+  // than on the most replicas.
+  double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
+    if (first == 0) return latency(s);
+    const double work = forward_[first], run = work / static_cast<double>(choices_.back());
+    Suffix all = s;
+    all.forward += run;
+    all.dearest = std::max(all.dearest, 3 * work / static_cast<double>(std::max<std::int64_t>(1, places() - used)));
+    all.tail = std::max(all.tail, all.backward + 2 * run);
+    return latency(all);
+  }
+
+  void keep(std::vector<Suffix>& front, const Suffix& s, std::int64_t first, std::int64_t used) const {
+    if (least(s, first, used) > bound_) return;
+    if (quick_) {
+      if (front.empty() || latency(s) < latency(front.front())) front = {s};
+      return;
+    }
     const auto no_better = [](const Suffix& a, const Suffix& b) {
       return a.forward >= b.forward && a.backward >= b.backward && a.dearest >= b.dearest && a.tail >= b.tail;
     };
@@ -119,7 +145,8 @@ class Planner {
     for (std::int64_t n = 1; n <= layers() - first; ++n) {
       if (!fits(first, n, r)) continue;
       if (first + n == layers()) {
-        if (used == r) keep(front(stages_ > 0 ? 1 : 0, first, used, choice), add({}, first, n, place, r, 0));
+        if (used == r)
+          keep(front(stages_ > 0 ? 1 : 0, first, used, choice), add({}, first, n, place, r, 0), first, used);
         continue;
       }
       for (std::int64_t count = stages_ > 0 ? 2 : 0; count <= stages_; ++count) {
@@ -129,7 +156,7 @@ class Planner {
             Suffix s = add(behind[i], first, n, place, r, choices_[next]);
             s.choice = next;
             s.rest = i;
-            keep(front(count, first, used, choice), s);
+            keep(front(count, first, used, choice), s, first, used);
           }
         }
       }
@@ -159,6 +186,8 @@ class Planner {
   std::vector<std::int64_t> choices_;                          // of replicas
   std::vector<double> forward_, gradients_, states_, shared_;  // of the layers before each
   std::int64_t stages_ = 0;
+  bool quick_ = false;
+  double bound_ = std::numeric_limits<double>::infinity();  // plans above it are not the best
   std::vector<std::vector<Suffix>> fronts_;
 };
 

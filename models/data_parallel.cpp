@@ -170,10 +170,11 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, T
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
   if (!averages_gradients(spec_, row_)) return;
-  Op op = {.name = "average gradients",
-           .work = Multiply{elements, gradient_width_, 1 / static_cast<double>(spec_.strategy.loss_ranks()), false, first},
-           .phase = Phase::step,
-           .operands = {gradients}};
+  Op op = {
+      .name = "average gradients",
+      .work = Multiply{elements, gradient_width_, 1 / static_cast<double>(spec_.strategy.loss_ranks()), false, first},
+      .phase = Phase::step,
+      .operands = {gradients}};
   if (spec_.software.gradient_average == "copy") {
     op.operands.front().access = Access::read;
     op.operands.push_back(state(kBuckets, Access::write));

@@ -34,32 +34,21 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-double average_elements(const Plan& plan, Dimension copies) {
-  double sum = 0;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity);
-  }
-  return sum / real(plan.ranks);
-}
-
-// Elements that an average rank sends as one part of a ring of its copies; those are more on some stages than on
-// others.
-double sent_elements(const Plan& plan, Dimension copies) {
+// Elements of an average rank; or what it sends of them as one part of a ring of its copies.
+double average_elements(const Plan& plan, Dimension copies, bool sent = false) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
     const double n = real(group_size(plan, copies, s));
-    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity) * (n - 1) / n;
+    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity) * (sent ? (n - 1) / n : 1);
   }
   return sum / real(plan.ranks);
 }
 
-// "4", or "2, 1" where stages differ.
+// "4", or "2, 1" where stages differ from the ones before.
 std::string group_sizes(const Plan& plan, Dimension copies) {
   std::vector<std::int64_t> sizes;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (s == 0 || plan.slots[s].stage != plan.slots[s - 1].stage) sizes.push_back(group_size(plan, copies, s));
-  }
-  if (std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t n) { return n == sizes.front(); })) sizes.resize(1);
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) sizes.push_back(group_size(plan, copies, s));
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
@@ -94,7 +83,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     per_parameter = m * g + (row.reshards_after_forward ? 2 : 1) * m * w;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
-  v.bytes = per_parameter * sent_elements(plan, copies);
+  v.bytes = per_parameter * average_elements(plan, copies, true);
   if (r > 1) {
     v.formula += " + 2(Ψ/N)·g·(R-1)/R";
     v.bytes += 2 * elements / n * g * (r - 1) / r;
