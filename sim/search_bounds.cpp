@@ -241,7 +241,7 @@ void Bounds::add_weights(Stage& stage, std::int64_t place) {
   stage.expert_elements += sums.expert_elements[end] - sums.expert_elements[first];
   stage.eight_bit_elements += sums.eight_bit_elements[end] - sums.eight_bit_elements[first];
   // In the small plan one stage holds both ends, and a tied output's matrix belongs to the embedding.
-  const bool meet = layout_.pipeline == 1 || placed_.placement == ChunkPlacement::v_shaped;
+  const bool meet = layout_.pipeline == 1 || placed_.placement != ChunkPlacement::in_turn;
   if (place == 0) stage.elements += plain_->embedding.elements;
   if (place + 1 == std::ssize(c.layers)) {
     stage.elements += plain_->head.elements;

@@ -71,7 +71,7 @@ std::vector<std::string_view> Space::left_out() const {
   for (const ShardingRow& row : sharding_rows()) {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
   }
-  if (!offload_given_) names.insert(names.end(), {"offload.activations", "offload to disks", "offload with fsdp"});
+  if (!offload_given_) names.insert(names.end(), {"offload.activations", "offload to disks", "offload with hsdp"});
   return names;
 }
 
@@ -181,9 +181,8 @@ bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
   if (is_woven(row.name) && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
   if (row.placement != ChunkPlacement::both_ways) return true;
-  const Model& m = base_.model;
-  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && !m.tied_embeddings && m.mtp_layers == 0 &&
-         !base_.strategy.offload.any() && gradient_reduce_.admits(false);
+  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && !base_.strategy.offload.any() &&
+         gradient_reduce_.admits(false);
 }
 
 std::vector<Recipe> Space::schedules(const Degrees& l) const {
@@ -217,11 +216,13 @@ std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
 void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
+  const bool shared = base_.model.tied_embeddings || base_.model.mtp_layers > 0;  // by both ends
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name))) continue;
     if (row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
     if (units && (schedule.splits || two)) continue;
+    if (two && shared && row.shards_optimizer) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));

@@ -14,6 +14,7 @@ using test::points_of;
 using test::small_space;
 using test::SmallSpace;
 using test::space_of;
+using test::wide_space;
 
 struct Comparison {
   std::size_t compared = 0, refused = 0;
@@ -62,6 +63,12 @@ TEST(SearchBounds, AreBelowWhatIsSimulated) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) compare(seed, small_space(seed), {}, counts);
   EXPECT_GT(counts.compared, 700U);
   EXPECT_LT(counts.refused, counts.compared / 4);
+}
+
+TEST(SearchBounds, AreBelowOnWiderSpaces) {
+  Comparison counts;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) compare(seed, wide_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 200U);
 }
 
 // Each leaves strategies that its rules allow, and what it adds to them is no bound's to forget.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "sim/predict.h"
@@ -16,31 +18,72 @@ using test::points_of;
 using test::small_space;
 using test::SmallSpace;
 using test::space_of;
+using test::wide_space;
 using test::with_peers;
+
+// Whether a search finds the step time of the best of all points.
+void expect_the_best(const SmallSpace& small, const Space& space, const std::vector<Point>& points) {
+  const Profile profile = profile_for(space.base(), "");
+  std::optional<double> best;
+  for (const Point& point : points) {
+    const auto report = evaluate(space, profile, point);
+    if (report && report->memory.fits && (!best || report->step_time_s < *best)) best = report->step_time_s;
+  }
+  const SearchResult result = search(space, profile, {});
+  EXPECT_TRUE(result.proven);
+  ASSERT_EQ(result.best.empty(), !best.has_value()) << small.text;
+  if (best) {
+    EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
+  }
+  EXPECT_LE(result.counts.simulated, points.size());
+}
 
 TEST(Search, FindsWhatTryingAllFinds) {
   std::size_t spaces = 0;
-  for (std::uint64_t seed = 100; seed < 300 && spaces < 50; ++seed) {
+  for (std::uint64_t seed = 100; seed < 400 && spaces < 50; ++seed) {
     const SmallSpace small = small_space(seed);
     const Space space = space_of(small);
-    const Profile profile = profile_for(space.base(), "");
     const std::vector<Point> points = points_of(space);
-    if (points.empty() || points.size() > 100) continue;
-    std::optional<double> best;
-    for (const Point& point : points) {
-      const auto report = evaluate(space, profile, point);
-      if (report && report->memory.fits && (!best || report->step_time_s < *best)) best = report->step_time_s;
-    }
-    const SearchResult result = search(space, profile, {});
-    EXPECT_TRUE(result.proven);
-    ASSERT_EQ(result.best.empty(), !best.has_value()) << small.text;
-    if (best) {
-      EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
-    }
-    EXPECT_LE(result.counts.simulated, points.size());
+    if (points.empty() || points.size() > 120) continue;
+    expect_the_best(small, space, points);
     ++spaces;
   }
   EXPECT_EQ(spaces, 50U);
+}
+
+// With contexts, experts and offload open.
+TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
+  std::size_t spaces = 0, context = 0, experts = 0, offload = 0;
+  for (std::uint64_t seed = 1; seed < 60 && spaces < 25; ++seed) {
+    const SmallSpace small = wide_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 300) continue;
+    expect_the_best(small, space, points);
+    const auto any = [&](auto has) { return std::any_of(points.begin(), points.end(), has) ? 1U : 0U; };
+    context += any([](const Point& p) { return p.layout.context > 1; });
+    experts += any([](const Point& p) { return p.layout.expert > 1; });
+    offload += any([](const Point& p) { return p.cell.offload != "none"; });
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 25U);
+  EXPECT_GT(context, 20U);
+  EXPECT_GT(experts, 5U);
+  EXPECT_GT(offload, 15U);
+}
+
+// Two copies of a model whose ends share their weights.
+TEST(Search, FindsTheBestAmongTwoCopiesWithTiedEmbeddings) {
+  const SmallSpace small{
+      "model: {name: small, layers: 8, hidden: 1024, heads: 8, kv_heads: 8, feed_forward: 4096, vocab: 32000, "
+      "tied_embeddings: true}\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\n"
+      "strategy: {global_batch: 16, micro_batch: 1, recompute: none}\n"
+      "search: {tensor: [1, 2], context: [1], pipeline: [2, 4], schedule: [1f1b, chimera], sharding: [none, zero1], "
+      "overlap_tensor: [false]}\n"};
+  const Space space = space_of(small);
+  const std::vector<Point> points = points_of(space);
+  EXPECT_TRUE(std::any_of(points.begin(), points.end(), [](const Point& p) { return p.cell.schedule == "chimera"; }));
+  expect_the_best(small, space, points);
 }
 
 TEST(Search, DoesNotDependOnThreads) {
@@ -70,6 +113,28 @@ TEST(Search, DoesNotDependOnProcesses) {
         EXPECT_EQ(search_json(own, r), search_json(space, alone));
       });
     }
+  }
+}
+
+// Points that the planner refuses are none of a process's own.
+TEST(Search, DoesNotDependOnProcessesWhereThePlannerRefuses) {
+  const SmallSpace small{
+      "model: {name: small, layers: 4, hidden: 1024, heads: 8, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
+      "cluster: {node: dgx-a100, nodes: 1, stragglers: [{rank: 1, slowdown: 1.2}]}\n"
+      "strategy: {global_batch: 16, micro_batch: 1, recompute: none}\n"
+      "search: {tensor: [1, 2], context: [1], pipeline: [1, 2], schedule: [1f1b], sharding: [zero1, hsdp], "
+      "overlap_tensor: [false]}\n"};
+  const Space space = space_of(small);
+  const Profile profile = profile_for(space.base(), "");
+  const SearchResult alone = search(space, profile, {});
+  EXPECT_GT(alone.counts.refused, 0U);
+  for (const int processes : {2, 3}) {
+    with_peers(processes, [&](Peers& peers) {
+      const Space own = space_of(small);
+      SearchOptions options{};
+      options.peers = &peers;
+      EXPECT_EQ(search_json(own, search(own, profile, options)), search_json(space, alone));
+    });
   }
 }
 

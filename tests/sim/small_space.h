@@ -67,6 +67,33 @@ inline SmallSpace small_space(std::uint64_t seed, const std::string& more = "") 
   return s;
 }
 
+// A small model on eight GPUs with contexts, experts and offload open, every one of them in many strategies.
+inline SmallSpace wide_space(std::uint64_t seed) {
+  Draw random{seed};
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> list{fmt::format("{}", values)...};
+    return list[random.below(list.size())];
+  };
+  const bool experts = random.below(3) > 0;
+  SmallSpace s;
+  s.text = fmt::format(
+      "model: {{name: small, layers: {}, hidden: {}, heads: 8, kv_heads: {}, feed_forward: {}, vocab: 32000, gated: "
+      "true{}}}\nsequence: {}\ncluster: {{node: {}, nodes: 1}}\nsoftware: {}\n",
+      pick(2, 4), pick(512, 2048), pick(2, 8), pick(2048, 4096),
+      experts ? fmt::format(", moe: {{experts: {}, top_k: 2, feed_forward: 2048}}", pick(4, 8)) : "", pick(1024, 4096),
+      pick("dgx-a100", "dgx-h100"), experts ? "megatron-core" : pick("megatron-core", "pytorch-fsdp", "torchtitan"));
+  s.text += fmt::format("strategy: {{global_batch: {}, micro_batch: 1, recompute: {}, sequence_parallel: true}}\n",
+                        pick(8, 16), pick("none", "selective", "full"));
+  s.text += fmt::format(
+      "search: {{tensor: [1, 2], pipeline: [1, {}], schedule: [1f1b], sharding: [none, {}], context: [1, 2, 4], "
+      "context_kind: [{}], expert: [1, 2, 4], expert_tensor: [1, {}], rank_order: [tp-cp-dp-pp], overlap_tensor: "
+      "[false], overlap_expert: [false], overlap_gradient_reduce: [true], overlap_parameter_gather: [{}], "
+      "overlap_pipeline: [true]}}\n",
+      pick(1, 2), pick("zero1", "zero2", "zero3", "fsdp"), pick("ring", "ring, ulysses", "allgather"), pick(1, 2),
+      pick(true, false));
+  return s;
+}
+
 inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
 
 inline std::vector<Point> points_of(const Space& space) {
