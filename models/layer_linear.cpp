@@ -134,7 +134,8 @@ void LayerBuilder::input_gradients(const std::string& name, const Gemm& forward,
             .n = forward.k,
             .k = forward.n,
             .role = Gemm::Role::input_gradient,
-            .result_bytes = forward.result_bytes};
+            .result_bytes = forward.result_bytes,
+            .pieces = forward.pieces};
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.k /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
