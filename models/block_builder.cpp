@@ -202,6 +202,12 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
   return r;
 }
 
+// What a weight gradient writes besides, and nobody reads.
+bool BlockBuilder::scratch(const Op& op, const Operand& o, bool last) const {
+  return op.weight_gradient && last && o.scope == Scope::own &&
+         std::ranges::none_of(gradient_of_, [&](const auto& g) { return g.second == o.slot; });
+}
+
 // An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait; and if nothing
 // that does not wait changes what it uses.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
@@ -212,7 +218,7 @@ bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
     const auto found = later.find({o.scope, o.slot});
     const LaterUse use = found == later.end() ? LaterUse{} : found->second;
     if (writes(o) ? use.now : use.written_now) return false;
-    if (writes(o) && !use.late) return false;
+    if (writes(o) && !use.late && !scratch(op, o, found == later.end())) return false;
   }
   return true;
 }

@@ -42,6 +42,7 @@ LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name,
       heads_(m_.heads / context.tensor),
       kv_heads_(std::max<std::int64_t>(1, m_.kv_heads / context.tensor)),
       eight_bit_(is_eight_bit(precision_of(context, role))),
+      dummy_gradients_(role == BlockRole::output && context.spec.software.dummy_gradients),
       overlaps_(role == BlockRole::layer && context.spec.strategy.overlap.tensor && context.sequence_parallel),
       tiles_(role == BlockRole::layer ? context.spec.strategy.offload.tiling : 1) {
   tape.splits_backward = context.splits_backward;

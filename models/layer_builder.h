@@ -248,6 +248,7 @@ class LayerBuilder {
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // of this rank
   bool eight_bit_;                 // products of layers; the output stays in 16 bits
+  bool dummy_gradients_;           // of the output's weights: Transformer Engine's layers share theirs
   bool overlaps_;                  // products of layers with what the tensor group moves for them
   std::int64_t tiles_;             // that weights of a layer are used in
 };

@@ -165,7 +165,7 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
     // Megatron-Core tensor_parallel/layers.py: what its own linear layer hands autograd is made anew each time.
-    if (c_.spec.software.dummy_gradients && !fresh_unit && name == "logits")
+    if (dummy_gradients_ && !fresh_unit)
       uses.writes = {tape.slot("dummy gradient", forward.n * forward.k * c_.width, Category::buffers)};
     tape.emit(name + " weight gradient", gemm, uses);
     return;
