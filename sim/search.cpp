@@ -24,9 +24,9 @@ namespace {
 // How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
 // the same are, whatever the number of threads.
 constexpr std::size_t kOpened = 32, kSimulated = 8;
-// Of the first look: sites with a point that is simulated, and those that are searched before the others; how often a
-// leaner point is looked for, and in how much of the room that the bound of the last one's memory makes likely to do.
-constexpr std::size_t kLookedAt = 16, kSearchedFirst = 3;
+// Of the first look: sites with a point that is simulated, how often a leaner point is looked for, and in how much of
+// the room that the bound of the last one's memory makes likely to do.
+constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
 constexpr double kMargin = 0.99;
 
@@ -51,11 +51,10 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    if (options_.objective == SearchObjective::time && !options_.any) {
-      look_at_sites();
-      for (const SearchSite& site : best_sites()) search_those([&](const Degrees& l) { return site_of(l) == site; });
-    }
-    search_those([](const Degrees&) { return true; });
+    if (options_.objective == SearchObjective::time && !options_.any) look_at_sites();
+    for (const Node& node : possible_) queue_.push(node);
+    if (!possible_.empty()) floor_ = queue_.top().value;
+    while (!enough() && open()) simulate_next();
     result_.proven = !enough();
     if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
@@ -85,8 +84,7 @@ class Search {
 
   // What was left out is above limit_, and what is still to come is not below floor_.
   double gap() const {
-    std::int64_t least = limit_;
-    if (!result_.proven) least = std::min({least, floor_, least_to_come_});
+    const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
   }
 
@@ -110,14 +108,14 @@ class Search {
         layouts_.size(), look, [&](std::size_t i) { return layouts_[i].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       result_.counts.points += points[i];
-      if (points[i] > 0) to_come_.push_back(nodes[i]);
+      if (points[i] > 0) possible_.push_back(nodes[i]);
     }
   }
 
   // One point of each of the most likely sites is simulated; where it turns out not to fit, a leaner one.
   void look_at_sites() {
     std::vector<Likely> sites;
-    for (const Node& node : one_of_each_site(layouts_, to_come_)) sites.push_back({node, room_});
+    for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
     for (int tries = 0; tries < kTries && !sites.empty() && !stopped(); ++tries) {
       std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
       found.resize(std::min(found.size(), kLookedAt));
@@ -136,27 +134,6 @@ class Search {
         if (room < s.room) sites.push_back({again, room});
       }
     }
-  }
-
-  std::vector<SearchSite> best_sites() const {
-    std::vector<std::pair<std::int64_t, SearchSite>> found;
-    for (const auto& [site, value] : best_of_) found.emplace_back(value, site);
-    std::sort(found.begin(), found.end());
-    std::vector<SearchSite> sites;
-    for (std::size_t i = 0; i < found.size() && i < kSearchedFirst; ++i) sites.push_back(found[i].second);
-    return sites;
-  }
-
-  // Of the layouts that are still to come, those are searched that `is_one` holds for.
-  template <class F>
-  void search_those(F is_one) {
-    const auto others = std::stable_partition(to_come_.begin(), to_come_.end(),
-                                              [&](const Node& n) { return !is_one(layouts_[n.layout]); });
-    for (auto node = others; node != to_come_.end(); ++node) queue_.push(*node);
-    to_come_.erase(others, to_come_.end());
-    least_to_come_ = kNothing;
-    for (const Node& node : to_come_) least_to_come_ = std::min(least_to_come_, node.value);
-    while (!enough() && open()) simulate_next();
   }
 
   // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
@@ -350,9 +327,8 @@ class Search {
     std::string line = fmt::format("{} points, {} bounded, {} simulated", c.points, c.bounded, c.simulated);
     if (best_ != kNothing && options_.objective == SearchObjective::time)
       line += fmt::format("; best {}", time_text(seconds(best_)));
-    const std::int64_t least = std::min(least_to_come_, queue_.empty() ? kNothing : queue_.top().value);
-    if (least < kNothing && options_.objective == SearchObjective::time)
-      line += fmt::format(", nothing below {}", time_text(seconds(least)));
+    if (!queue_.empty() && options_.objective == SearchObjective::time)
+      line += fmt::format(", nothing below {}", time_text(seconds(queue_.top().value)));
     options_.progress(line);
   }
 
@@ -369,8 +345,7 @@ class Search {
   std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
-  std::vector<Node> to_come_;  // layouts that are not in the queue yet
-  std::int64_t least_to_come_ = 0;
+  std::vector<Node> possible_;  // layouts
   std::set<SearchPlace> simulated_;
   std::map<SearchPlace, Bytes> too_large_;           // of those that did not fit, what they hold
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation

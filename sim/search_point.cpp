@@ -134,20 +134,22 @@ std::string Space::text_of(const Point& point) const {
   return text;
 }
 
-// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp).
+// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp, data_parallel_step.cpp).
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
-  const bool alone = l.replicas() == 1, units = unit_gradients(base_, row);
-  const bool copies = base_.software.gradient_average == "copy" && !alone && !units;
+  const Model& m = base_.model;
+  const bool alone = l.replicas() == 1, copies = base_.software.gradient_average == "copy";
+  const bool summed = l.tensor > 1 && (l.sequence_parallel || l.tensor > m.kv_heads || m.qk_norm);
+  const bool tied = (m.tied_embeddings || m.mtp_layers > 0) && l.pipeline > 1;
   const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
   const bool can = base_.cluster.host && base_.cluster.gpu.memory_bytes > 0 && (row.shards_optimizer || alone) &&
-                   !two && !copies;
+                   !row.fp32_shards && !summed && !tied && !two && (alone || !copies);
   std::vector<std::string_view> result;
   for (const std::string_view name : kOffloads) {
     Offload o;
     set_offload(o, name);
-    const bool gradients = o.gradients == Device::none || units;
-    const bool parameters = o.parameters == Device::none || row.shards_parameters;
+    const bool gradients = o.gradients == Device::none || unit_gradients(base_, row);
+    const bool parameters = o.parameters == Device::none || row.kind == Sharding::zero3;
     const bool built = name == "none" || (can && gradients && parameters);
     if (built && offload_.admits(std::string(name))) result.push_back(name);
   }

@@ -85,8 +85,7 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   const std::int64_t whole = stage.elements + stage.expert_elements, mine = own(stage);
   Offload away;
   set_offload(away, cell_.offload);
-  const bool master = row.fp32_shards && away.optimizer == Device::none;
-  Bytes sum = row.shards_parameters ? mine * (master ? o.master_bytes : width) : whole * width;
+  Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != Device::none) sum = 0;
   if (away.gradients == Device::none) sum += units_ ? mine * gradient : whole * gradient;
   if (away.optimizer != Device::none) return sum;
@@ -105,7 +104,7 @@ bool Bounds::lacks_host() const {
   const Strategy& s = spec.strategy;
   Bytes each = s.optimizer.master_bytes + (s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes);
   if (away.gradients != Device::none) each += storage_bytes(s.gradient_precision);
-  if (away.parameters != Device::none && !row_of(cell_.sharding).fp32_shards) each += storage_bytes(s.precision);
+  if (away.parameters != Device::none) each += storage_bytes(s.precision);
   std::int64_t least = own(stages_.front());
   for (const Stage& stage : stages_) least = std::min(least, own(stage));
   return least * each * std::min<std::int64_t>(spec.cluster.gpus_per_node, space_.gpus()) >

@@ -71,7 +71,9 @@ std::vector<std::string_view> Space::left_out() const {
   for (const ShardingRow& row : sharding_rows()) {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
   }
-  if (!offload_given_) names.insert(names.end(), {"offload.activations", "offload to disks", "offload with hsdp"});
+  if (!offload_given_)
+    names.insert(names.end(), {"offload.activations", "offload to disks", "offload with fsdp",
+                               "offload of gradients that tensor ranks sum", "offload with tied ends of a pipeline"});
   return names;
 }
 

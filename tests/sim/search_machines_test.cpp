@@ -36,6 +36,28 @@ TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
   EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).days);
 }
 
+// From one node to 131,072 GPUs, failures take ever more of the time, and the run still gets shorter.
+TEST(SearchMachines, PlansFromOneNodeToTheLargestMachines) {
+  const PriceList prices = load_prices("");
+  std::vector<Machine> machines;
+  for (const std::int64_t gpus : {8, 4096, 131072}) {
+    const std::vector<std::string> few = {"search.tensor=[1,8]",     "search.context=[2,4]",
+                                          "search.pipeline=[1,8]",   "search.micro_batch=[1]",
+                                          "search.sharding=[zero1]", "search.recompute=[none]"};
+    const Space space(load_open_spec(ORRERY_SOURCE_DIR "/examples/search-8-to-131072-gpus.yaml", few), gpus);
+    machines.push_back(make_machine(space, search(space, profile_for(space.base(), ""), {}), prices, 15e12));
+  }
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    ASSERT_EQ(machines[i].excluded, "");
+    EXPECT_NEAR(machines[i].failures.between_failures * static_cast<double>(machines[i].nodes), 6334.6 * 3600, 1);
+    if (i == 0) continue;
+    EXPECT_LT(machines[i].goodput, machines[i - 1].goodput);
+    EXPECT_LT(*machines[i].days, *machines[i - 1].days);
+  }
+  EXPECT_GT(machines.front().goodput, 0.99);
+  EXPECT_LT(machines.back().goodput, 0.9);
+}
+
 TEST(SearchMachines, ReadsEveryKeyOfAPriceListAndRefusesOthers) {
   const PriceList prices = load_prices("");
   const Price* h100 = prices.find("h100-sxm");
