@@ -34,16 +34,25 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
                       flash && packs_attention());
 }
 
-// Stacks that split or permute the packed projection copy it, and its gradient back.
+// Stacks that split or permute the packed projection copy it, and its gradient back. Of several copies attention reads
+// keys and values from the last, queries from the first, where they stand beside keys and values.
 LayerBuilder::Id LayerBuilder::in_attention_layout(Id qkv, std::int64_t width) {
   const Cast copy = {c_.rows * width, c_.width, c_.width};
-  for (std::int64_t i = 0; i < c_.spec.software.attention_copies; ++i) {
+  const std::int64_t copies = c_.spec.software.attention_copies;
+  std::vector<Id> beside;
+  for (std::int64_t i = 0; i < copies; ++i) {
     const Id from = qkv;
     qkv = activation("qkv in attention layout", c_.rows, width);
-    tape.emit("qkv layout", copy, {.reads = {from}, .writes = {qkv}});
+    BlockBuilder::Uses uses = {.reads = {from}, .writes = {qkv}};
+    if (i == 0 && copies > 1) {
+      beside = {activation("keys and values beside queries", c_.rows, width - heads_ * m_.head_dim)};
+      uses.writes.push_back(beside[0]);
+    }
+    tape.emit("qkv layout", copy, uses);
+    const std::vector<Id> until = i == copies - 1 ? beside : std::vector<Id>{};
     tape.on_backward([=, this] {
       const Id dx = activation("qkv layout gradient", c_.rows, width);
-      tape.emit("qkv layout gradient", copy, {.reads = {tape.gradient(qkv)}, .writes = {dx}});
+      tape.emit("qkv layout gradient", copy, {.reads = {tape.gradient(qkv)}, .writes = {dx}, .holds = until});
       tape.contribute(from, dx);
     });
   }

@@ -17,6 +17,33 @@ std::string with_heads(int kv) {
       "name: m, layers: 2, hidden: 64, heads: 16, kv_heads: {}, head_dim: 8, feed_forward: 64, vocab: 64", kv);
 }
 
+// nanotron copies the packed projection, then its keys and values: queries stay where all three stand, until
+// attention's backward has read them.
+TEST(Attention, QueriesStayBesideKeysThatWereCopied) {
+  for (const int copies : {0, 1, 3}) {
+    const Plan plan = make_plan(
+        test::spec_of(with_heads(4), "tensor: 2", 32, fmt::format("profile: orrery, attention_copies: {}", copies)));
+    Bytes beside = 0;
+    for (const Block& block : plan.blocks) {
+      for (const Slot& slot : block.slots) beside += slot.name == "keys and values beside queries" ? slot.bytes : 0;
+    }
+    EXPECT_EQ(beside, copies > 1 ? 32 * 2 * 2 * 8 * 2 : 0) << copies;
+    bool read = false, freed = false;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      const Op& op = plan.op_of(t);
+      if (op.phase != Phase::backward) continue;
+      read = read || std::holds_alternative<FlashAttention>(op.work);
+      for (const Operand& o : op.frees) {
+        const Frame& frame = plan.frames[frame_of(plan, plan.tasks[t].frame, o)];
+        if (plan.blocks[frame.block].slots[o.slot].name != "keys and values beside queries") continue;
+        EXPECT_TRUE(read);
+        freed = true;
+      }
+    }
+    EXPECT_EQ(freed, copies > 1) << copies;
+  }
+}
+
 // Query heads are cut over the ranks; key/value heads too, but never below one.
 TEST(Attention, HeadsAreCut) {
   for (const int kv : {1, 2, 4, 16}) {
