@@ -201,9 +201,13 @@ TEST(Layer, SendsWhatThePapersSay) {
       for (const bool regather : {false, true}) {
         Moved sp = moved(
             spec_of(test::kSmall, how + "true", 32, fmt::format("profile: orrery, regather_input: {}", regather)));
-        EXPECT_EQ((sp.elements[{all_gather, F}]), 2 * sbh);
+        // Round the ring goes what products gather themselves, each rank's part but its own.
+        const std::int64_t gathered = pieces ? 0 : 2, ring = pieces ? 2 * (t - 1) * (sbh / t) : 0;
+        EXPECT_EQ((sp.elements[{all_gather, F}]), gathered * sbh);
+        EXPECT_EQ((sp.elements[{shift, F}]), ring);
+        EXPECT_EQ((sp.elements[{shift, B}]), ring);
         EXPECT_EQ((sp.elements[{reduce_scatter, F}]), 2 * sbh);
-        EXPECT_EQ((sp.elements[{all_gather, B}]), (regather ? 4 : 2) * sbh);
+        EXPECT_EQ((sp.elements[{all_gather, B}]), (regather ? gathered + 2 : gathered) * sbh);
         EXPECT_EQ((sp.elements[{reduce_scatter, B}]), 2 * sbh);
         if (!pieces) {
           EXPECT_EQ((sp.count[{all_gather, B}]), regather ? 4 : 2);
