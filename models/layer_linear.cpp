@@ -33,13 +33,14 @@ static Gemm with_rows(Gemm product, std::int64_t rows) {
 void LayerBuilder::as_rows_come(const Gemm& whole, const std::vector<Id>& reads, const RowSource& rows,
                                 const std::function<void(const Gemm&, const std::vector<Id>&)>& multiply) {
   if (rows.gather && c_.spec.software.own_rows_first && pieces(c_) == 1) {
-    std::vector<Id> own = reads;
+    std::vector<Id> own = reads, others = reads;
     own.front() = rows.own;
+    others.push_back(rows.own);  // which the gather may use until these begin
     rows.gather();
     multiply(with_rows(whole, c_.local_rows), own);
     const std::int64_t before = c_.tensor / 2;
     for (const std::int64_t ranks : {before, c_.tensor - 1 - before}) {
-      if (ranks > 0) multiply(with_rows(whole, ranks * c_.local_rows), reads);
+      if (ranks > 0) multiply(with_rows(whole, ranks * c_.local_rows), others);
     }
     return;
   }
