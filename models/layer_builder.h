@@ -137,10 +137,12 @@ class LayerBuilder {
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
                          Bytes width, std::int64_t parts = 1);
   struct GatheredRows {
-    Id own, all;  // the same where nothing is gathered
+    Id own, all;            // the same where nothing is gathered
+    std::vector<Id> reads;  // of the product, all rows first
   };
+  using Product = std::function<void(const Gemm& part, const std::vector<Id>& reads)>;
   void over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns, const Gemm& forward,
-                     const std::function<void(const Gemm&, Id x)>& product);
+                     const Product& product);
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);

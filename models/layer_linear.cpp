@@ -43,25 +43,28 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
 // "ring_exchange"). With own_rows_first the rank's own are multiplied while the others' come, then those before and
 // behind them: the group waits for a rank in its middle, which has both.
 void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
-                                 const Gemm& forward, const std::function<void(const Gemm&, Id x)>& product) {
+                                 const Gemm& forward, const Product& product) {
   const Bytes width = operand_width();
-  if (rows.own == rows.all) return product(forward, rows.all);
+  std::vector<Id> own = rows.reads, others = rows.reads;
+  own.front() = rows.own;
+  if (rows.own == rows.all) return product(forward, others);
   if (overlaps_) {
-    product(piece_of(forward, c_.tensor), rows.own);
+    product(piece_of(forward, c_.tensor), own);
     for (std::int64_t i = 1; i < c_.tensor; ++i) {
       Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
       step.algorithm = kCopyEngines;
       tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
-      product(piece_of(forward, c_.tensor), rows.all);
+      product(piece_of(forward, c_.tensor), others);
     }
     return;
   }
   tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
-  if (!c_.spec.software.own_rows_first) return product(forward, rows.all);
-  product(with_rows(forward, c_.local_rows), rows.own);
+  if (!c_.spec.software.own_rows_first) return product(forward, others);
+  product(with_rows(forward, c_.local_rows), own);
+  others.push_back(rows.own);  // which the gather may use until these begin
   const std::int64_t before = c_.tensor / 2;
   for (const std::int64_t ranks : {before, c_.tensor - 1 - before}) {
-    if (ranks > 0) product(with_rows(forward, ranks * c_.local_rows), rows.all);
+    if (ranks > 0) product(with_rows(forward, ranks * c_.local_rows), others);
   }
 }
 
@@ -191,11 +194,8 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const Id y = activation(name + " output", c_.rows, out);
   const Operands given = input_to_fp8(name, x, (sp ? c_.local_rows : c_.rows) * in, !sp);
   const Id gathered = sp ? tape.slot(name + " gathered input", c_.rows * in * operand_width()) : given.rows;
-  std::vector<Id> reads = with_weight(name, gathered, w.front(), forward);
-  over_gathered(name + " gather", {given.rows, gathered}, in, forward, [&](const Gemm& part, Id rows) {
-    reads.front() = rows;
-    product(name, part, reads, y, w, b);
-  });
+  over_gathered(name + " gather", {given.rows, gathered, with_weight(name, gathered, w.front(), forward)}, in, forward,
+                [&](const Gemm& part, const std::vector<Id>& reads) { product(name, part, reads, y, w, b); });
   tape.on_backward([=, this] {
     const Id dy = tape.gradient(y);
     const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
@@ -290,7 +290,7 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   const Id local = sp ? activation(name + " scattered output", c_.local_rows, out) : y;
   const Operands given = input_to_fp8(name, x, c_.rows * in, !casts_again);
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
-  const std::int64_t parts = overlaps_ && reduce && c_.rows % kScatterPieces == 0 ? kScatterPieces : 1;
+  const std::int64_t parts = overlaps_ && reduce && c_.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
     product(name, piece_of(forward, parts), reads, y, w, -1);
     if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width, parts);
@@ -301,11 +301,9 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const Id dx = activation(name + " input gradient", c_.rows, in);
     const Operands of = to_fp8(name + " gradient", tape.gradient(local), (sp ? c_.local_rows : c_.rows) * out, !sp);
     const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
-    std::vector<Id> back = with_weight(name + " gradient", dy, w.front(), forward);
-    over_gathered(name + " gradient gather", {of.rows, dy}, out, forward, [&](const Gemm& part, Id rows) {
-      back.front() = rows;
-      input_gradients(name, part, back, dx, w);
-    });
+    over_gathered(name + " gradient gather", {of.rows, dy, with_weight(name + " gradient", dy, w.front(), forward)},
+                  out, forward,
+                  [&](const Gemm& part, const std::vector<Id>& reads) { input_gradients(name, part, reads, dx, w); });
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
     weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
     tape.contribute(x, dx);

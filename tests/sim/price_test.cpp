@@ -196,8 +196,9 @@ TEST(Price, CoalescedTensorsGoRoundOneByOne) {
     return std::pair(Collective{}, Seconds{0});
   };
   const std::string strategy = "data: 16, global_batch: 16, sharding: zero1, bucket_MiB: 0";
-  const auto [many, slow] = reduction(Priced(strategy, "nanotron"));
-  const auto [one, fast] = reduction(Priced(strategy, "{profile: nanotron, sharded_in_one_bucket: false}"));
+  const auto [many, slow] = reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false}"));
+  const auto [one, fast] =
+      reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false, sharded_in_one_bucket: false}"));
   EXPECT_EQ(many.bytes, one.bytes);
   EXPECT_EQ(one.tensors, 1);
   EXPECT_GE(many.tensors, 16 * 6);  // a layer's four matrices and two norms
