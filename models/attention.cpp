@@ -31,7 +31,7 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
     tape.keep(attended);
   }
   return row_parallel("attention output", attended, heads_ * value_dim(), m_.hidden, "attention.output.weight", reduce,
-                      flash && packs_attention());
+                      packs_attention());
 }
 
 // Stacks that split or permute the packed projection copy it, and its gradient back. Of several copies attention reads
@@ -145,7 +145,9 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const Attenti
 }
 
 bool LayerBuilder::packs_attention() const {
-  return eight_bit_ && c_.spec.software.packs_attention_output && !recompute.attention && !recompute.layer;
+  const Strategy& s = c_.spec.strategy;
+  return eight_bit_ && c_.spec.software.packs_attention_output && s.attention == Attention::flash && s.context == 1 &&
+         !recompute.attention && !recompute.layer;
 }
 
 // DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of what it put out,

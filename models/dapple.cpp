@@ -26,6 +26,8 @@ struct Suffix {
   std::size_t choice = 0, rest = 0;       // the suffix behind that: its front's choice of replicas, and place there
 };
 
+constexpr double kMostFronts = 1e7;  // of the planner's table: 240 MB
+
 class Planner {
  public:
   explicit Planner(const PipelineCosts& costs) : c_(costs) {
@@ -74,7 +76,12 @@ class Planner {
   // By layers, from the last to the first, all suffixes that no other is better than in everything; or one each.
   StagePlan search(bool quick) {
     quick_ = quick;
-    fronts_.assign(static_cast<std::size_t>((stages_ + 1) * (layers() + 1) * (places() + 1)) * choices_.size(), {});
+    const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
+                        static_cast<double>(places() + 1) * static_cast<double>(choices_.size());
+    if (size > kMostFronts)
+      throw Error(fmt::format("{} layers on {} ranks are more than planned can weigh; give a list, or fewer stages",
+                              layers(), places()));
+    fronts_.assign(static_cast<std::size_t>(size), {});
     for (std::int64_t first = layers(); first-- > 0;) {
       for (std::int64_t used = 1; used <= places(); ++used) {
         for (std::size_t choice = 0; choice < choices_.size(); ++choice) {

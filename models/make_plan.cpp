@@ -81,6 +81,8 @@ void refuse_what_is_not_built(const Spec& spec) {
        " other than 1d with two copies of the model"},
       {s.offload.tiling > 1 && is_eight_bit(s.precision), "strategy.offload.tiling", " with eight-bit products"},
       {s.offload.tiling > 1 && s.overlap.tensor, "strategy.offload.tiling", " with overlap.tensor"},
+      {s.offload.tiling > 1 && spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
+       "strategy.offload.tiling", " with a stack that multiplies its own rows first"},
       {s.offload.optimizer != Device::none && spec.software.gradient_average == "copy" && s.data * s.context > 1 &&
            !unit_gradients(spec, row_of(s.sharding)),
        "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
@@ -225,6 +227,8 @@ void PlanBuilder::refuse_shared_vocabulary() const {
   refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
   refuse(spec_.model.logit_softcap != 0, "strategy.schedule", "not built yet for logits that are capped");
   refuse(spec_.software.loss_metrics > 0, "software.loss_metrics", "no stage has all logits: set it to 0");
+  refuse(spec_.software.fused_cross_entropy && spec_.software.fused_loss_on != "copy", "software.fused_loss_on",
+         "each stage's part of the loss is of an fp32 copy: choose copy");
 }
 
 std::int64_t PlanBuilder::group_size(Dimension d) const {

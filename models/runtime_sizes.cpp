@@ -81,6 +81,8 @@ class Resizer {
   // Room for a row even where there is none, as ranks take it (exec/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
+    block.forward.clear();  // those of the plan it was made from: tasks name their ops
+    block.backward.clear();
     for (Slot& s : block.slots) {
       if (s.runtime_size < 0) continue;
       const std::int64_t rows = sizes_[frame][static_cast<std::size_t>(s.runtime_size)];

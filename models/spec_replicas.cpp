@@ -1,8 +1,15 @@
 // Stages of several ranks that share each micro-batch: read, planned, checked.
+#include <algorithm>
+
 #include "models/dapple.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
+
+// Stages of one rank each are stages as everywhere.
+static void forget_single(Strategy& s) {
+  if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
+}
 
 // Whether DAPPLE's planner is to find them.
 bool read_replicas(const SpecSection& section, Strategy& s) {
@@ -17,6 +24,7 @@ bool read_replicas(const SpecSection& section, Strategy& s) {
     if (r < 1 || r > kMostRanks)
       section.reader().fail(*node, "strategy.stage_replicas", fmt::format("{} is not between 1 and {}", r, kMostRanks));
   }
+  forget_single(s);
   return planned;
 }
 
@@ -28,6 +36,10 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
     section.reader().fail(*node, "strategy.stage_replicas",
                           "planned cuts the layers too; leave stage_layers and virtual_stages out");
   const std::int64_t stages = section.find("pipeline") != nullptr ? s.pipeline : 0;
+  if (spec.model.layers < 1) return;  // which the model's rules tell
+  if (stages > spec.model.layers)
+    section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
+                          fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));
   s.pipeline = 1;  // so that all places are known, of one stage so far
   const StagePlan plan =
       section.located(*node, "stage_replicas", [&] { return plan_stages(pipeline_costs(spec), stages); });
@@ -42,6 +54,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   say("strategy.pipeline", to_text(s.pipeline));
   say("strategy.stage_layers", to_text(s.stage_layers));
   section.record("stage_replicas", to_text(s.stage_replicas), nullptr, "DAPPLE's planner");
+  forget_single(s);
 }
 
 // DAPPLE: a micro-batch is cut over its stage's replicas by whole samples.

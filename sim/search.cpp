@@ -291,7 +291,8 @@ class Search {
       if (!open()) continue;
       std::vector<Node> nodes;
       while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
-        if (seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
+        const bool known = simulated_.count(queue_.top().place()) != 0;
+        if (!known && seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
         queue_.pop();
       }
       simulate_all(nodes);

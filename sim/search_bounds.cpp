@@ -281,7 +281,7 @@ Picoseconds Bounds::update_time(std::int64_t elements) {
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = width < s.optimizer.master_bytes;
   const Update update = {elements, gradient,    master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                         0,        sgd ? 0 : 2, spec.software.fused_optimizer};
+                         0,        sgd ? 0 : 2, host || spec.software.fused_optimizer};
   // The node's memory, if it were this rank's alone.
   if (host) return it->second = picoseconds(cost_of(update, width).bytes / (spec.cluster.host->dram_GBps * 1e9));
   Picoseconds sum = 0;

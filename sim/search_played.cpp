@@ -72,7 +72,7 @@ Bound Bounds::played(const Features& f) {
 bool Bounds::forward_is_shared() const {
   const Spec& base = space_.base();
   return base.strategy.offload.activations == Device::none && !base.strategy.partition_activations &&
-         !base.software.fp8_activation_inputs && !needs_times(cell_.schedule);
+         !base.software.fp8_activation_inputs && !base.software.packs_attention_output && !needs_times(cell_.schedule);
 }
 
 bool Bounds::runs_whole_stage_again() const {

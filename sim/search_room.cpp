@@ -91,7 +91,7 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   if (away.optimizer != Device::none) return sum;
   if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
   if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
-  if (!row.shards_parameters) sum += 2 * stage.eight_bit_elements;
+  if (!row.shards_parameters) sum += (2 - (spec.software.gathers_eight_bit ? width : 0)) * stage.eight_bit_elements;
   return sum;
 }
 

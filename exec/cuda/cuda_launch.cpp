@@ -236,7 +236,7 @@ struct CudaKernels {
       ORRERY_CHECK_CUDA(cudaMemcpyAsync(run.to.data + run.to_first, run.from.data + run.from_first,
                                         static_cast<std::size_t>(run.bytes), cudaMemcpyDefault, c.stream));
   }
-  void operator()(const Wait&) const { assert(false); }
+  void operator()(const Wait&) const {}
   void operator()(const Exchange&) const { assert(false); }
   void operator()(const SquaredNorm& w) const { run_squared_norm(c, w); }
   void operator()(const Update& w) const { run_update(c, w); }
