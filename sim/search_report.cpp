@@ -43,11 +43,11 @@ double above(const Report& best, const Report& other) { return other.step_time_s
 std::string counts_text(const SearchResult& r) {
   const SearchCounts& c = r.counts;
   return fmt::format(
-      "  {} strategies: {} left out by bounds ({} bounded one by one, the others in groups; {} of those have no room);"
+      "  {} strategies: {} {} ({} bounded one by one, the others in groups; {} of those have no room);"
       " {} simulated ({} given up as slower, {} did not fit, {} refused)\n",
       grouped(static_cast<double>(c.points)), grouped(static_cast<double>(c.points - c.simulated)),
-      grouped(static_cast<double>(c.bounded)), grouped(static_cast<double>(c.without_room)), c.simulated, c.late,
-      c.did_not_fit, c.refused);
+      r.proven ? "left out by bounds" : "not simulated", grouped(static_cast<double>(c.bounded)),
+      grouped(static_cast<double>(c.without_room)), c.simulated, c.late, c.did_not_fit, c.refused);
 }
 
 Table strategies(const Space& space, const SearchResult& r) {
