@@ -243,6 +243,7 @@ TEST_F(Published, BadFilesAreRefusedWithTheRow) {
 TEST_F(Published, LongStepsAreThoseOfTheirPeriods) {
   for (const int stages : {1, 2}) {
     nlohmann::json row = row_of("a", 1, 1);
+    row["spec"]["software"] = "megatron-core";
     const int data = 8 / stages;
     row["spec"]["strategy"] = {
         {"pipeline", stages}, {"data", data}, {"micro_batch", 1}, {"global_batch", data * 150 * stages}};
