@@ -331,9 +331,13 @@ Plan PlanBuilder::build() {
   return std::move(plan_);
 }
 
-Plan make_plan(const Spec& spec) {
+Plan make_unchecked_plan(const Spec& spec) {
   refuse_what_is_not_built(spec);
-  Plan plan = PlanBuilder(spec).build();
+  return PlanBuilder(spec).build();
+}
+
+Plan make_plan(const Spec& spec) {
+  Plan plan = make_unchecked_plan(spec);
   check_plan(plan);
   return plan;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/check_plan.h"
 #include "models/make_plan.h"
 #include "models/pace.h"
 #include "models/plan_hash.h"
@@ -140,11 +141,12 @@ ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds la
 ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
                            const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();
-  const Plan plan = make_plan(spec);
+  const Plan plan = make_unchecked_plan(spec);
   const Prices prices = price(plan, spec, profile);
   const PartTrace part = simulate_until(plan, prices.timing, latest, stop);
   ReportWithin result{.forward = forward_part(plan, part, latest)};
   if (part.late) return result;
+  check_plan(plan);
   Report report = make_report(spec, plan, prices, part.trace, profile);
   add_interval(report, spec, profile);
   report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
