@@ -303,7 +303,7 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
     const Id dy = sp ? tape.slot(name + " gathered gradient", c_.rows * out * operand_width()) : of.rows;
     over_gathered(name + " gradient gather", {of.rows, dy, with_weight(name + " gradient", dy, w.front(), forward)},
                   out, forward,
-                  [&](const Gemm& part, const std::vector<Id>& reads) { input_gradients(name, part, reads, dx, w); });
+                  [&](const Gemm& part, const std::vector<Id>& from) { input_gradients(name, part, from, dx, w); });
     const Id columns = sp ? transposed(name + " gathered gradient", dy, c_.rows * out) : of.columns;
     weight_gradients(name, forward, input_columns(name, x, c_.rows * in, given), columns, w);
     tape.contribute(x, dx);
