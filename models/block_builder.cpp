@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <ranges>
 #include <set>
 
 namespace orrery {
@@ -147,7 +146,7 @@ BlockBuilder::Id BlockBuilder::gradient(Id of) const { return gradient_of_.at(of
 
 void BlockBuilder::run_backward() {
   in_backward_ = true;
-  for (const auto& record : std::views::reverse(tape_)) record();
+  for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
 }
 
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
@@ -202,14 +201,8 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
   return r;
 }
 
-// What a weight gradient writes besides, and nobody reads.
-bool BlockBuilder::scratch(const Op& op, const Operand& o, bool last) const {
-  return op.weight_gradient && last && o.scope == Scope::own &&
-         std::ranges::none_of(gradient_of_, [&](const auto& g) { return g.second == o.slot; });
-}
-
-// An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait; and if nothing
-// that does not wait changes what it uses.
+// An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait, or by none beside
+// one; and if nothing that does not wait changes what it uses.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes)) return false;
@@ -218,7 +211,8 @@ bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
     const auto found = later.find({o.scope, o.slot});
     const LaterUse use = found == later.end() ? LaterUse{} : found->second;
     if (writes(o) ? use.now : use.written_now) return false;
-    if (writes(o) && !use.late && !scratch(op, o, found == later.end())) return false;
+    const bool unread = op.weight_gradient && o.scope == Scope::own && found == later.end();
+    if (writes(o) && !use.late && !unread) return false;
   }
   return true;
 }

@@ -114,7 +114,6 @@ class BlockBuilder {
     bool late = false, now = false, written_now = false;
   };
   using LaterUses = std::map<std::pair<Scope, Id>, LaterUse>;
-  bool scratch(const Op& op, const Operand& o, bool last) const;
   bool may_wait(std::size_t op, const LaterUses& later) const;
   void replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass);
   void set_lifetimes();

@@ -1,7 +1,6 @@
 #include "sim/critical_path.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
@@ -94,9 +93,9 @@ std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));
   std::vector<Picoseconds> latest_end(n.end.size(), trace.step_time);
-  for (const Node node : std::views::reverse(order)) {
-    const Picoseconds latest_start = latest_end[node] - (n.end[node] - n.start[node]);
-    const auto [from, to] = boost::adjacent_vertices(node, n.graph);
+  for (auto node = order.rbegin(); node != order.rend(); ++node) {
+    const Picoseconds latest_start = latest_end[*node] - (n.end[*node] - n.start[*node]);
+    const auto [from, to] = boost::adjacent_vertices(*node, n.graph);
     for (auto before = from; before != to; ++before) {
       latest_end[*before] = std::min(latest_end[*before], latest_start);
     }

@@ -63,7 +63,11 @@ Spec Space::spec_of(const Point& point) const {
   if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
   set_offload(s.offload, c.offload);
   s.rank_order = f.rank_order;
-  s.overlap = {f.gradient_reduce, f.parameter_gather, l.overlap_tensor, f.pipeline, l.overlap_expert};
+  s.overlap.gradient_reduce = f.gradient_reduce;
+  s.overlap.parameter_gather = f.parameter_gather;
+  s.overlap.tensor = l.overlap_tensor;
+  s.overlap.pipeline = f.pipeline;
+  s.overlap.expert = l.overlap_expert;
   return spec;
 }
 

@@ -74,6 +74,19 @@ TEST(Blocks, LogitsHaveADummyGradientOfTheirOwn) {
   EXPECT_EQ(bytes("true", "fsdp"), 0);
 }
 
+// Nobody reads it, so that it keeps no weight gradient among those that others wait for.
+TEST(Blocks, LogitsWithADummyGradientStillWait) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 2, global_batch: 4, schedule: zb-h1", 32,
+                                            "profile: orrery, dummy_gradients: true"));
+  int found = 0;
+  for (const Op& op : plan.ops) {
+    if (op.name != "logits weight gradient") continue;
+    ++found;
+    EXPECT_EQ(op.phase, Phase::weight_gradient);
+  }
+  EXPECT_GT(found, 0);
+}
+
 // The gradient belongs to the loss that is reported: further predictions weigh as much in both.
 TEST(Blocks, LossAndItsGradientWeighPredictionsAlike) {
   const Spec spec = test::spec_of(std::string(test::kSmall) + ", mtp_layers: 2", "tensor: 2");

@@ -48,6 +48,10 @@ TEST(StageReplicas, ArePlannedTogetherWithTheCut) {
   EXPECT_EQ(copies.strategy.places(), 2);
 }
 
+TEST(StageReplicas, OfOneRankEachAreStagesAsEverywhere) {
+  EXPECT_TRUE(read("pipeline: 4, stage_replicas: [1, 1, 1, 1], global_batch: 8").strategy.stage_replicas.empty());
+}
+
 TEST(StageReplicas, SayWhatIsWrong) {
   EXPECT_EQ(refused("pipeline: 2, stage_replicas: [3, 1], micro_batch: 2, global_batch: 8"),
             "spec.yaml:5: stage_replicas: 3 does not divide micro_batch: 2, which replicas share");
@@ -55,9 +59,8 @@ TEST(StageReplicas, SayWhatIsWrong) {
             "spec.yaml:5: strategy.stage_replicas: 1 entries for pipeline: 2; give each stage a count, or say planned");
   EXPECT_EQ(refused("pipeline: 2, stage_replicas: [4, 0], micro_batch: 4"),
             "spec.yaml:5: strategy.stage_replicas: 0 is not between 1 and 10000000");
-  EXPECT_NE(
-      refused("pipeline: 9, stage_replicas: planned, micro_batch: 4").find("no plan of 9 stages for 8 layers on 4"),
-      std::string::npos);
+  EXPECT_NE(refused("pipeline: 9, stage_replicas: planned, micro_batch: 4").find("9 stages for 8 layers"),
+            std::string::npos);
   EXPECT_NE(refused("stage_replicas: planned, stage_layers: [8], micro_batch: 4").find("leave stage_layers"),
             std::string::npos);
 }
