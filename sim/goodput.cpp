@@ -22,7 +22,7 @@ double goodput(const FailurePlan& plan) {
 }
 
 FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step) {
-  const Failures failures = cluster.failures.value_or(Failures{.node_mtbf_hours = kNodeHoursBetweenFailures});
+  const Failures failures = cluster.failures.value_or(Failures{});
   FailurePlan plan;
   plan.between_failures = failures.node_mtbf_hours * 3600 / static_cast<double>(std::max<std::int64_t>(1, nodes));
   if (failures.restart_s > 0) plan.restart = failures.restart_s;

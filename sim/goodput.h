@@ -26,10 +26,6 @@ Seconds best_interval(const FailurePlan& plan);
 // with M between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may hit a restart).
 double goodput(const FailurePlan& plan);
 
-// One node fails every so many hours: Llama 3 405B had 419 unexpected interruptions in 54 days on 2,048 nodes of eight
-// GPUs (arXiv 2407.21783, section 3.3.4).
-inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
-
 // Of a job on `nodes` nodes: its cluster's failures, or the rate above. Every node writes its part of a checkpoint to
 // its own NVMe at the same time. step: seconds.
 FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step);

@@ -1,6 +1,7 @@
 #include "sim/search_machines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -127,6 +128,12 @@ double saves_every(const Machine& m) {
   return m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures);
 }
 
+// What differs a thousandfold from machine to machine.
+std::string three_digits(double value) {
+  const int whole = static_cast<int>(std::floor(std::log10(value)));
+  return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));
+}
+
 // A figure, or "-" where it is not known.
 std::string figure(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
@@ -193,10 +200,10 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
       continue;
     }
     const std::string most = m.failures.is_complete() ? "" : "<=";
-    t.rows.push_back({m.name, gpus, number(m.step_s, time), fmt::format("{:.1f}", m.tokens_per_s / 1000),
+    t.rows.push_back({m.name, gpus, three_digits(m.step_s / time.size), fmt::format("{:.1f}", m.tokens_per_s / 1000),
                       fmt::format("{:.1f}", 100 * m.mfu),
                       m.failures.between_failures > 0 ? fmt::format("{:.1f}", m.failures.between_failures / 3600) : "-",
-                      saves_every(m) > 0 ? fmt::format("{:.1f}", saves_every(m) / 60) : "-",
+                      saves_every(m) > 0 ? three_digits(saves_every(m) / 60) : "-",
                       fmt::format("{}{:.1f}", most, 100 * m.goodput), figure(m.days, 1), money(m.cloud_usd),
                       money(m.usd_per_Mtoken), money(m.purchase_usd), power, figure(m.energy_MWh, 0), m.strategy});
   }

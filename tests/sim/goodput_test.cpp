@@ -61,6 +61,9 @@ TEST(Goodput, CheckpointHasWhatARunGoesOnFrom) {
 TEST(Goodput, Llama405BFailsEveryThreeHours) {
   const FailurePlan plan = failure_plan(find_cluster("dgx-h100", 2048), 2048, 14 * 405e9, 5);
   EXPECT_NEAR(plan.between_failures / 3600, 3.1, 0.05);  // 419 in 54 days
+  const Spec spec = parse_spec(
+      "model: gpt2\nsequence: 1024\ncluster: {node: dgx-h100, nodes: 2048, failures: {restart_s: 600}}\n", "t.yaml");
+  EXPECT_EQ(failure_plan(spec.cluster, 2048, 14 * 405e9, 5).between_failures, plan.between_failures);
 }
 
 }  // namespace

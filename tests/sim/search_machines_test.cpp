@@ -36,6 +36,17 @@ TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
   EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).days);
 }
 
+// A column's unit is that of the slowest machine; steps of the fastest have three digits in it all the same.
+TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
+  const PriceList prices = load_prices("");
+  Machine slow = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), fast = slow;
+  slow.step_s = 206.04;
+  fast.step_s = 0.2384;
+  const std::string text = machines_text({slow, fast}, prices, {});
+  EXPECT_NE(text.find(" 206 "), std::string::npos) << text;
+  EXPECT_NE(text.find(" 0.238 "), std::string::npos) << text;
+}
+
 // From one node to 131,072 GPUs, failures take ever more of the time, and the run still gets shorter.
 TEST(SearchMachines, PlansFromOneNodeToTheLargestMachines) {
   const PriceList prices = load_prices("");
@@ -49,7 +60,8 @@ TEST(SearchMachines, PlansFromOneNodeToTheLargestMachines) {
   }
   for (std::size_t i = 0; i < machines.size(); ++i) {
     ASSERT_EQ(machines[i].excluded, "");
-    EXPECT_NEAR(machines[i].failures.between_failures * static_cast<double>(machines[i].nodes), 6334.6 * 3600, 1);
+    EXPECT_NEAR(machines[i].failures.between_failures * static_cast<double>(machines[i].nodes),
+                kNodeHoursBetweenFailures * 3600, 1);
     if (i == 0) continue;
     EXPECT_LT(machines[i].goodput, machines[i - 1].goodput);
     EXPECT_LT(*machines[i].days, *machines[i - 1].days);
