@@ -59,6 +59,15 @@ TEST(Software, FeaturesReachTheStruct) {
   }
 }
 
+// What lies between a call from Python and one of autograd's is PyTorch's, so it is one number for the stacks whose own
+// it was fitted with.
+TEST(Software, CallsCostTheSameWhereHostsWereFitted) {
+  const Software nanotron = find_software("nanotron"), deepspeed = find_software("megatron-deepspeed-2022");
+  EXPECT_LT(nanotron.backward_call_share, 0.5);
+  EXPECT_EQ(nanotron.backward_call_share, deepspeed.backward_call_share);
+  EXPECT_NEAR(nanotron.call_us / deepspeed.call_us, 1, 0.1);
+}
+
 TEST(Software, UnknownNamesListTheKnown) { EXPECT_THROW(find_software("megatron"), Error); }
 
 }  // namespace
