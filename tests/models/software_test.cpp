@@ -52,6 +52,7 @@ TEST(Software, FeaturesReachTheStruct) {
   EXPECT_TRUE(find_software("torchtitan").expandable_segments);
   EXPECT_FALSE(find_software("megatron-lm-2021").tensor_reduce_overlaps_wgrad);
   EXPECT_TRUE(find_software("megatron-lm-2022").tensor_reduce_overlaps_wgrad);
+  EXPECT_TRUE(find_software("megatron-lm-2021").blocking_receives);
   EXPECT_EQ(find_software("orrery").stage_rule, "even");
   for (std::string_view name : data_names("software")) {
     const std::string precision = find_software(name).gradient_precision;
