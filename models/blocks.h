@@ -36,7 +36,7 @@ inline constexpr std::uint16_t kStateSlots = 14;
 // Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
 // the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
 // part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host; and FSDP's shard
-// as it came from the host, before it is cast.
+// as it came from the host, before it is cast. What stacks copy a unit from or to (Software::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -45,9 +45,11 @@ enum UnitSlot : std::uint16_t {
   kReduced,
   kStagedShard,
   kStagedGradient,
-  kRaisedShard
+  kRaisedShard,
+  kArrived,
+  kJoinedGradient
 };
-inline constexpr std::uint16_t kUnitSlots = 8;
+inline constexpr std::uint16_t kUnitSlots = 10;
 // Slots of a tile's frame, on the host: new weights on their way, and of an optimizer on disks the states.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 

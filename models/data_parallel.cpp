@@ -65,6 +65,10 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
       stage_unit(entry.unit, state_frame, phase);
     --ahead;
   }
+  const Entry& own = chunk.entries[order[position]];
+  if (plan_.blocks[own.block].parameters.empty()) return;
+  if (phase == Phase::forward && lends_table(own)) copy_out(plan_.frames[own.unit].previous, phase);
+  copy_out(own.unit, phase);
 }
 
 // Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
@@ -97,6 +101,27 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   }
   if (copied_alone(unit_frame)) return;
   for (const Region& r : regions) emit(op_id(gather_op(r, regions, phase)), unit_frame, after);
+  if (copies_out(regions)) arrived_.insert(unit_frame);
+}
+
+// Tiles are gathered as the tensors that they are.
+bool PlanBuilder::copies_out(const std::vector<Region>& regions) const {
+  return spec_.software.unit_copies == "parameters" && row_.shards_parameters && spec_.strategy.offload.tiling == 1 &&
+         (regions.size() > 1 || (!regions.empty() && group_size(regions.front().group) > 1));
+}
+
+// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): what came lies rank by
+// rank; a block's first op waits until the weights have been copied out of it, in the stream that computes.
+void PlanBuilder::copy_out(std::uint32_t unit_frame, Phase phase) {
+  if (arrived_.erase(unit_frame) == 0) return;
+  const std::vector<Region>& regions = regions_.at(unit_frame);
+  const Op copy = {.name = "copy unit out",
+                   .work = Cast{regions.back().first + regions.back().elements, context_.width, context_.width},
+                   .phase = phase,
+                   .operands = {unit(kArrived, Access::read), unit(kGathered, Access::write)},
+                   .allocates = {unit(kGathered, Access::write)},
+                   .frees = {unit(kArrived, Access::read)}};
+  emit(op_id(copy), unit_frame);
 }
 
 // Tiles of weights are gathered right before the op that reads them, and as many ahead as units. ops: from that one on.
@@ -125,6 +150,7 @@ void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uin
 Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
   const bool apart = row_.fp32_shards || host_parameters();  // the shard is in a buffer of the unit's
+  const Operand to = unit(copies_out(all) ? kArrived : kGathered, Access::write);
   const Collective gather = {.kind = CollectiveKind::all_gather,
                              .group = region.group,
                              .bytes = region.elements * context_.width,
@@ -135,8 +161,8 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
            .phase = phase,
            .lane = LaneKind::data_gather,
            .host_waits = first && !apart,
-           .operands = {unit(kGathered, Access::write)}};
-  if (first) op.allocates.push_back(unit(kGathered, Access::write));
+           .operands = {to}};
+  if (first) op.allocates.push_back(to);
   op.operands.push_back(apart ? unit(kCastShard, Access::read) : state(kParameterShard, Access::read));
   if (last && apart) op.frees.push_back(unit(kCastShard, Access::read));
   if (group_size(region.group) > 1 || all.size() > 1) return op;
@@ -221,17 +247,20 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const std::int64_t elements = regions.back().first + regions.back().elements;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = chunk.state;
-  std::uint16_t source = kUnitGradient;
-  if (gradient_width_ != context_.width) {
-    const Op cast = {.name = "cast gradients",
-                     .work = Cast{elements, context_.width, gradient_width_},
+  UnitSlot source = kUnitGradient;
+  const auto copied = [&](const char* name, Bytes width, UnitSlot to) {
+    const Op copy = {.name = name,
+                     .work = Cast{elements, context_.width, width},
                      .phase = Phase::backward,
-                     .operands = {unit(kUnitGradient, Access::read), unit(kCastGradient, Access::write)},
-                     .allocates = {unit(kCastGradient, Access::write)},
-                     .frees = {unit(kUnitGradient, Access::read)}};
-    emit(op_id(cast), unit_frame);
-    source = kCastGradient;
-  }
+                     .operands = {unit(source, Access::read), unit(to, Access::write)},
+                     .allocates = {unit(to, Access::write)},
+                     .frees = {unit(source, Access::read)}};
+    emit(op_id(copy), unit_frame);
+    source = to;
+  };
+  // FSDP's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward).
+  if (spec_.software.unit_copies == "gradients") copied("join gradients", context_.width, kJoinedGradient);
+  if (gradient_width_ != context_.width) copied("cast gradients", gradient_width_, kCastGradient);
   average(unit_frame, unit(source, Access::read_write), 0, elements);
   if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);
   const bool begins = host_gradients() && first_micro_batch;  // a sum whose buffer nobody has filled before

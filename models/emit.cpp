@@ -274,6 +274,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   gathered_.clear();
   reduced_.clear();
   released_.clear();
+  arrived_.clear();
   staged_.clear();
   fetched_.clear();
   leaving_ = kNone;

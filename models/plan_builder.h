@@ -199,6 +199,8 @@ class PlanBuilder {
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
+  bool copies_out(const std::vector<Region>& regions) const;
+  void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   struct Place {
     Chunk* chunk = nullptr;
@@ -339,6 +341,7 @@ class PlanBuilder {
   std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;         // by unit frame
   std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches, by unit frame
+  std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
   std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
   std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back
   std::uint32_t arena_ = kNone;                    // its frame

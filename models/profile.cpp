@@ -93,6 +93,7 @@ Profile parse(std::string_view text, const std::string& path) {
   p.gemm.smoothing = number(gemm, "smoothing", path, "gemm.");
   p.gemm.batched_fraction = number(gemm, "batched_fraction", path, "gemm.");
   if (gemm.contains("grouped_fraction")) p.gemm.grouped_fraction = number(gemm, "grouped_fraction", path, "gemm.");
+  if (gemm.contains("exposed_result")) p.gemm.exposed_result = number(gemm, "exposed_result", path, "gemm.");
   p.attention = attention_of(section_of(root, "attention", path), path);
   p.memory.fraction = number(memory, "fraction", path, "memory.");
   p.memory.start_us = number(memory, "start_us", path, "memory.");

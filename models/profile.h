@@ -47,6 +47,7 @@ struct Profile {
     double smoothing = 0;         // 0: the last wave costs a whole one; 1: only its share
     double batched_fraction = 1;  // of the same rate, for batched products of unfused attention
     double grouped_fraction = 1;  // and for the products of experts, a kernel for each or one for all
+    double exposed_result = 0;    // part of the time that results take to and from memory which no products hide
   } gemm;
 
   std::vector<AttentionKernel> attention;  // a stack names one; the first serves where that one is not built

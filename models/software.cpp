@@ -68,6 +68,7 @@ constexpr SoftwareKey kKeys[] = {
     {"widens_gradient_shards", &Software::widens_gradient_shards},
     {"whole_master", &Software::whole_master},
     {"dummy_gradients", &Software::dummy_gradients},
+    {"unit_copies", &Software::unit_copies},
     {"kept_units", &Software::kept_units},
     {"launch_us", &Software::launch_us},
     {"call_us", &Software::call_us},

@@ -122,6 +122,7 @@ constexpr std::string_view kAverages[] = {"none", "scale", "copy", "scale_or_pre
 constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
+constexpr std::string_view kUnitCopies[] = {"none", "parameters", "gradients"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
 
 struct Choice {
@@ -134,6 +135,7 @@ Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
   for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
                           Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
+                          Choice{"software.unit_copies", "choice", w.unit_copies, kUnitCopies},
                           Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
                           Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
                           Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},

@@ -27,6 +27,11 @@ struct KernelTime {
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
+  // A tile's result leaves, and what it is added to comes, when its products are done: all tiles of a wave at once.
+  Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
+    return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
+  }
+
   // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles =
@@ -46,15 +51,16 @@ struct KernelTime {
   }
 
   Seconds operator()(const Gemm& g) const {
+    const bool eight_bit = linear(g) && is_eight_bit(op.precision);
     const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
+    const double fraction = g.batch > 1 ? profile.gemm.batched_fraction : 1;
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles) {
-      for (const std::int64_t splits : {1, 2, 4, 8}) {
-        best = std::min(best, product(g, tile, splits, peak, g.batch > 1 ? profile.gemm.batched_fraction : 1));
-      }
+      for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
-    const Bytes operand = linear(g) && is_eight_bit(op.precision) ? 1 : width;
-    return std::max(best, cost_of(g, operand).bytes / bandwidth());
+    const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
+    if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);  // attention's rate has it in it
+    return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
   }
 
   // The experts' products fill the multiprocessors together, as those of several streams or of one grouped kernel do.
@@ -71,6 +77,8 @@ struct KernelTime {
     Seconds best = std::numeric_limits<double>::max();
     for (const Tile& tile : profile.gemm.tiles)
       best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
+    const double elements = static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.batch);
+    best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, cost_of(g, width).bytes / bandwidth());
   }
 

@@ -12,7 +12,8 @@ namespace orrery {
 // measured the op's kind, that counts (models/measured_times.h), else formulas of GPUs:
 //   products   waves of tiles: counted waves * (prologue + 2 tm tn k / (peak of a multiprocessor * efficiency)), the
 //              best of the profile's tiles and of cutting k in 1, 2, 4 or 8 parts, which are then added up; never
-//              below what memory delivers; a piece of a product takes its part of the whole one's waves
+//              below what memory delivers; a piece of a product takes its part of the whole one's waves. Then the
+//              part of its result's way to memory, and of what that is added to, which the profile calls exposed
 //   attention  start + flops * (1 + extra keys / keys per query) / (fraction of peak), of the kernel `attention`
 //   the rest   start + bytes / bandwidth, never below its arithmetic
 // Products cut by waves: NVIDIA, Matrix Multiplication Background (DU-09799); NeuSight (2407.13853).

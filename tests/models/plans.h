@@ -98,6 +98,7 @@ inline std::string random_software(Random& r) {
     s += fmt::format(", {}: {}", key, r.flag());
   s += ", gradient_average: " + r.pick<std::string>({"none", "scale", "copy"});
   s += ", kept_units: " + r.pick<std::string>({"none", "last", "ends"});
+  s += ", unit_copies: " + r.pick<std::string>({"none", "parameters", "gradients"});
   return s;
 }
 

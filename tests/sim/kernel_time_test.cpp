@@ -46,7 +46,7 @@ TEST_F(KernelTime, ProductsNeverGetFasterWithSize) {
 // share.
 TEST_F(KernelTime, WavesShowAtTheEdges) {
   profile.gemm.tiles = {{128, 128, 0.8}};
-  profile.gemm.smoothing = 0;
+  profile.gemm.smoothing = profile.gemm.exposed_result = 0;
   profile.memory.start_us = 1000;  // cutting along k is not worth it
   gpu.memory_GBps = 1e6;           // nor does memory hold anything up
   const auto tiles = [&](std::int64_t n) { return kernel_time(op(gemm(128 * n, 128, 512)), 2, gpu, profile, "fa2"); };
@@ -55,6 +55,23 @@ TEST_F(KernelTime, WavesShowAtTheEdges) {
   EXPECT_DOUBLE_EQ(tiles(133), tiles(264));
   profile.gemm.smoothing = 1;
   EXPECT_DOUBLE_EQ(tiles(198), 1.5 * tiles(132));
+}
+
+// Part of a Hopper tile's result leaves when its products are done, and sums come as well; Blackwell's leave tensor
+// memory under the next tile's products.
+TEST_F(KernelTime, ResultsLeaveAfterTheProducts) {
+  Gemm g = {.m = 8192, .n = 8192, .k = 4096, .role = Gemm::Role::weight_gradient, .result_bytes = 4};
+  const auto sums_cost = [&](const char* name) {
+    const Gpu on = find_gpu(name);
+    g.accumulate = false;
+    const Seconds fresh = kernel_time(op(g), 2, on, find_profile(on), "fa2");
+    g.accumulate = true;
+    return kernel_time(op(g), 2, on, find_profile(on), "fa2") - fresh;
+  };
+  const double bytes = 8192.0 * 8192 * 4, rate = gpu.memory_GBps * 1e9 * profile.memory.fraction;
+  EXPECT_GT(profile.gemm.exposed_result, 0);
+  EXPECT_NEAR(sums_cost("h100-sxm"), profile.gemm.exposed_result * bytes / rate, 1e-9);
+  EXPECT_EQ(sums_cost("b200"), 0);
 }
 
 // Its pieces run side by side, so that their waves are those of the whole.
@@ -66,7 +83,7 @@ TEST_F(KernelTime, APieceTakesItsPartOfTheWholeProduct) {
 }
 
 TEST_F(KernelTime, ExpertsProductsHaveARateOfTheirOwn) {
-  profile.gemm.prologue_us = 0;
+  profile.gemm.prologue_us = profile.gemm.exposed_result = 0;
   const GroupedGemm experts = {.groups = 8, .rows = 65536, .out = 4096, .in = 4096};
   const Seconds whole = time(experts);
   profile.gemm.grouped_fraction = 0.5;
