@@ -269,7 +269,6 @@ Passes passes(const Plan& plan, const std::string& name) {
     if (const auto* s = std::get_if<Multiply>(&plan.op_of(t).work)) result.elements += s->elements;
     if (const auto* s = std::get_if<SquaredNorm>(&plan.op_of(t).work)) result.elements += s->elements;
     if (const auto* c = std::get_if<Collective>(&plan.op_of(t).work)) result.elements += c->bytes / c->width;
-    if (const auto* c = std::get_if<Cast>(&plan.op_of(t).work)) result.elements += c->elements;
   }
   return result;
 }
@@ -319,30 +318,6 @@ TEST(DataParallel, AveragesGradients) {
         for (const Block& block : plan.blocks) {
           if (block.role != BlockRole::state) continue;
           EXPECT_EQ(block.slots[kBuckets].bytes, copy ? psi * 4 : 0);
-        }
-      }
-    }
-  }
-}
-
-// FSDP1 joins a unit's gradients before it widens and reduces them; FSDP2 copies what it gathered out, where a block's
-// first op waits for it. Stacks that keep parameters whole have no units to copy.
-TEST(DataParallel, CopiesUnits) {
-  for (const char* sharding : {"zero1", "zero3", "fsdp"}) {
-    for (const char* copies : {"none", "parameters", "gradients"}) {
-      for (const int data : {1, 2}) {
-        const Spec spec = test::spec_of(
-            test::kSmall, fmt::format("data: {}, sharding: {}, micro_batch: 1, global_batch: {}", data, sharding, data),
-            32, fmt::format("profile: orrery, kept_units: none, unit_copies: {}", copies));
-        const Plan plan = make_plan(spec);
-        const std::int64_t psi = test::local_parameters(spec, 0)[0];
-        const bool units = std::string(sharding) != "zero1", out = std::string(copies) == "parameters";
-        EXPECT_EQ(passes(plan, "join gradients").elements, units && std::string(copies) == "gradients" ? psi : 0);
-        EXPECT_EQ(passes(plan, "copy unit out").elements, units && out && data > 1 ? 2 * psi : 0);
-        for (TaskId t = 0; t < plan.task_count(); ++t) {
-          if (plan.op_of(t).name != "copy unit out") continue;
-          EXPECT_EQ(plan.op_of(t).lane, LaneKind::compute);
-          EXPECT_EQ(plan.op_of(t + 1).lane, LaneKind::compute);  // the op that reads the weights
         }
       }
     }
