@@ -71,7 +71,7 @@ const Case kModels[] = {
 const std::string kDeepSeekV3 = with_experts(
     "tiny-deepseek-v3",
     "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
-    "correction_bias: true, aux_loss: 0.02",
+    "correction_bias: true, aux_loss: 0.02, expert_groups: 4, top_groups: 2",
     ", mtp_layers: 1, mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: "
     "10}");
 
