@@ -113,7 +113,7 @@ void Buffers::take(std::uint32_t frame, const Operand& operand, TaskId task, Lau
   count(what.category, size);
   if (task == kNone) return;
   wait_for_users(held.data, size, task, launch);
-  const bool sums = operand.scope == Scope::unit && operand.slot == kUnitGradient;
+  const bool sums = operand.scope == Scope::unit ? operand.slot == kUnitGradient : operand.parameter >= 0;
   if (sums || what.lazy) launch.zeroed.emplace_back(held.data, static_cast<std::size_t>(what.bytes));
 }
 
@@ -207,7 +207,8 @@ Argument Buffers::resolve(std::uint32_t frame, const Operand& operand) const {
   if (operand.scope == Scope::unit) a.width = rank_.unit_width(operand.slot);
   if (operand.parameter >= 0) {
     const LocalParameter& p = plan.blocks[own.block].parameters[operand.parameter];
-    if (operand.tile == 0) offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
+    if (operand.tile == 0 && operand.scope != Scope::own)
+      offset = ((operand.scope == Scope::state ? own.base : 0) + p.offset) * a.width;
     a.bytes = p.out * p.in * a.width;
   } else if (const auto unit = rank_.unit_pieces.find(frame);
              operand.scope == Scope::state && unit != rank_.unit_pieces.end()) {

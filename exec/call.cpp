@@ -73,7 +73,8 @@ double loss_weight(const PredictedRows& rows, std::int64_t predictions) {
 }
 
 Argument word_table(const OpCall& c, const Argument& whole) {
-  for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
+  const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;  // another chunk of the rank
+  for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
     if (p.name != kWordTable) continue;
     Argument table = whole;
     table.data += p.first * whole.width;

@@ -14,7 +14,7 @@ using kernels::matrix;
 using kernels::rows_of;
 
 kernels::GateShape shape_of(const Gate& g) {
-  return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss};
+  return {g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.aux_loss, g.expert_groups, g.top_groups};
 }
 
 // Rows of (source, expert), as they were counted or, where every expert has as many, by their number.

@@ -150,17 +150,6 @@ class HostThread {
 
 }  // namespace
 
-// Of multi-token prediction: the embedding's table must lie where its module reads it.
-static void check_predictions(const Spec& spec, std::string_view ranks) {
-  const Strategy& s = spec.strategy;
-  if (spec.model.mtp_layers == 0) return;
-  if (ranks != "CPU")
-    throw Error(fmt::format("model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0", ranks));
-  if (s.virtual_stages > 1 && s.schedule != "interleaved")
-    throw Error(fmt::format("strategy.schedule: {} with model.mtp_layers is not executed; choose 1f1b or interleaved",
-                            s.schedule));
-}
-
 // Of a sequence that is cut, GPU ranks exchange heads: whole heads, in the order of their positions.
 static void check_context(const Spec& spec, std::string_view ranks) {
   const Strategy& s = spec.strategy;
@@ -183,6 +172,8 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.optimizer.moment_bytes != 4 || s.optimizer.master_bytes != 4,
        "strategy.optimizer: {} ranks keep master weights and moments in fp32"},
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
+      {m.mtp_layers > 0 && ranks != "CPU",
+       "model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0"},
       {spec.software.validates_after_update,
        "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
@@ -195,7 +186,6 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
        "software.own_rows_first: {} ranks do not cut products into pieces"},
   };
-  check_predictions(spec, ranks);
   check_context(spec, ranks);
   if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
     throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -20,14 +21,40 @@ void score(const float* logits, const GateShape& s, float* scores) {
   for (std::int64_t i = 0; i < s.experts; ++i) scores[i] = 1 / (1 + std::exp(-logits[i]));
 }
 
+// The numbers with the `count` largest values, the largest first; of equal ones the lower.
+void keep_largest(std::vector<std::int32_t>& numbers, std::int64_t count, const std::vector<float>& values) {
+  std::partial_sort(numbers.begin(), numbers.begin() + count, numbers.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = values[static_cast<std::size_t>(a)], y = values[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  numbers.resize(static_cast<std::size_t>(count));
+}
+
+// Experts of the groups that count most: by their largest value, corrected by the sum of their two largest.
+std::vector<std::int32_t> candidates(const std::vector<float>& values, const GateShape& s, bool corrected) {
+  const std::int64_t each = s.experts / s.expert_groups;
+  std::vector<std::int32_t> groups(static_cast<std::size_t>(s.expert_groups)), experts;
+  std::iota(groups.begin(), groups.end(), 0);
+  std::vector<float> worth;
+  for (std::int64_t g = 0; g < s.expert_groups; ++g) {
+    std::vector<float> own(values.begin() + g * each, values.begin() + (g + 1) * each);
+    std::partial_sort(own.begin(), own.begin() + std::min<std::int64_t>(2, each), own.end(), std::greater<>());
+    worth.push_back(own[0] + (corrected && each > 1 ? own[1] : 0));
+  }
+  keep_largest(groups, s.top_groups, worth);
+  for (const std::int32_t g : groups) {
+    for (std::int64_t i = 0; i < each; ++i) experts.push_back(static_cast<std::int32_t>(g * each + i));
+  }
+  return experts;
+}
+
 // The top_k experts of a token, the largest first.
 void choose(const float* scores, const GateShape& s, const float* bias, std::int32_t* chosen) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(s.experts));
-  std::iota(order.begin(), order.end(), 0);
-  const auto value = [&](std::int32_t e) { return scores[e] + (bias == nullptr ? 0 : bias[e]); };
-  std::partial_sort(order.begin(), order.begin() + s.top_k, order.end(),
-                    [&](std::int32_t a, std::int32_t b) { return value(a) != value(b) ? value(a) > value(b) : a < b; });
-  std::copy_n(order.begin(), s.top_k, chosen);
+  std::vector<float> values(scores, scores + s.experts);
+  for (std::int64_t e = 0; bias != nullptr && e < s.experts; ++e) values[static_cast<std::size_t>(e)] += bias[e];
+  std::vector<std::int32_t> order = candidates(values, s, bias != nullptr);
+  keep_largest(order, s.top_k, values);
+  std::copy(order.begin(), order.end(), chosen);
 }
 
 double chosen_sum(const float* scores, const std::int32_t* chosen, std::int64_t top_k) {

@@ -12,6 +12,7 @@ struct GateShape {
   std::int64_t experts = 0, top_k = 0, capacity = 0, groups = 1;
   bool padded = false, sigmoid = false;
   double aux_loss = 0;
+  std::int64_t expert_groups = 1, top_groups = 1;  // a token's experts are in so many of those groups
 };
 
 // What forward leaves, by token and choice (tokens, top_k), and by expert: scores (tokens, experts); the weight of each

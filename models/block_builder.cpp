@@ -201,43 +201,6 @@ BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scr
   return r;
 }
 
-// An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait, or by none beside
-// one; and if nothing that does not wait changes what it uses.
-bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
-  const Op& op = backward_[index].op;
-  if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes)) return false;
-  for (const Operand& o : op.operands) {
-    if (o.scope == gradients_ && o.slot == gradient_slot_) continue;
-    const auto found = later.find({o.scope, o.slot});
-    const LaterUse use = found == later.end() ? LaterUse{} : found->second;
-    if (writes(o) ? use.now : use.written_now) return false;
-    const bool unread = op.weight_gradient && o.scope == Scope::own && found == later.end();
-    if (writes(o) && !use.late && !unread) return false;
-  }
-  return true;
-}
-
-void BlockBuilder::put_weight_gradients_last() {
-  std::vector<bool> waits(backward_.size(), false);
-  LaterUses later;
-  for (std::size_t i = backward_.size(); i-- > 0;) {
-    waits[i] = may_wait(i, later);
-    for (const Operand& o : backward_[i].op.operands) {
-      LaterUse& use = later[{o.scope, o.slot}];
-      (waits[i] ? use.late : use.now) = true;
-      use.written_now = use.written_now || (!waits[i] && writes(o));
-    }
-  }
-  std::vector<Recorded> parts[2];
-  for (std::size_t i = 0; i < backward_.size(); ++i) {
-    backward_[i].op.phase = waits[i] ? Phase::weight_gradient : Phase::input_gradient;
-    parts[waits[i] ? 1 : 0].push_back(std::move(backward_[i]));
-  }
-  backward_ = std::move(parts[0]);
-  block_.input_gradients = static_cast<std::uint32_t>(backward_.size());
-  for (Recorded& r : parts[1]) backward_.push_back(std::move(r));
-}
-
 void BlockBuilder::finish_backward() {
   insert_recomputation();
   block_.input_gradients = static_cast<std::uint32_t>(backward_.size());
@@ -275,7 +238,8 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const Operand buffer = {Scope::own, Access::write, slot, -1};
+  const auto early = early_.find(slot);  // sums begin at zero
+  const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),
                        [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
@@ -325,6 +289,7 @@ void BlockBuilder::unit_lifetimes() {
   const auto free_last = [&](std::vector<Recorded>& pass) {
     auto r =
         std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
+    if (r == pass.rend() && splits_backward) return;  // not gathered for it (PlanBuilder::gather_for)
     if (r == pass.rend()) r = pass.rbegin();
     r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };

@@ -109,6 +109,7 @@ class BlockBuilder {
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);
   void put_weight_gradients_last();
+  void keep_early_gradients(std::vector<bool>& waits);
   // How later ops of backward use a buffer: those that wait, and those that do not.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
@@ -143,6 +144,7 @@ class BlockBuilder {
   std::uint16_t tiles_ = 0;  // of its weights
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
+  std::map<Id, std::int32_t> early_;  // slots that hold a parameter's gradient until the second part of backward
 };
 
 }  // namespace orrery

@@ -55,8 +55,10 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
 static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
 
 // Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
-// parameters into one unit).
-static bool shares_unit(const BlockContext& c) { return c.spec.model.tied_embeddings && c.ends_meet; }
+// parameters into one unit). Where their passes are not neighbours, each gathers and reduces it for itself.
+static bool shares_unit(const BlockContext& c) {
+  return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
+}
 
 // So does the table of a further prediction's lookups, which gives it up after the last of them.
 static bool lends_table(const BlockContext& c) {

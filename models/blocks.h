@@ -121,6 +121,7 @@ struct BlockContext {
   std::int64_t table_rows = 0;            // of it, those of a word table that one rank holds
   bool splits_backward = false;           // the schedule runs weight gradients apart
   bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
+  bool ends_interleave = false;           // and other micro-batches' passes stand between those of a micro-batch
   std::int64_t hop = 1;                   // stages over the boundary that is being built
   std::vector<Slice> slices;              // that cross it
   Duty duty = Duty::worker;               // of these ranks

@@ -55,10 +55,10 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   const std::int64_t farthest = spec_.strategy.offload.parameters == Device::nvme ? -1 - ahead : 0;
   for (std::size_t i = position; i < order.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[order[i]];
-    if (plan_.blocks[entry.block].parameters.empty()) continue;
+    if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
     const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
     if (ahead >= 0 && phase == Phase::forward && lends_table(entry))
-      gather_unit(plan_.frames[entry.unit].previous, chunks_.front().state, phase);
+      gather_unit(plan_.frames[entry.unit].previous, table_chunk().state, phase);
     if (ahead >= 0)
       gather_unit(entry.unit, state_frame, phase);
     else if (!gathered_[entry.unit])
@@ -69,6 +69,16 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   if (plan_.blocks[own.block].parameters.empty()) return;
   if (phase == Phase::forward && lends_table(own)) copy_out(plan_.frames[own.unit].previous, phase);
   copy_out(own.unit, phase);
+}
+
+// Whether an entry's backward needs its weights. Where it runs in two parts, a unit is not gathered for nothing: it
+// would be given up in another part than the one that it was gathered for.
+bool PlanBuilder::runs_back_with(const Entry& entry) const {
+  const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
+  const auto reads = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+  return !context_.splits_backward || std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
+    return std::any_of(plan_.ops[op].operands.begin(), plan_.ops[op].operands.end(), reads);
+  });
 }
 
 // Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
@@ -238,12 +248,25 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   if (leaves) lower_bucket(chunk, bucket, {reduced});
 }
 
+// Lookups and logits that share a table run back one after the other, and it is reduced behind both; but where other
+// micro-batches' passes stand between them each reduces what it made.
+bool PlanBuilder::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
+
+std::int64_t PlanBuilder::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
+  std::int64_t users = 0;
+  for (const Chunk& c : chunks_) {
+    users += std::count_if(c.entries.begin(), c.entries.end(),
+                           [&](const Entry& e) { return e.unit == unit_frame && reduces_apart(e); });
+  }
+  return std::max<std::int64_t>(1, users) * chunk.micro_batches;
+}
+
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
 void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const std::vector<Region>& regions = regions_.at(unit_frame);
   if (regions.empty()) return;
   std::int64_t& reduced = reduced_[unit_frame];
-  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == chunk.micro_batches;
+  const bool first_micro_batch = reduced == 0, last_micro_batch = ++reduced == reductions_of(chunk, unit_frame);
   const std::int64_t elements = regions.back().first + regions.back().elements;
   plan_.frames[unit_frame].unit = unit_frame;
   plan_.frames[unit_frame].state = chunk.state;

@@ -23,10 +23,11 @@ enum class Dimension : std::uint8_t {
   expert_replicate,  // ranks that hold the same shard of experts (hybrid)
   tensor_row,        // of a grid of tensor ranks: those that differ in their place in a row,
   tensor_column,     // in a column,
-  tensor_depth       // in depth alone
+  tensor_depth,      // in depth alone
+  vocabulary         // ranks of a replica, which share the vocabulary where stages do
 };
 
-inline constexpr std::size_t kDimensions = 17;
+inline constexpr std::size_t kDimensions = 18;
 
 // How activations lie on a grid of tensor ranks (strategy.tensor_kind): the columns are cut over one group, the samples
 // over tensor_depth and each part of them over another group. Elsewhere groups named here have one rank.

@@ -177,7 +177,8 @@ bool PlanBuilder::issue_next(Pass& pass) {
   }
   if (pass.op < end) return moved;
   const bool ends_backward = action.phase == Phase::backward || weights;
-  if (ends_backward && unit_gradients_ && entry.owns) reduce_unit(chunk, entry.unit);
+  if (ends_backward && unit_gradients_ && reduces_apart(entry))
+    reduce_unit(entry.owns ? chunk : table_chunk(), entry.unit);
   if (forward) {
     release_activations();
     if (!block.release.empty()) leaving_ = chunk.frames[action.micro_batch * chunk.entries.size() + e];

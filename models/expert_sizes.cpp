@@ -104,4 +104,27 @@ ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t toke
   return s;
 }
 
+static double binomial(std::int64_t n, std::int64_t k) {
+  double ways = k > n ? 0 : 1;
+  for (std::int64_t i = 0; i < k && ways > 0; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+  return ways;
+}
+
+double parts_met(const Moe& moe, double parts) {
+  const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
+  const auto all = static_cast<double>(moe.experts), each = all / static_cast<double>(groups);
+  const auto held = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(groups) / parts));
+  const double own = held > 1 ? each : std::min(each, all / parts);
+  double some = 0;  // the chance that a part has any
+  for (std::int64_t j = 1; j <= std::min(held, top); ++j) {
+    double none = 1;
+    for (std::int64_t i = 0; i < moe.top_k; ++i) {
+      const double left = each * static_cast<double>(top) - static_cast<double>(i);
+      none *= std::max(0.0, left - own * static_cast<double>(j)) / left;
+    }
+    some += binomial(held, j) * binomial(groups - held, top - j) / binomial(groups, top) * (1 - none);
+  }
+  return parts * some / static_cast<double>(moe.top_k);
+}
+
 }  // namespace orrery

@@ -35,6 +35,8 @@ LayerBuilder::Routed LayerBuilder::route(Id x, const ExpertSizes& s) {
                      .experts = s.experts,
                      .top_k = s.top_k,
                      .capacity = s.capacity,
+                     .expert_groups = moe.expert_groups,
+                     .top_groups = moe.top_groups,
                      .padded = s.padded,
                      .sigmoid = moe.sigmoid_scores,
                      .corrected = moe.correction_bias,

@@ -29,6 +29,7 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //     replicas of a stage, and those of the mirrored stage too where two copies of the model run in opposite directions
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group
+//   vocabulary: tensor x pipeline where stages share the vocabulary, else alone
 //   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies
 //   expert_tensor, expert, expert_data: the ranks of a stage (hybrid: those of it that share shards), numbered in rank
 //     order and cut into blocks of expert_tensor * expert: neighbours in a block, ranks of a block at the same place

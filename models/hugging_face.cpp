@@ -206,6 +206,10 @@ Moe read_moe(const Config& config, const Family& family, std::int64_t feed_forwa
     moe.first_layer = ceil_div(config.count({"first_k_dense_replace"}, 0), moe.every) * moe.every;
     const std::string score = config.text({"scoring_func"});
     moe.sigmoid_scores = score.empty() ? family.sigmoid : score == "sigmoid";
+    const std::string method = config.text({"topk_method"});
+    const bool limited = method == "noaux_tc" || method == "group_limited_greedy";
+    moe.expert_groups = limited ? std::max<std::int64_t>(1, config.count({"n_group"}, 1)) : 1;
+    moe.top_groups = limited ? std::max<std::int64_t>(1, config.count({"topk_group"}, 1)) : 1;
   }
   return moe;
 }

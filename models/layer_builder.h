@@ -31,7 +31,9 @@ class LayerBuilder {
     Cut cut = Cut::rows;
     bool bias = false;
     std::int64_t kv_rows = 0;
-    bool wide = false;  // 16 bits where others have 8
+    bool wide = false;                   // 16 bits where others have 8
+    Dimension over = Dimension::tensor;  // whose ranks have the other columns
+    bool input_gradient = true;          // false: backward leaves it to another
   };
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
@@ -111,6 +113,7 @@ class LayerBuilder {
   void exponents(const LogitsPart& part);
   void early_gradient(const LogitsPart& part);
   void exchange_sums(const LogitsPart& part);
+  void combine_gradient(const LogitsPart& part);
   void logits_gradient(const LogitsPart& part);
   Id grid_norm(const std::string& name, Id x);
   void product(const std::string& name, const Gemm& forward, const std::vector<Id>& reads, Id y,

@@ -186,9 +186,14 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   const bool sp = c_.sequence_parallel;
   const std::string& n = weight.name;
   // Rows that other ranks hold too stay together.
-  const auto w = weight.kv_rows > 0
-                     ? std::vector{tape.parameter(n + ".weight", out, in, weight.cut, false, weight.kv_rows)}
-                     : tiled_weight(n + ".weight", out, in, weight.cut);
+  const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
+  const auto w = whole_weight ? std::vector{tape.parameter({.name = n + ".weight",
+                                                            .out = out,
+                                                            .in = in,
+                                                            .cut = weight.cut,
+                                                            .kv_rows = weight.kv_rows,
+                                                            .over = weight.over})}
+                              : tiled_weight(n + ".weight", out, in, weight.cut);
   const auto b = weight.bias ? tape.parameter(n + ".bias", out, 1, weight.cut, false, weight.kv_rows) : -1;
   const Gemm forward = whole(c_.rows, in, out, c_.width);
   const Id y = activation(name + " output", c_.rows, out);
@@ -200,16 +205,17 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     const Id dy = tape.gradient(y);
     const Id input = sp ? gathered_again(name, given.rows, gathered, in) : input_columns(name, x, c_.rows * in, given);
     const Operands of = to_fp8(name + " gradient", dy, c_.rows * out, true);
+    const auto of_weights = [&] {
+      if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
+      weight_gradients(name, forward, input, of.columns, w);
+    };
+    if (!weight.input_gradient) return of_weights();
     const std::vector<Id> back = with_weight(name + " gradient", of.rows, w.front(), forward);
     const Id dx = activation(name + " input gradient", c_.rows, in);
     const Id local = sp ? activation(name + " reduced gradient", c_.local_rows, in) : dx;
     const bool overlaps = c_.spec.software.tensor_reduce_overlaps_wgrad;
     const auto scatter = [&] {
       tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
-    };
-    const auto of_weights = [&] {
-      if (b >= 0) bias_gradient(name, dy, c_.rows, out, b);
-      weight_gradients(name, forward, input, of.columns, w);
     };
     // A collective waits for all that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called after
     // the weights' gradient, it begins after it, though it does not read it.

@@ -193,7 +193,7 @@ void PlanBuilder::place_weights(Chunk& chunk) {
     entry.unit = add_unit(together, regions);
     plan_.frames[entry.unit].layer = entry.layer;
     plan_.frames[entry.unit].base = entry.base;
-    if (lends_table(entry)) plan_.frames[entry.unit].previous = chunks_.front().entries.front().unit;
+    if (lends_table(entry)) plan_.frames[entry.unit].previous = table_chunk().entries.front().unit;
     if (row_.shards_parameters) add_tile_units(entry);
   }
 }
@@ -255,6 +255,8 @@ void PlanBuilder::make_frames(Chunk& chunk) {
   chunk.state = add_frame(blocks_[key]);
   const std::int32_t c = chunk.number;
   plan_.frames[chunk.state].chunk = c;
+  const bool borrows = spec_.model.mtp_layers > 0 && context_.ends_meet && c != table_chunk().number;
+  if (borrows) plan_.frames[chunk.state].previous = table_chunk().state;
   add_versions(chunk);
   add_tiles(chunk);
   for (std::int32_t i = 0; i < plan_.micro_batches; ++i) {
@@ -329,14 +331,26 @@ void PlanBuilder::lay_out_chunk(std::int32_t number, std::int64_t place) {
   make_frames(chunk);
 }
 
+// The chunk whose word table others on the stage may use. A stage that ends one copy of the model begins the other.
+const Chunk& PlanBuilder::table_chunk() const {
+  if (schedule_.spreads_vocabulary()) return chunks_[schedule_.input_chunk];
+  const std::int64_t second = schedule_.virtual_stages();
+  return chunks_[schedule_.copies > 1 && schedule_.stage_of[second] == stage_ ? schedule_.chunk_of[second] : 0];
+}
+
+// A chunk whose table others use comes before them.
 void PlanBuilder::lay_out() {
   chunks_.clear();
   const bool shares = schedule_.spreads_vocabulary();
   chunks_.resize(static_cast<std::size_t>(spec_.strategy.virtual_stages * schedule_.copies + (shares ? 2 : 0)));
   if (shares) lay_out_chunk(schedule_.input_chunk, -1);
+  std::vector<std::int64_t> places;
   for (std::size_t k = 0; k < schedule_.stage_of.size(); ++k) {
-    if (schedule_.stage_of[k] == stage_) lay_out_chunk(schedule_.chunk_of[k], static_cast<std::int64_t>(k));
+    if (schedule_.stage_of[k] == stage_) places.push_back(static_cast<std::int64_t>(k));
   }
+  const auto begins = [&](std::int64_t k) { return k % schedule_.virtual_stages() == 0; };
+  std::stable_partition(places.begin(), places.end(), begins);
+  for (const std::int64_t k : places) lay_out_chunk(schedule_.chunk_of[k], k);
   if (shares) lay_out_chunk(schedule_.output_chunk, schedule_.virtual_stages());
   count_gradients();
   RankSlot slot;

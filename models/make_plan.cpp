@@ -163,12 +163,12 @@ void PlanBuilder::choose_schedule() {
   if (own) {
     schedule_ = read_schedule(s.schedule_file, shape);
     context_.splits_backward = splits_backward(schedule_);
-    context_.ends_meet = ends_meet(schedule_);
+    place_ends();
   } else {
     const ScheduleRow& row = find_schedule(s.schedule);
     schedule_ = place_chunks(row, shape);
     context_.splits_backward = row.splits;
-    context_.ends_meet = ends_meet(schedule_) || schedule_.spreads_vocabulary();
+    place_ends();
     context_.shared.barriers = schedule_.barriers;
     if (row.splits || schedule_.spreads_vocabulary()) shape.times = phase_times();
     shape.group = interleave_group(spec_);
@@ -176,17 +176,20 @@ void PlanBuilder::choose_schedule() {
     schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
     if (row.moves != nullptr) schedule_.moves = row.moves(schedule_.order);
   }
-  if (context_.splits_backward && unit_gradients_)
-    throw Error(
-        fmt::format("{}strategy.sharding: {} reduces gradients micro-batch by micro-batch, but {} makes those of "
-                    "weights later; choose zero1 or none",
-                    place_of(spec_, "strategy.sharding"), row_.name, s.schedule));
+  if (unit_gradients_ && spec_.model.mtp_layers > 0 && context_.ends_interleave)
+    refuse_with("strategy.sharding", "runs other micro-batches between lookups and further predictions",
+                "not built yet where gradients are reduced unit by unit: choose zero1 or none");
   if (schedule_.copies > 1) refuse_both_ways();
   if (schedule_.spreads_vocabulary()) refuse_shared_vocabulary();
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
   if (!s.stage_replicas.empty()) refuse_replicas();
   turns_ = order_transfers(schedule_);
+}
+
+void PlanBuilder::place_ends() {
+  context_.ends_meet = ends_meet(schedule_) || schedule_.spreads_vocabulary();
+  context_.ends_interleave = context_.ends_meet && spec_.strategy.pipeline > 1;
 }
 
 // Of a key: what the schedule does that the value of the key does not fit, and what to do.
@@ -206,11 +209,9 @@ void PlanBuilder::refuse_both_ways() const {
   };
   if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
-  if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
-  if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
-  // Each end's shards are others than its mirror image's, of which the sum of both ends' gradients would be.
-  if (row_.shards_optimizer && (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0))
-    refuse("strategy.sharding", "not built yet with shards of weights that both ends share: choose none");
+  if (unit_gradients_ && !is_mirrored(schedule_))
+    refuse("strategy.sharding",
+           "not in the same order, in which they reduce gradients unit by unit: choose zero1 or none");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
 }
@@ -221,9 +222,7 @@ void PlanBuilder::refuse_shared_vocabulary() const {
   const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
     if (asked) refuse_with(key, "lets all stages share the vocabulary", why);
   };
-  refuse(s.tensor > 1, "strategy.tensor", "not built yet with tensor parallelism: choose 1");
-  refuse(unit_gradients_, "strategy.sharding", "not built yet with gradients in shards: choose zero1 or none");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
+  refuse(s.on_grid(), "strategy.tensor_kind", "not built yet with grids of tensor ranks: choose 1d");
   refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
   refuse(spec_.model.logit_softcap != 0, "strategy.schedule", "not built yet for logits that are capped");
   refuse(spec_.software.loss_metrics > 0, "software.loss_metrics", "no stage has all logits: set it to 0");

@@ -31,8 +31,14 @@ std::string broken_experts(const Model& m) {
                                       {"moe.feed_forward", e.feed_forward, 1, 4'000'000},
                                       {"moe.shared_feed_forward", e.shared_feed_forward, 0, 4'000'000},
                                       {"moe.first_layer", e.first_layer, 0, m.layers},
-                                      {"moe.every", e.every, 1, m.layers}});
+                                      {"moe.every", e.every, 1, m.layers},
+                                      {"moe.expert_groups", e.expert_groups, 1, e.experts},
+                                      {"moe.top_groups", e.top_groups, 1, e.expert_groups}});
   if (!broken.empty()) return broken;
+  if (e.experts % e.expert_groups != 0)
+    return fmt::format("moe.expert_groups: {} does not divide experts: {}", e.expert_groups, e.experts);
+  if (e.top_k > e.experts / e.expert_groups * e.top_groups)
+    return fmt::format("moe.top_groups: {} have fewer experts than top_k: {}", e.top_groups, e.top_k);
   if (e.capacity_factor && !(*e.capacity_factor > 0)) return "moe.capacity_factor: must be above 0, or null for none";
   if (e.pad_to_capacity && !e.capacity_factor) return "moe.pad_to_capacity: needs a capacity_factor";
   if (!(e.imbalance >= 1)) return fmt::format("moe.imbalance: {} is below 1 (uniform)", e.imbalance);

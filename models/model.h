@@ -23,6 +23,9 @@ struct Moe {
   bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
   bool sigmoid_scores = false;
   bool correction_bias = false;  // DeepSeek-V3: a weight per expert that steers the choice (auxiliary-loss-free)
+  // Experts of so many equal groups, of which a token's lie in at most top_groups (DeepSeek-V2 and V3: device- and
+  // node-limited routing). A group counts as its best expert does, with a correction as its two best do.
+  std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
   double imbalance = 1.0;      // tokens of the busiest expert rank / mean

@@ -72,14 +72,14 @@ struct GroupedBias {
 // The router's choice for every token: scores of all experts from logits (rows, experts), by softmax or sigmoid; of
 // them the top_k largest, of equal ones the lower expert (corrected: a weight per expert is added to the scores for the
 // choice alone, DeepSeek-V3). What an expert returns is weighted by the score (top_k 1: Fedus et al. 2021, Switch
-// Transformer) or by its part of the chosen scores' sum. capacity > 0: of each of `groups` equal runs of tokens at most
-// so many go to an expert, the first ones; the rest of the choice is dropped. padded: every expert gets exactly
-// capacity rows of every run. The auxiliary loss of a run of T tokens is aux_loss * experts * sum over experts of
-// (their part of all choices * mean score) (Switch, section 2.2; sigmoid scores divided by their sum); only its
-// gradient is formed.
+// Transformer) or by its part of the chosen scores' sum. Of `expert_groups` equal groups of experts only the top_groups
+// best count, by their largest score, or corrected by the sum of their two largest. capacity > 0: of each of `groups`
+// equal runs of tokens at most so many go to an expert, the first ones; the rest of the choice is dropped. padded:
+// every expert gets exactly capacity rows of every run. The auxiliary loss of a run of T tokens is aux_loss * experts *
+// sum over experts of (their part of all choices * mean score) (Switch, section 2.2; sigmoid scores divided by their
+// sum); only its gradient is formed.
 struct Gate {
-  std::int64_t rows = 0, experts = 0, top_k = 0;
-  std::int64_t capacity = 0, groups = 1;
+  std::int64_t rows = 0, experts = 0, top_k = 0, capacity = 0, groups = 1, expert_groups = 1, top_groups = 1;
   bool padded = false, sigmoid = false, corrected = false;
   double aux_loss = 0;
   Direction direction = Direction::forward;

@@ -25,9 +25,9 @@ std::string_view letter_of(Phase p) {
 
 std::string_view name_of(Dimension d) {
   static constexpr std::array<std::string_view, kDimensions> names = {
-      "tensor",     "context",       "expert",      "data",  "replicate",     "pipeline",    "embedding",
-      "kv",         "ulysses",       "model",       "world", "expert-tensor", "expert-data", "expert-replicate",
-      "tensor-row", "tensor-column", "tensor-depth"};
+      "tensor",     "context",       "expert",       "data",      "replicate",     "pipeline",    "embedding",
+      "kv",         "ulysses",       "model",        "world",     "expert-tensor", "expert-data", "expert-replicate",
+      "tensor-row", "tensor-column", "tensor-depth", "vocabulary"};
   return names[static_cast<std::size_t>(d)];
 }
 
@@ -110,7 +110,9 @@ std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& ope
   const bool weights = operand.scope == Scope::state && operand.slot == kWeights;
   if (weights && version != kNone) return version;
   std::uint32_t f = frame_of(plan, frame, operand.scope);
-  if (operand.scope == Scope::unit && operand.part == Part::tied) return plan.frames[f].previous;
+  const bool tied = operand.part == Part::tied;
+  if (operand.scope == Scope::unit && tied) return plan.frames[f].previous;
+  if (operand.scope == Scope::state && tied && plan.frames[f].previous != kNone) return plan.frames[f].previous;
   for (std::uint16_t i = 0; i < operand.tile; ++i) f = plan.frames[f].next;
   return f;
 }

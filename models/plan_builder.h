@@ -84,6 +84,7 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void place_ends();
   void refuse_both_ways() const;
   void refuse_shared_vocabulary() const;
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
@@ -118,7 +119,7 @@ class PlanBuilder {
   void lay_out_chunk(std::int32_t number, std::int64_t place);
   std::vector<Entry> entries_of(std::int64_t place);
   std::vector<Entry> vocabulary_entries(bool input);
-  const Chunk& table_chunk() const { return chunks_[schedule_.spreads_vocabulary() ? schedule_.input_chunk : 0]; }
+  const Chunk& table_chunk() const;
   std::vector<PhaseTimes> phase_times();
   void find_micro_batches(Chunk& chunk) const;
   std::vector<Chunk*> in_model_order();
@@ -197,6 +198,7 @@ class PlanBuilder {
 
   // data_parallel.cpp: what the sharding row gathers, reduces and updates, and when.
   void gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order);
+  bool runs_back_with(const Entry& entry) const;
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   bool copies_out(const std::vector<Region>& regions) const;
@@ -211,6 +213,8 @@ class PlanBuilder {
   void reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after);
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
+  bool reduces_apart(const Entry& entry) const;
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // of all micro-batches
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void gather_buckets();

@@ -9,8 +9,8 @@
 #include "models/chimera.h"
 #include "models/dualpipe.h"
 #include "models/error.h"
+#include "models/filled_orders.h"
 #include "models/v_schedules.h"
-#include "models/vocabulary_orders.h"
 #include "models/zero_bubble.h"
 
 namespace orrery {
@@ -109,8 +109,19 @@ Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shap
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
 // Qi et al. 2024, arXiv:2405.15362: p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
-Orders zb_v(const ScheduleShape& shape) { return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages); }
-Orders v_half(const ScheduleShape& shape) { return v_orders(shape, {2, 1, 2, 1}, 2 * ((shape.stages + 2) / 2)); }
+// With barriers they share the vocabulary.
+template <std::int64_t barriers = 0>
+Orders zb_v(const ScheduleShape& shape) {
+  return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);
+}
+template <std::int64_t barriers = 0>
+Orders v_half(const ScheduleShape& shape) {
+  return v_orders(shape, {2, 1, 2, 1}, 2 * ((shape.stages + 2) / 2), barriers);
+}
+template <std::int64_t barriers = 0>
+Orders v_min(const ScheduleShape& shape) {
+  return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3), barriers);
+}
 
 // DualPipe cut in half: a V's two ways are the two directions.
 Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
@@ -129,12 +140,11 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
 }
 
 // Yeung et al. 2024: barriers for the loss and for the hidden states' gradient (algorithm 1), or one for both
-// (algorithm 2). A stage alone holds all of the vocabulary.
+// (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
 template <std::int64_t barriers>
 Orders vocabulary_1f1b(const ScheduleShape& shape) {
-  return shape.stages == 1 ? stage_by_stage<one_f_one_b>(shape) : vocabulary_orders(shape, barriers);
+  return fill_orders(shape, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>(shape), {.barriers = barriers}).orders;
 }
-Orders v_min(const ScheduleShape& shape) { return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3)); }
 
 }  // namespace
 
@@ -158,9 +168,9 @@ const std::vector<ScheduleRow>& schedule_rows() {
       {"zb-2p", "zero bubble, order searched with at most 2p micro-batches in flight", 1, true, ChunkPlacement::in_turn,
        zb_2p},
       {"zb-v", "zero bubble on stages that hold a V of two, p micro-batches in flight (Qi et al. 2024)", 2, true,
-       ChunkPlacement::v_shaped, zb_v},
-      {"v-half", "the same with about p / 2 micro-batches in flight", 2, true, ChunkPlacement::v_shaped, v_half},
-      {"v-min", "the same with about p / 3", 2, true, ChunkPlacement::v_shaped, v_min},
+       ChunkPlacement::v_shaped, zb_v<>},
+      {"v-half", "the same with about p / 2 micro-batches in flight", 2, true, ChunkPlacement::v_shaped, v_half<>},
+      {"v-min", "the same with about p / 3", 2, true, ChunkPlacement::v_shaped, v_min<>},
       {"dualpipev", "a V whose forwards and backwards are woven op by op; at least 2p micro-batches (DeepSeek)", 2,
        true, ChunkPlacement::v_shaped, stage_by_stage<dualpipe_v>},
       {"chimera", "two copies of the model in opposite directions: bubbles halved (Li and Hoefler 2021)", 1, false,
@@ -177,9 +187,21 @@ const std::vector<ScheduleRow>& schedule_rows() {
        false, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>, Updates::flush, balance_activations},
       {"vocab-1f1b",
        "1F1B over stages that share the vocabulary: p + 1 micro-batches in flight (Yeung et al. 2024, algorithm 2)", 1,
-       false, ChunkPlacement::in_turn, vocabulary_1f1b<1>, Updates::flush, nullptr, 1},
+       false, ChunkPlacement::in_turn, vocabulary_1f1b<1>, Updates::flush, nullptr, 1, "1f1b"},
       {"vocab-1f1b-alg1", "the same by algorithm 1: less arithmetic, a second barrier, p + 2 micro-batches", 1, false,
-       ChunkPlacement::in_turn, vocabulary_1f1b<2>, Updates::flush, nullptr, 2},
+       ChunkPlacement::in_turn, vocabulary_1f1b<2>, Updates::flush, nullptr, 2, "1f1b"},
+      {"vocab-zb-v", "zb-v over stages that share the vocabulary, algorithm 2: one more micro-batch in flight", 2, true,
+       ChunkPlacement::v_shaped, zb_v<1>, Updates::flush, nullptr, 1, "zb-v"},
+      {"vocab-zb-v-alg1", "the same by algorithm 1: two more", 2, true, ChunkPlacement::v_shaped, zb_v<2>,
+       Updates::flush, nullptr, 2, "zb-v"},
+      {"vocab-v-half", "v-half over stages that share the vocabulary, algorithm 2", 2, true, ChunkPlacement::v_shaped,
+       v_half<1>, Updates::flush, nullptr, 1, "v-half"},
+      {"vocab-v-half-alg1", "the same by algorithm 1", 2, true, ChunkPlacement::v_shaped, v_half<2>, Updates::flush,
+       nullptr, 2, "v-half"},
+      {"vocab-v-min", "v-min over stages that share the vocabulary, algorithm 2", 2, true, ChunkPlacement::v_shaped,
+       v_min<1>, Updates::flush, nullptr, 1, "v-min"},
+      {"vocab-v-min-alg1", "the same by algorithm 1", 2, true, ChunkPlacement::v_shaped, v_min<2>, Updates::flush,
+       nullptr, 2, "v-min"},
   };
   return rows;
 }
@@ -229,7 +251,7 @@ std::int64_t hop(const Schedule& schedule, std::size_t boundary) {
 }
 
 bool ends_meet(const Schedule& schedule) {
-  return schedule.stage_of.front() == schedule.stage_of[schedule.virtual_stages() - 1];
+  return schedule.copies > 1 || schedule.stage_of.front() == schedule.stage_of[schedule.virtual_stages() - 1];
 }
 
 bool runs_both_ways(std::string_view schedule) {
@@ -249,6 +271,19 @@ bool splits_backward(const Schedule& schedule) {
   return std::any_of(schedule.order.begin(), schedule.order.end(), [](const Order& order) {
     return std::any_of(order.begin(), order.end(), [](const Action& a) { return a.phase == Phase::weight_gradient; });
   });
+}
+
+bool is_mirrored(const Schedule& schedule) {
+  const std::size_t count = schedule.order.size();
+  for (std::size_t s = 0; s < count / 2; ++s) {
+    const Order &one = schedule.order[s], &other = schedule.order[count - 1 - s];
+    const bool same =
+        std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const Action& a, const Action& b) {
+          return a.phase == b.phase && a.chunk == 1 - b.chunk && a.woven == b.woven;
+        });
+    if (!same) return false;
+  }
+  return true;
 }
 
 }  // namespace orrery

@@ -81,6 +81,7 @@ struct ScheduleRow {
   Updates updates = Updates::flush;
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
+  std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
@@ -94,13 +95,17 @@ Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 // there is no way back.
 std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 
-// Whether the first and the last virtual stage lie on one stage.
+// Whether the first and the last virtual stage lie on one stage, be they of two copies of the model.
 bool ends_meet(const Schedule& schedule);
 
 // Whether every stage and its mirror image hold the same weights.
 bool runs_both_ways(std::string_view schedule);
 
 bool splits_backward(const Schedule& schedule);
+
+// Whether of two copies of a model each stage runs what its mirror image runs, the chunks exchanged: both come to the
+// same weights in the same order.
+bool is_mirrored(const Schedule& schedule);
 
 // Whether every stage holds a part of the vocabulary.
 bool spreads_vocabulary(std::string_view schedule);

@@ -48,12 +48,9 @@ void PlanBuilder::reduce_what_is_shared() {
       sum(chunk, "reduce norm gradients", group, LaneKind::tensor, Part::partial, elements);
     sum(chunk, "reduce key/value gradients", Dimension::kv, LaneKind::tensor, Part::kv, chunk.kv_elements);
   }
-  if (shares_table()) {  // each copy of a model has its two ends
-    const std::size_t end = schedule_.copies > 1 || stage_ == 0 ? 0 : chunks_.size() - 1;
-    for (std::int64_t copy = 0; copy < schedule_.copies; ++copy)
-      sum(chunks_[end + static_cast<std::size_t>(copy)], "reduce tied embedding", Dimension::embedding,
-          LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
-  }
+  if (shares_table())
+    sum(stage_ == 0 ? chunks_.front() : chunks_.back(), "reduce tied embedding", Dimension::embedding,
+        LaneKind::embedding, Part::tied, context_.table_rows * context_.hidden);
   if (host_update()) lower_buckets();
 }
 

@@ -38,10 +38,10 @@ constexpr std::string_view kModelKeys[] = {"base",
                                            "scaled_embedding",
                                            "attention_softcap",
                                            "logit_softcap"};
-constexpr std::string_view kMoeKeys[] = {"experts",     "top_k",          "feed_forward",    "shared_feed_forward",
-                                         "first_layer", "every",          "capacity_factor", "pad_to_capacity",
-                                         "imbalance",   "score",          "aux_loss",        "dispatch",
-                                         "shared_gate", "correction_bias"};
+constexpr std::string_view kMoeKeys[] = {"experts",     "top_k",           "feed_forward",    "shared_feed_forward",
+                                         "first_layer", "every",           "capacity_factor", "pad_to_capacity",
+                                         "imbalance",   "score",           "aux_loss",        "dispatch",
+                                         "shared_gate", "correction_bias", "expert_groups",   "top_groups"};
 constexpr std::string_view kMlaKeys[] = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
                                          "v_head_dim"};
 constexpr std::string_view kWindowKeys[] = {"window", "every"};
@@ -100,6 +100,8 @@ void read_moe(SpecReader& reader, const SpecNode* node, Model& m, std::string_vi
   moe.hierarchical_dispatch = dispatch == "hierarchical";
   section.take("shared_gate", moe.shared_gate, otherwise);
   section.take("correction_bias", moe.correction_bias, otherwise);
+  section.take("expert_groups", moe.expert_groups, otherwise);
+  section.take("top_groups", moe.top_groups, otherwise);
   m.moe = moe;
 }
 

@@ -1,12 +1,10 @@
 #include "models/v_schedules.h"
 
 #include <algorithm>
-#include <deque>
-#include <functional>
 #include <limits>
-#include <queue>
-#include <tuple>
 #include <utility>
+
+#include "models/filled_orders.h"
 
 namespace orrery {
 namespace {
@@ -74,131 +72,17 @@ Orders without_weights(const ScheduleShape& shape, const Pace& pace) {
   return orders;
 }
 
-// Plays the orders and puts weight gradients between them, into waits of at least `gap_percent` of their own time.
-class Filling {
- public:
-  Filling(const ScheduleShape& shape, const Orders& orders, std::int64_t most, std::int64_t gap_percent)
-      : shape_(shape), orders_(orders), most_(most), gap_percent_(gap_percent), stages_(orders.size()) {
-    shape_.times.resize(2 * shape_.stages);
-    ended_.assign(4 * shape_.stages * shape_.micro_batches, kNotYet);
-    filled.resize(orders.size());
-  }
-
-  // The stage whose clock is furthest behind decides next, so what others begin before its time is known.
-  void run() {
-    for (std::size_t s = 0; s < stages_.size(); ++s) turns_.emplace(0, s);
-    while (!turns_.empty()) {
-      const std::size_t s = turns_.top().second;
-      turns_.pop();
-      decide(s);
-      const bool done = stages_[s].next == orders_[s].size() && stages_[s].pending.empty();
-      if (!done && !stages_[s].blocked) turns_.emplace(stages_[s].now, s);
-    }
-  }
-
-  std::int64_t end() const {
-    std::int64_t last = 0;
-    for (const Stage& s : stages_) last = std::max(last, s.now);
-    return last;
-  }
-
-  Orders filled;
-
- private:
-  struct Stage {
-    std::int64_t now = 0, alive = 0;
-    std::size_t next = 0;
-    bool blocked = false;        // until the pass before its next one has begun
-    std::deque<Action> pending;  // weight gradients
-  };
-
-  // Passes of a micro-batch are numbered along its way: forward over all virtual stages, then backward.
-  std::int64_t place_of(std::size_t stage, const Action& a) const {
-    const auto s = static_cast<std::int64_t>(stage);
-    const std::int64_t k = a.chunk == 0 ? s : 2 * shape_.stages - 1 - s;
-    return a.phase == Phase::forward ? k : 4 * shape_.stages - 1 - k;
-  }
-  std::size_t stage_of(std::int64_t place) const {
-    const std::int64_t k = std::min(place, 4 * shape_.stages - 1 - place);
-    return static_cast<std::size_t>(std::min(k, 2 * shape_.stages - 1 - k));
-  }
-  void wake(std::size_t index) {
-    if (!std::exchange(stages_[index].blocked, false)) return;
-    turns_.emplace(stages_[index].now, index);
-  }
-  std::int64_t& ended(std::int64_t place, const Action& a) { return ended_[a.micro_batch * 4 * shape_.stages + place]; }
-  std::int64_t ready(std::size_t stage, const Action& a) {
-    const std::int64_t place = place_of(stage, a);
-    return place == 0 ? 0 : ended(place - 1, a);
-  }
-  const PhaseTimes& times(std::size_t stage, const Action& a) const {
-    const auto s = static_cast<std::int64_t>(stage);
-    return shape_.times[a.chunk == 0 ? s : 2 * shape_.stages - 1 - s];
-  }
-
-  void decide(std::size_t index) {
-    Stage& s = stages_[index];
-    const bool more = s.next < orders_[index].size();
-    const std::int64_t soonest = more ? ready(index, orders_[index][s.next]) : kNotYet;
-    const bool full = more && orders_[index][s.next].phase == Phase::forward && s.alive >= most_;
-    const bool fits =
-        !s.pending.empty() && (full || soonest == kNotYet ||
-                               100 * (soonest - s.now) >= gap_percent_ * times(index, s.pending.front()).weight);
-    if (fits && (full || soonest > s.now)) {
-      const Action weight = s.pending.front();
-      s.pending.pop_front();
-      --s.alive;
-      return begin(index, weight, times(index, weight).weight);
-    }
-    if (soonest == kNotYet) {
-      s.blocked = true;
-      return;
-    }
-    s.now = std::max(s.now, soonest);
-    pass(index, orders_[index][s.next++]);
-  }
-
-  void pass(std::size_t index, const Action& a) {
-    Stage& s = stages_[index];
-    const bool forward = a.phase == Phase::forward;
-    begin(index, a, forward ? times(index, a).forward : times(index, a).input);
-    const std::int64_t place = place_of(index, a);
-    ended(place, a) = s.now;
-    if (place + 1 < 4 * shape_.stages) wake(stage_of(place + 1));
-    if (forward)
-      ++s.alive;
-    else
-      s.pending.push_back({Phase::weight_gradient, a.chunk, a.micro_batch});
-  }
-
-  void begin(std::size_t index, const Action& a, std::int64_t time) {
-    stages_[index].now += time;
-    filled[index].push_back(a);
-  }
-
-  ScheduleShape shape_;
-  const Orders& orders_;
-  std::int64_t most_, gap_percent_;
-  std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;  // by micro-batch, then place
-  using Turn = std::pair<std::int64_t, std::size_t>;
-  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;  // clocks of stages that are not blocked
-};
-
 }  // namespace
 
-std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most) {
+std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most,
+                                          std::int64_t barriers) {
   const Orders orders = without_weights(shape, pace);
-  Orders best;
-  std::int64_t shortest = kNotYet;
+  FilledOrders best = {{}, kNotYet};
   for (const std::int64_t gap : {100, 50, 1}) {
-    Filling filling(shape, orders, most, gap);
-    filling.run();
-    if (filling.end() >= shortest) continue;
-    shortest = filling.end();
-    best = std::move(filling.filled);
+    FilledOrders filled = fill_orders(shape, ChunkPlacement::v_shaped, orders, {gap, most + 2 * barriers, barriers});
+    if (filled.end < best.end) best = std::move(filled);
   }
-  return best;
+  return best.orders;
 }
 
 }  // namespace orrery

@@ -16,6 +16,8 @@ using Pace = std::array<std::int64_t, 4>;
 // before it: two forwards, two input gradients and two weight gradients of one time each. The pattern's pace decides
 // how long activations live. Played in the virtual stages' own times, weight gradients go where a stage would wait, or
 // where it holds `most` activations of a virtual stage already (half a micro-batch each).
-std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most);
+// barriers > 0: stages share the vocabulary, and hold as many micro-batches more (filled_orders.h).
+std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most,
+                                          std::int64_t barriers = 0);
 
 }  // namespace orrery

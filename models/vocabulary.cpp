@@ -1,8 +1,9 @@
 // Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each holds as many
 // rows of the word table and of the output matrix. The first stage's embeddings are the sum of what all look up; the
 // last stage's hidden states go to all, which take their exponents to maxima of their own, then exchange maxima and
-// sums. Two barriers (algorithm 1): the gradient of the hidden states is summed when each knows the softmax. One
-// (algorithm 2): each multiplies its exponents with its rows before, so that this sum follows those of the loss at
+// sums. Where stages have several tensor ranks, the parts are theirs, and each stage sums what its ranks give before it
+// goes to others. Two barriers (algorithm 1): the gradient of the hidden states is summed when each knows the softmax.
+// One (algorithm 2): each multiplies its exponents with its rows before, so that this sum follows those of the loss at
 // once.
 #include <cmath>
 
@@ -12,7 +13,7 @@ namespace orrery {
 
 // Slots of a stage's part of the output layer.
 struct LayerBuilder::LogitsPart {
-  std::int32_t table = -1;
+  std::int32_t table = 0;  // the block's first weight
   Id logits = 0, labels = 0;
   Id wide = 0;                 // fp32 logits, then exponents, then their gradient
   Id maxima = 0, factors = 0;  // of all; a stage's own, then what brings its exponents to those of all
@@ -20,7 +21,7 @@ struct LayerBuilder::LogitsPart {
   Id product = 0, rows = 0;    // one barrier: exponents times the table's rows, and the labels' rows
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
-    return {c.rows, columns, which, c.spec.software.fused_cross_entropy, 1, 1, Dimension::pipeline};
+    return {c.rows, columns, which, c.spec.software.fused_cross_entropy, 1, 1, Dimension::vocabulary};
   }
 };
 
@@ -29,16 +30,16 @@ LayerBuilder::Id LayerBuilder::words(Id tokens) {
                                      .out = c_.table_rows,
                                      .in = m_.hidden,
                                      .cut = Cut::rows,
-                                     .over = Dimension::pipeline});
+                                     .over = Dimension::vocabulary});
   const Id y = activation("embeddings", c_.rows, m_.hidden);
-  const Embedding work = {.rows = c_.rows, .columns = m_.hidden, .vocab = c_.table_rows, .over = Dimension::pipeline};
+  const Embedding work = {.rows = c_.rows, .columns = m_.hidden, .vocab = c_.table_rows, .over = Dimension::vocabulary};
   tape.emit("embedding", work, {.reads = {tokens}, .writes = {y}, .weights = {table}});
   tape.on_backward([=, this] {
     Embedding back = work;
     back.direction = Direction::backward;
     table_gradient("embedding", back, {tape.gradient(y), tokens}, table, true);
   });
-  return y;
+  return reduce_from_tensor("embedding", y, c_.rows, m_.hidden);
 }
 
 void LayerBuilder::exponents(const LogitsPart& part) {
@@ -60,13 +61,13 @@ void LayerBuilder::early_gradient(const LogitsPart& part) {
   tape.emit("exponents", Cast{rows * columns, 4, c_.width}, {.reads = {part.wide}, .writes = {exps}});
   input_gradients("logits", {.m = rows, .n = columns, .k = hidden, .result_bytes = c_.width}, {exps}, part.product,
                   {part.table});
-  const Embedding lookup = {.rows = rows, .columns = hidden, .vocab = columns, .over = Dimension::pipeline};
+  const Embedding lookup = {.rows = rows, .columns = hidden, .vocab = columns, .over = Dimension::vocabulary};
   tape.emit("labels' rows", lookup, {.reads = {part.labels}, .writes = {part.rows}, .weights = {part.table}});
 }
 
 void LayerBuilder::exchange_sums(const LogitsPart& part) {
   const auto reduce = [&](const std::string& name, Id of, Bytes bytes, bool maximum) {
-    tape.emit(name, Collective{.group = Dimension::pipeline, .bytes = bytes, .width = 4, .maximum = maximum},
+    tape.emit(name, Collective{.group = Dimension::vocabulary, .bytes = bytes, .width = 4, .maximum = maximum},
               {.updates = {of}}, LaneKind::vocabulary_sums);
   };
   tape.begin_exchange();
@@ -74,11 +75,24 @@ void LayerBuilder::exchange_sums(const LogitsPart& part) {
   tape.emit("loss rescale", part.work(c_, CrossEntropy::Part::rescale, c_.table_rows),
             {.reads = {part.maxima, part.labels}, .updates = {part.sums, part.factors}}, LaneKind::vocabulary_sums);
   reduce("loss sum reduce", part.sums, c_.rows * 8, false);
-  if (c_.shared.barriers > 1) return;
+  if (c_.shared.barriers == 1) combine_gradient(part);
+}
+
+// The gradient of the hidden states that this rank's part of the vocabulary gives, summed over its tensor group.
+void LayerBuilder::combine_gradient(const LogitsPart& part) {
+  const auto handed_on = [](Access access) { return Operand{Scope::previous, access, kOutputGradient, -1}; };
+  const bool sp = c_.sequence_parallel;
   BlockBuilder::Uses uses = {.reads = {part.product, part.rows, part.sums, part.factors}};
   if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
-  uses.elsewhere = {{Scope::previous, Access::write, kOutputGradient, -1}};
+  if (sp) uses.writes = {activation("hidden gradient", c_.rows, m_.hidden)};
+  if (!sp) uses.elsewhere = {handed_on(Access::write)};
   tape.emit("hidden gradient", part.work(c_, CrossEntropy::Part::combine, m_.hidden), uses, LaneKind::vocabulary_sums);
+  if (c_.tensor == 1) return;
+  const auto kind = sp ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  tape.emit("hidden gradient over tensor",
+            Collective{kind, Dimension::tensor, c_.rows * m_.hidden * c_.width, c_.width},
+            {.reads = uses.writes, .elsewhere = {handed_on(sp ? Access::write : Access::read_write)}},
+            LaneKind::vocabulary_sums);
 }
 
 void LayerBuilder::logits_gradient(const LogitsPart& part) {
@@ -100,22 +114,10 @@ void LayerBuilder::logits_gradient(const LogitsPart& part) {
 
 void LayerBuilder::logits_part(const std::string& name) {
   const std::int64_t rows = c_.rows, columns = c_.table_rows, hidden = m_.hidden;
-  LogitsPart part;
-  part.table =
-      tape.parameter({.name = name, .out = columns, .in = hidden, .cut = Cut::rows, .over = Dimension::pipeline});
-  const Gemm forward = {.m = rows, .n = columns, .k = hidden, .result_bytes = c_.width};
-  part.logits = activation("logits output", rows, columns);
-  product("logits", forward, {kInput}, part.logits, {part.table}, -1);
   const bool late = c_.shared.barriers > 1;
-  tape.on_backward([=, this] {
-    const Id dy = tape.gradient(part.logits);
-    if (late) {
-      const Id dx = activation("logits input gradient", rows, hidden);
-      input_gradients("logits", forward, {dy}, dx, {part.table});
-      tape.contribute(kInput, dx);
-    }
-    weight_gradient("logits", forward, kInput, dy, part.table);
-  });
+  LogitsPart part;
+  part.logits = column_parallel("logits", kInput, hidden, columns,
+                                {.name = name, .over = Dimension::vocabulary, .input_gradient = late});
   part.labels = tape.slot("labels", rows * 8);
   part.wide = tape.slot("fp32 logits", rows * columns * 4);
   part.maxima = tape.slot("row maxima", rows * 4);
@@ -133,7 +135,7 @@ void LayerBuilder::logits_part(const std::string& name) {
 
 Block words_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "words", BlockRole::embedding);
-  b.tape.output_gradient(c.rows * c.hidden * c.width);
+  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   const auto tokens = b.tape.slot("tokens", c.rows * 8);
   b.take_tokens(tokens);
   const auto y = b.words(tokens);
@@ -144,7 +146,7 @@ Block words_block(const BlockContext& c, std::vector<Op>& ops) {
 static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
   return {.kind = kind,
           .group = Dimension::pipeline,
-          .bytes = c.rows * c.hidden * c.width,
+          .bytes = c.local_rows * c.hidden * c.width,
           .width = c.width,
           .root = c.shared.root};
 }
@@ -152,7 +154,7 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
 // Who is not the root may lend its own buffer to the sum.
 Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "words' ways", BlockRole::exchange);
-  const Bytes bytes = c.rows * c.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   const auto x = b.tape.input(bytes);
   const auto y = root ? b.tape.slot("sum of words", bytes) : x;
@@ -180,14 +182,14 @@ bool has_positions_block(const BlockContext& c) {
 
 Block positions_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "positions", BlockRole::embedding);
-  const auto x = b.tape.input(c.rows * c.hidden * c.width);
-  b.tape.output_gradient(c.rows * c.hidden * c.width);
+  const auto x = b.tape.input(c.local_rows * c.hidden * c.width);
+  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   return b.tape.finish(b.dropout("embedding dropout", b.add_positions(x)), ops);
 }
 
 Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "hidden states' ways", BlockRole::exchange);
-  const Bytes bytes = c.rows * c.hidden * c.width;
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
   const bool root = c.shared.at_root();
   if (root) b.tape.input(bytes);
   b.tape.output_gradient(bytes);
@@ -209,12 +211,12 @@ Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
 // The hidden states' gradient is taken where its first writer is: with one barrier that is before backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
-  b.tape.input(c.rows * c.hidden * c.width);
-  b.logits_part(c.spec.model.tied_embeddings ? std::string(kWordTable) : "output.weight");
+  b.tape.input(c.local_rows * c.hidden * c.width);
+  b.logits_part(c.spec.model.tied_embeddings ? "embedding.word" : "output");
   Block block = b.tape.finish(ops);
   for (const std::uint32_t id : block.exchange) {
     for (const Operand& o : ops[id].operands) {
-      if (o.scope == Scope::previous) ops[id].allocates.push_back(o);
+      if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
     ops[id].weight_gradient = false;  // of other blocks, it writes no weight's
   }

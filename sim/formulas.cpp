@@ -203,12 +203,13 @@ Volume context_volume(const Spec& spec) {
           .bytes = (passes * block + (2 + again) * all * (u - 1) / u) * m * layers};
 }
 
-// Boundaries between virtual stages that lie on different stages.
+// Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more on
+// each: hidden states and embeddings, and the gradients of both, pass it.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? read_schedule(s.schedule_file, shape)
                                                  : place_chunks(find_schedule(s.schedule).placement, shape);
-  std::int64_t count = 0;
+  std::int64_t count = spreads_vocabulary(s.schedule) ? 2 * s.pipeline : 0;
   for (std::int64_t k = 0; k + 1 < schedule.virtual_stages(); ++k)
     count += hop(schedule, static_cast<std::size_t>(k)) != 0 ? 1 : 0;
   return count;
@@ -230,8 +231,7 @@ double moved_bytes(const Plan& plan) {
 
 // Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
 // V. A rank of a stage with replicas has a part of each. Micro-batches divide over copies of the model. What stages
-// leave with one another goes there and back. A shared vocabulary: hidden states and embeddings, and the gradients of
-// both, pass every stage; maxima and sums are reduced.
+// leave with one another goes there and back.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -249,13 +249,17 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
     v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", moved_bytes(plan), moves);
     v.bytes += 2 * moved_bytes(plan) * moves / p;
   }
-  if (known && spreads_vocabulary(s.schedule)) {
-    const double rows = real(s.micro_batch) * real(spec.sequence / s.context);
-    v.formula += " + m·(4S + 24R·(p-1)/p)";
-    v.numbers += fmt::format(", R = {} rows", rows);
-    v.bytes += m * (4 * hidden_bytes(spec) + 24 * rows * (p - 1) / p);
-  }
   return v;
+}
+
+// Of each row of logits its maximum, then its sum and its label's logit, are all-reduced over those that have parts.
+Volume vocabulary_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);
+  return {.what = "vocabulary",
+          .formula = "24R·m·(n-1)/n",
+          .numbers = fmt::format("R = {} rows, m = {}, n = p·t = {}", rows, s.micro_batches(), n),
+          .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
 }
 
 // Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
@@ -389,6 +393,7 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec), {Dimension::tensor});
   add(s.context > 1, context_volume(spec), {Dimension::context, Dimension::ulysses});
   if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
+  add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});
   return list;
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/expert_sizes.h"
 #include "models/nccl.h"
 #include "models/placement.h"
 #include "models/stragglers.h"
@@ -280,19 +281,10 @@ class Pricer {
     return choice;
   }
 
-  // The part of a token's top_k experts that is left if those in the same one of `parts` equal parts count once, by
-  // chance.
-  double met(double parts) const {
-    const Moe& moe = *spec_.model.moe;
-    const double experts = static_cast<double>(moe.experts);
-    double none = 1;  // that a part has none of them
-    for (std::int64_t j = 0; j < moe.top_k; ++j)
-      none *= std::max(0.0, experts - experts / parts - static_cast<double>(j)) / (experts - static_cast<double>(j));
-    return parts * (1 - none) / static_cast<double>(moe.top_k);
-  }
   TokenCopies copies(const Spread& members) const {
+    const Moe& moe = *spec_.model.moe;
     const double nodes = static_cast<double>(members.size());
-    return {(nodes - 1) / nodes * met(nodes), met(static_cast<double>(ranks_in(members)))};
+    return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
   // A hop of the pipeline, to a neighbour or farther: inside a node or between two, one rank of each.

@@ -34,6 +34,7 @@ Kind kind_of(Dimension d) {
       return Kind::expert;
     case Dimension::pipeline:
     case Dimension::embedding:
+    case Dimension::vocabulary:
       return Kind::pipeline;
     case Dimension::data:
     case Dimension::replicate:

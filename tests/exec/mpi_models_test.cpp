@@ -71,7 +71,7 @@ const Case kModels[] = {
 const std::string kDeepSeekV3 = with_experts(
     "tiny-deepseek-v3",
     "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "
-    "correction_bias: true, aux_loss: 0.02",
+    "correction_bias: true, aux_loss: 0.02, expert_groups: 4, top_groups: 2",
     ", mtp_layers: 1, mla: {q_lora_rank: 24, kv_lora_rank: 20, qk_nope_head_dim: 12, qk_rope_head_dim: 8, v_head_dim: "
     "10}");
 
@@ -123,6 +123,10 @@ const Case kPredictions[] = {
     {kPredicts, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: zb-h1, global_batch: 8"},
     {kPredicts, "pipeline: 2, virtual_stages: 2, stage_layers: [1, 0, 1, 0], data: 2, global_batch: 4"},
     {kPredicts, "pipeline: 4, data: 1, stage_layers: [1, 0, 1, 0], schedule: dualpipe, global_batch: 8"},
+    {kPredicts,
+     "pipeline: 4, data: 2, sharding: zero1, stage_layers: [1, 0, 1, 0], schedule: dualpipe, global_batch: 16"},
+    {kPredictsTwo,
+     "pipeline: 2, data: 2, sharding: zero1, stage_layers: [0, 1, 1, 0], schedule: zb-v, global_batch: 8"},
     {kPredicts, "context: 2, data: 2, global_batch: 4"},
     {kPredictsTwo, "tensor: 2, data: 2, sharding: zero1, global_batch: 4, micro_batch: 2"},
     {kPredicts, "data: 2, sharding: zero2, global_batch: 4"},

@@ -104,6 +104,9 @@ const Case kActivations[] = {
     {kGpt, "pipeline: 2, data: 2, global_batch: 8, offload: {activations: cpu}"},
     {kLlama, "tensor: 2, pipeline: 2, data: 1, global_batch: 4, recompute: [norm], offload: {activations: cpu}"},
     {kLlama, "pipeline: 2, data: 1, schedule: zb-h1, global_batch: 4, offload: {activations: cpu}"},
+    {kLlama, "pipeline: 4, data: 1, schedule: dualpipe, global_batch: 8, offload: {activations: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, schedule: v-half, global_batch: 8, offload: {activations: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, schedule: vocab-1f1b, global_batch: 8, offload: {activations: cpu}"},
     {kLlama,
      "data: 2, sharding: zero3, global_batch: 4, recompute: full, offload: {optimizer: cpu, gradients: cpu, "
      "parameters: cpu, activations: cpu}"},
@@ -133,6 +136,7 @@ const Case kTiles[] = {
     {kLlama, "data: 4, sharding: hsdp, shard_group: 2, global_batch: 4, offload: {tiling: 2}", "sgd"},
     {kLlama, "tensor: 2, data: 2, sharding: zero3, global_batch: 4, offload: {tiling: 2}"},
     {kLlama, "tensor: 2, pipeline: 2, data: 1, schedule: zb-h1, global_batch: 4, offload: {tiling: 2}"},
+    {kLlama, "pipeline: 2, data: 2, sharding: zero3, schedule: zb-h1, global_batch: 8, offload: {tiling: 2}"},
     {kQwen, "tensor: 4, data: 1, sequence_parallel: false, global_batch: 2, offload: {tiling: 2}"},
     {kGpt,
      "data: 2, sharding: zero3, global_batch: 4, offload: {optimizer: cpu, gradients: cpu, parameters: cpu, tiling: "
@@ -170,6 +174,16 @@ const Case kSummed[] = {
      "pipeline: 2, data: 2, sharding: zero3, global_batch: 4, offload: {optimizer: nvme, gradients: nvme, parameters: "
      "nvme}"},
     {kGpt, "tensor: 2, pipeline: 2, data: 1, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
+    {kGpt, "pipeline: 2, data: 2, sharding: zero1, schedule: dualpipe, global_batch: 8, offload: {optimizer: cpu}"},
+    {kGpt,
+     "pipeline: 2, data: 2, sharding: zero2, schedule: zb-v, global_batch: 8, offload: {optimizer: cpu, gradients: "
+     "cpu}"},
+    {kGpt,
+     "pipeline: 2, data: 2, sharding: zero2, schedule: vocab-1f1b, global_batch: 8, offload: {optimizer: cpu, "
+     "gradients: cpu}"},
+    {kGpt,
+     "pipeline: 2, data: 2, sharding: zero3, schedule: vocab-v-half, global_batch: 8, offload: {optimizer: cpu, "
+     "gradients: cpu, parameters: cpu}"},
     {kPredicting, "pipeline: 2, data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: cpu, gradients: cpu}"},
 };
 

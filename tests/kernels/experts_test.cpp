@@ -47,6 +47,22 @@ TEST(Experts, WeightsMatchTheReference) {
   }
 }
 
+// DeepSeek-V2 (arXiv:2405.04434, section 2.1.2.2) and V3 (2412.19437, section 2.1.2): of groups of experts the best, by
+// their best expert, or with a correction by their two best.
+TEST(Experts, ATokensExpertsAreOfItsBestGroups) {
+  GateShape s = {.experts = 8, .top_k = 2, .expert_groups = 4, .top_groups = 1};
+  std::vector<float> logits;
+  for (std::int64_t t = 0; t < kRoutedTokens; ++t) logits.insert(logits.end(), {0, 9, 5, 6, 1, 1, 2, 2});
+  const Chosen plain(s, logits);
+  EXPECT_EQ(plain.experts[0], 1);
+  EXPECT_EQ(plain.experts[1], 0);
+  s.sigmoid = true;
+  const std::vector<float> bias(8, 0.0F);
+  const Chosen corrected(s, logits, bias.data());
+  EXPECT_EQ(corrected.experts[0], 3);
+  EXPECT_EQ(corrected.experts[1], 2);
+}
+
 TEST(Experts, TheChoiceIsTheLargestAndOfEqualOnesTheLower) {
   for (const GateShape& s : kGates) {
     Chosen c = chosen(s);

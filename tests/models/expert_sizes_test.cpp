@@ -73,5 +73,27 @@ TEST(ExpertSizes, AFileGivesEachLayerItsLoads) {
   refused("{}");
 }
 
+// Experts of a token that lie in one part count once: all of them in one part, none in as many parts as experts; drawn
+// by hand where the experts are of few groups.
+TEST(ExpertSizes, PartsThatATokensExpertsMeet) {
+  Moe moe;
+  moe.experts = 64;
+  moe.top_k = 8;
+  EXPECT_DOUBLE_EQ(parts_met(moe, 1), 1.0 / 8);
+  EXPECT_NEAR(parts_met(moe, 64), 1, 1e-12);
+  const double any = parts_met(moe, 8);
+  moe.expert_groups = 8;
+  moe.top_groups = 8;
+  EXPECT_NEAR(parts_met(moe, 8), any, 1e-12);
+  moe.top_groups = 1;
+  EXPECT_DOUBLE_EQ(parts_met(moe, 8), 1.0 / 8);
+  EXPECT_DOUBLE_EQ(parts_met(moe, 4), 1.0 / 8);
+  moe.top_groups = 2;  // two groups of eight; of four parts with two groups each both are in one with chance 1/7
+  const double one = 1 - 1.0 / 12870;  // that one of the two has any: C(16, 8) choices
+  EXPECT_NEAR(parts_met(moe, 4) * 8, 1.0 / 7 + 6.0 / 7 * 2 * one, 1e-9);
+  moe.top_groups = 4;
+  EXPECT_LT(parts_met(moe, 8), 0.75 * any);
+}
+
 }  // namespace
 }  // namespace orrery
