@@ -113,6 +113,13 @@ struct Software {
 
   // Memory
   bool expandable_segments = false;
+  std::string moments = "flat";    // the optimizer's: flat (two tensors, made at the first update) | by_weight (two a
+                                   // weight, likewise) | at_start (two tensors, made before the first step)
+  std::string gradients = "flat";  // those as wide as weights: flat (one buffer) | by_weight (a tensor a weight, from
+                                   // its first gradient of a step until the update)
+  std::int64_t flat_copies = 0;  // that gradients are reduced in at a step's end (1: side by side; 2: side by side for
+                                 // each rank, and those side by side); what is gathered has one, and an update of
+                                 // sharded states reads a wide copy of its gradients
   double host_layer_us =
       0;  // of what issuing a layer takes, what the host itself needs, 0 = all; the rest it runs ahead
   bool collectives_hold_tensors = false;  // what a collective used returns to the allocator when the host sees its end

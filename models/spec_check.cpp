@@ -124,6 +124,8 @@ constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
 constexpr std::string_view kUnitCopies[] = {"none", "parameters", "gradients"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
+constexpr std::string_view kMoments[] = {"flat", "by_weight", "at_start"};
+constexpr std::string_view kGradientTensors[] = {"flat", "by_weight"};
 
 struct Choice {
   std::string key;
@@ -137,6 +139,8 @@ Broken software_rules(const Spec& spec) {
                           Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
                           Choice{"software.unit_copies", "choice", w.unit_copies, kUnitCopies},
                           Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
+                          Choice{"software.moments", "choice", w.moments, kMoments},
+                          Choice{"software.gradients", "choice", w.gradients, kGradientTensors},
                           Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
                           Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},
                           Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
@@ -148,6 +152,7 @@ Broken software_rules(const Spec& spec) {
   }
   Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
                        {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
+                       {"software.flat_copies", w.flat_copies, 0, 100},
                        {"software.loss_metrics", w.loss_metrics, 0, 100},
                        {"software.nccl_minor", w.nccl_minor, 0, 99},
                        {"software.attention_copies", w.attention_copies, 0, 100}});

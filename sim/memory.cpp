@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "models/blocks.h"
+#include "sim/state_tensors.h"
 
 namespace orrery {
 namespace {
@@ -50,14 +54,20 @@ bool gathers_parameters(const Op& op, const Collective& c) {
   return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
 
-class Replay {
+// What data ranks reduce or gather once a step.
+bool ends_step(const Op& op) {
+  return op.phase == Phase::step && (op.lane == LaneKind::data_reduce || op.lane == LaneKind::data_gather);
+}
+
+class Replay : BlockSource {
  public:
   Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held,
-         std::vector<char>& named)
+         std::vector<char>& named, const std::vector<std::uint32_t>& frames)
       : plan_(plan),
         trace_(trace),
         options_(options),
         allocator_({options.capacity, options.expandable_segments}),
+        states_(plan, frames, options.moments_by_weight, options.gradients_by_weight, *this),
         held_(held),
         named_(named) {}
 
@@ -70,7 +80,7 @@ class Replay {
       if (!outlives_steps(plan_.blocks[frame.block].role)) continue;
       const auto& slots = plan_.blocks[frame.block].slots;
       for (std::size_t s = 0; s < slots.size(); ++s) {
-        if (!slots[s].lazy) take(f, static_cast<std::uint16_t>(s), 0, 0);
+        if (!slots[s].lazy || options_.moments_at_start) take(f, static_cast<std::uint16_t>(s), 0, 0);
       }
     }
     find_filling(slot);
@@ -91,13 +101,21 @@ class Replay {
     for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
     const auto* collective = std::get_if<Collective>(&op.work);
     const bool lists = options_.gathers_lists && collective && gathers_parameters(op, *collective);
-    if (op.allocates.empty() && op.frees.empty() && !lists) return;
+    const bool copies = options_.flat_copies > 0 && collective && ends_step(op);
+    if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
-    const Picoseconds now = offset + std::max(host_at(t), behind);
+    // Whoever copies so looks for infinities too, and waits for the answer before it updates.
+    const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
+    const Picoseconds now = offset + std::max({host_at(t), behind, checked});
     const int stream = stream_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
+    if (states_.has_gradients())
+      states_.change_gradients(
+          t, [&] { return added_gradient(t); }, now);
     if (allocated_ > result_.peak) note_peak(t);
+    if (const auto* update = std::get_if<Update>(&op.work)) widen_gradients(t, *update, now);
+    if (copies) copy_flat(t, *collective, now, offset + trace_.spans[t].ended);
     if (options_.collectives_hold_tensors && collective) note_uses(t, offset + trace_.spans[t].ended);
     if (lists) gather_lists(t, *collective, now, offset + trace_.spans[t].ended);
     for (const Operand& o : op.frees) {
@@ -136,16 +154,75 @@ class Replay {
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
-    std::vector<BlockId> copies(static_cast<std::size_t>(ranks) + 1);
-    for (BlockId& copy : copies) copy = allocate(ceil_div(gather.bytes, ranks), 0, now);
-    copies.push_back(allocate(gather.bytes, 0, now));
-    for (const BlockId copy : copies) count(Category::buffers, allocator_.size(copy));
-    if (allocated_ > result_.peak) note_peak(t);
-    for (const BlockId copy : copies) {
-      count(Category::buffers, -allocator_.size(copy));
-      allocator_.free_after(copy, ended);
+    std::vector<Bytes> copies(static_cast<std::size_t>(ranks) + 1, ceil_div(gather.bytes, ranks));
+    copies.push_back(gather.bytes);
+    pass_through(copies, t, now, ended);
+  }
+
+  // A bucket's gradients are put side by side to be reduced, if they do not lie so, and what is gathered comes into one
+  // buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
+    const bool reduces = plan_.op_of(t).lane == LaneKind::data_reduce;
+    if (reduces && !states_.has_gradients()) return;
+    const auto number = static_cast<std::size_t>(reduces ? options_.flat_copies : 1);
+    const std::vector<Bytes> copies(number, std::min(of.bytes, options_.flat_copy));
+    pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
+  }
+
+  // Of a chunk in 16 bits, what others update is given up, the own part is put into one tensor, and that into one as
+  // wide as the master weights (DeepSpeed stage_1_and_2.py, step()).
+  void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
+    if (!states_.has_gradients()) return;
+    const std::uint32_t state = frame_of(plan_, plan_.tasks[t].frame, Scope::state);
+    if (options_.flat_copies > 0 && update.master > update.gradient) {
+      states_.give_gradients(state, update.elements * update.gradient);
+      const BlockId flat = take(update.elements * update.gradient, Category::gradients, now);
+      const BlockId wide = take(update.elements * update.master, Category::gradients, now);
+      if (allocated_ > result_.peak) note_peak(t);
+      give(flat, Category::gradients);
+      states_.give_gradients(state, 0);
+      give(wide, Category::gradients);
     }
   }
+
+  // What an accumulation adds, taken from its buffer.
+  std::optional<BlockId> added_gradient(TaskId t) {
+    for (const Operand& o : plan_.op_of(t).operands) {
+      if (o.scope != Scope::own || o.access != Access::read) continue;
+      Held& held = held_[plan_.frames[plan_.tasks[t].frame].first_buffer + o.slot];
+      if (held.stream != 0 || held.used_until != 0) continue;
+      held.stream = kNotHeld;
+      const Frame& frame = plan_.frames[plan_.tasks[t].frame];
+      count(plan_.blocks[frame.block].slots[o.slot].category, -allocator_.size(held.block));
+      count(Category::gradients, allocator_.size(held.block));
+      return held.block;
+    }
+    return std::nullopt;
+  }
+
+  // Copies that a collective needs until it has ended; 0: until the host goes on.
+  void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
+    std::vector<BlockId> blocks;
+    for (const Bytes copy : copies) blocks.push_back(take(copy, Category::buffers, now));
+    if (allocated_ > result_.peak) note_peak(t);
+    for (const BlockId block : blocks) {
+      count(Category::buffers, -allocator_.size(block));
+      ended == 0 ? allocator_.free(block) : allocator_.free_after(block, ended);
+    }
+  }
+
+  BlockId take(Bytes bytes, Category category, Picoseconds now) override {
+    const BlockId block = allocate(bytes, 0, now);
+    count(category, allocator_.size(block));
+    return block;
+  }
+
+  void give(BlockId block, Category category) override {
+    count(category, -allocator_.size(block));
+    allocator_.free(block);
+  }
+
+  Bytes size(BlockId block) const override { return allocator_.size(block); }
 
   // What is gathered lies in buffers that the stack keeps.
   void note_uses(TaskId t, Picoseconds ended) {
@@ -168,6 +245,13 @@ class Replay {
     if (what.home != Home::device) {
       held.stream = kBeyond;
       count_beyond(what.home, what.bytes);
+      return;
+    }
+    const bool state = plan_.blocks[plan_.frames[frame].block].role == BlockRole::state;
+    if (state && slot == kGradients && states_.has_gradients()) return;
+    if (what.lazy && states_.has_moments(frame)) {
+      if (slot == kMoment1) states_.take_moments(frame, now);
+      held.stream = kPlaced;
       return;
     }
     held = {allocate(what.bytes, stream, now), stream, 0};
@@ -235,6 +319,7 @@ class Replay {
   const Trace& trace_;
   const MemoryOptions& options_;
   CachingAllocator allocator_;
+  StateTensors states_;
   std::vector<Held>& held_;   // by buffer
   std::vector<char>& named_;  // by buffer: counted by name_largest()
   SlotMemory result_;
@@ -285,7 +370,7 @@ std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, cons
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    result.push_back(Replay(plan, trace, options, held, named).run(plan.slots[s], frames[s]));
+    result.push_back(Replay(plan, trace, options, held, named, frames[s]).run(plan.slots[s], frames[s]));
   }
   return result;
 }

@@ -38,6 +38,12 @@ struct MemoryOptions {
   bool expandable_segments = false;
   bool collectives_hold_tensors = false;  // what a collective used comes back when the host sees that it has ended
   bool gathers_lists = false;             // as Software's
+  bool moments_at_start = false;          // states that appear at the first update are there before
+  bool moments_by_weight = false;         // they are a tensor a weight each
+  bool gradients_by_weight = false;       // so are gradients, from their first in a step until the update
+  std::int64_t flat_copies = 0;           // as Software's
+  Bytes flat_copy = 0;                    // how large one is at most
+  bool blocking_launches = false;         // the host sees the end of every kernel before it goes on
   double host_part = 1;                   // of the time that issuing takes, what the host needs: the rest it runs ahead
   double filling_part = 1;                // the same while a pipeline fills
 };

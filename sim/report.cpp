@@ -111,7 +111,11 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   const Software& software = spec.software;
   const bool cpu = spec.cluster.gpu.memory_bytes == 0;
   const auto context = static_cast<Bytes>(cpu ? 0 : software.context_MiB * kMiB);
-  const double buffers = row_of(spec.strategy.sharding).shards_optimizer ? software.buffers_MiB : 0;
+  const auto bucket = static_cast<Bytes>(spec.strategy.bucket_MiB * kMiB);
+  const ShardingRow& row = row_of(spec.strategy.sharding);
+  // Sharded gradients have a buffer that stays; others are copied when they are needed.
+  const std::int64_t copies = row.shards_gradients ? 0 : software.flat_copies;
+  const double buffers = row.shards_optimizer && copies == 0 ? software.buffers_MiB : 0;
   MemoryReport r;
   Bytes outside = 0;
   for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
@@ -124,6 +128,12 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
                      .expandable_segments = software.expandable_segments,
                      .collectives_hold_tensors = software.collectives_hold_tensors,
                      .gathers_lists = software.gathers_lists,
+                     .moments_at_start = software.moments == "at_start",
+                     .moments_by_weight = software.moments == "by_weight",
+                     .gradients_by_weight = software.gradients == "by_weight",
+                     .flat_copies = copies,
+                     .flat_copy = bucket,
+                     .blocking_launches = software.blocking_launches,
                      .host_part = prices.host_part,
                      .filling_part = prices.filling_part});
   for (std::size_t s = 0; s < slots.size(); ++s) {

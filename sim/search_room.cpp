@@ -87,7 +87,9 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   set_offload(away, cell_.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != Device::none) sum = 0;
-  if (away.gradients == Device::none) sum += units_ ? mine * gradient : whole * gradient;
+  // A step's first forwards find none that are made by its backwards.
+  const bool late = spec.software.gradients == "by_weight" && gradient == width && !units_;
+  if (away.gradients == Device::none && !late) sum += units_ ? mine * gradient : whole * gradient;
   if (away.optimizer != Device::none) return sum;
   if (width < o.master_bytes && !row.fp32_shards) sum += mine * o.master_bytes;
   if (o.kind != OptimizerKind::sgd) sum += 2 * mine * o.moment_bytes;
@@ -132,7 +134,9 @@ void Bounds::hold(Stage& stage, std::int64_t s) const {
 Bytes Bounds::fixed() const {
   const Spec& spec = space_.base();
   if (spec.cluster.gpu.memory_bytes == 0) return 0;
-  const double buffers = row_of(cell_.sharding).shards_optimizer ? spec.software.buffers_MiB : 0;
+  const ShardingRow& row = row_of(cell_.sharding);
+  const bool copies = !row.shards_gradients && spec.software.flat_copies > 0;  // as in the report
+  const double buffers = row.shards_optimizer && !copies ? spec.software.buffers_MiB : 0;
   return static_cast<Bytes>((spec.software.context_MiB + spec.software.workspace_MiB + buffers) * kBytesOfMiB);
 }
 

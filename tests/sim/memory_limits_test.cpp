@@ -37,7 +37,7 @@ TEST(Memory, PeakDoesNotDependOnWhetherItFits) {
 
 // ZeRO-R's defragmentation (1910.02054, section 6.3): inputs that recomputed layers keep, taken between buffers that
 // come and go, cut the allocator's segments, and a request fails that is smaller than what is free. Side by side in
-// memory taken beforehand they leave room for it.
+// memory taken beforehand they leave room for it. (States are flat here: they cut no segments.)
 TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
   struct Case {
     int vocab, micro_batch;
@@ -48,7 +48,7 @@ TEST(Memory, ContiguousPlacementAvoidsFragmentation) {
           fmt::format("model: {{name: gpt-4b, layers: 44, hidden: 2560, heads: 32, feed_forward: 10240, gated: false, "
                       "vocab: {}, positions: learned, norm: layernorm, bias: true, tied_embeddings: true}}\n"
                       "sequence: 1024\ncluster: {{node: dgx-2, nodes: 1}}\nsoftware: {{profile: "
-                      "deepspeed-megatron-2021, context_MiB: 500}}\n"
+                      "deepspeed-megatron-2021, context_MiB: 500, moments: flat, gradients: flat}}\n"
                       "strategy: {{data: 16, sharding: zero2, micro_batch: {}, precision: fp16, gradient_precision: "
                       "fp16, recompute: full, contiguous_activations: {}}}\n",
                       v, b, contiguous),
