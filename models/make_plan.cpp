@@ -46,6 +46,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   const Cluster& c = spec.cluster;
   const auto& moe = spec.model.moe;
   const bool slow = !c.stragglers.empty() || c.straggler_share > 0;
+  const bool later = spec.software.validates_after_update && s.pipeline > 1;
   const ShardingRow& row = row_of(s.sharding);
   const bool apart = row.master || row.servers;  // not all ranks do the same
   const bool snapshots = row.servers && s.parameter_server->snapshot_every > 0;
@@ -88,6 +89,9 @@ void refuse_what_is_not_built(const Spec& spec) {
        "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
+      {later && moe, "software.validates_after_update", " with experts"},
+      {later && s.offload.any(), "software.validates_after_update", " with offload"},
+      {later && !s.stage_replicas.empty(), "software.validates_after_update", " with stage_replicas"},
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
@@ -187,6 +191,7 @@ void PlanBuilder::choose_schedule() {
   if (!schedule_.moves.empty()) refuse_moves();
   if (!s.stage_replicas.empty()) refuse_replicas();
   turns_ = order_transfers(schedule_);
+  plan_validation();
 }
 
 // Of a key: what the schedule does that the value of the key does not fit, and what to do.
@@ -208,6 +213,7 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
   if (unit_gradients_) refuse("strategy.sharding", "it reduces gradients once a step: choose zero1 or none");
   if (s.offload.any()) refuse("strategy.offload", "not built yet with offload");
+  if (validates()) refuse("software.validates_after_update", "not built yet with it: leave it out");
   // Each end's shards are others than its mirror image's, of which the sum of both ends' gradients would be.
   if (row_.shards_optimizer && (spec_.model.tied_embeddings || spec_.model.mtp_layers > 0))
     refuse("strategy.sharding", "not built yet with shards of weights that both ends share: choose none");

@@ -6,25 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "models/pool.h"
+
 namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-
-// Streams with an allocator pool of their own: FSDP gathers and reduces on its own streams. Other transfers use buffers
-// of the compute stream, which waits for collectives; what is sent comes back when it has arrived.
-int stream_of(LaneKind lane) {
-  switch (lane) {
-    case LaneKind::data_gather:
-      return 1;
-    case LaneKind::data_reduce:
-      return 2;
-    case LaneKind::replicate:
-      return 3;
-    default:
-      return 0;
-  }
-}
 
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // on the host or on disks
@@ -95,7 +82,7 @@ class Replay {
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
     const Picoseconds now = offset + std::max(host_at(t), behind);
-    const int stream = stream_of(op.lane);
+    const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (allocated_ > result_.peak) note_peak(t);
     if (options_.collectives_hold_tensors && collective) note_uses(t, offset + trace_.spans[t].ended);
