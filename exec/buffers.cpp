@@ -5,23 +5,10 @@
 #include <numeric>
 
 #include "models/blocks.h"
+#include "models/pool.h"
 
 namespace orrery {
 namespace {
-
-// The pool of a lane: FSDP gathers and reduces on streams of their own; other transfers use the compute stream's.
-int pool_of(LaneKind lane) {
-  switch (lane) {
-    case LaneKind::data_gather:
-      return 1;
-    case LaneKind::data_reduce:
-      return 2;
-    case LaneKind::replicate:
-      return 3;
-    default:
-      return 0;
-  }
-}
 
 constexpr int kHostPool = -1;
 constexpr int kArenaPool = -2;
@@ -237,6 +224,27 @@ Launch Buffers::issue(TaskId task) {
 
 void Buffers::end_step() {
   collect([](TaskId) { return true; });
+}
+
+void Buffers::abandon_step() {
+  end_step();
+  for (std::uint32_t f = 0; f < rank_.plan.frames.size(); ++f) {
+    const Block& block = rank_.plan.blocks[rank_.plan.frames[f].block];
+    if (outlives_steps(block.role)) continue;
+    for (std::uint16_t s = 0; s < static_cast<std::uint16_t>(block.slots.size()); ++s) {
+      Held& held = held_[index(f, s)];
+      if (held.data == nullptr) continue;
+      if (held.pool == kArenaPool) {
+        cells_.push_back(held.data);
+      } else if (held.pool == kHostPool) {
+        host_.free(held.data);
+      } else {
+        count(block.slots[s].category, -memory_.size_of(held.data));
+        memory_.free(held.data);
+      }
+      held.data = nullptr;
+    }
+  }
 }
 
 }  // namespace orrery

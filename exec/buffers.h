@@ -80,6 +80,8 @@ class Buffers {
 
   // Nothing is pending between steps.
   void end_step();
+  // What does not outlive a step is given back: the step begins anew. Nothing runs.
+  void abandon_step();
 
  private:
   struct Held {

@@ -219,6 +219,22 @@ void prepare_tokens(const Rank& rank, const Collective& work, const Launch& laun
   if (reads.size() > 3) by_tokens(columns);
 }
 
+// A part for each member of the group lies in what is written, at its place: what came last goes on, and the one before
+// it comes.
+void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
+  const Sorted sorted(launch);
+  const Seat& seat = rank.seat(work.group);
+  const std::int64_t before = work.first * work.width / work.bytes;
+  const auto part = [&](std::int64_t places) {
+    return sorted.write->data + (seat.index - places + seat.size) % seat.size * work.bytes;
+  };
+  p.call.in = part(before - 1);
+  p.call.out = part(before);
+  if (before > 1) return;
+  p.placed.runs = {{sorted.read->data, static_cast<std::size_t>(work.bytes)}};
+  p.to = part(0);
+}
+
 }  // namespace
 
 void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::copy_n(from, bytes, to); }
@@ -260,7 +276,9 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
   p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
   p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
   p.call.group = work.group;
-  p.call.algorithm = work.algorithm;
+  // What moves beside a product's pieces moves so on a GPU alone.
+  const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
+  p.call.algorithm = beside ? "library" : work.algorithm;
   if (work.kind == CollectiveKind::all_reduce) {
     prepare_all_reduce(rank, work, launch, p);
     return p;
@@ -295,9 +313,12 @@ PreparedCollective prepare(const Rank& rank, const Collective& work, const Launc
     prepare_unit(rank, work, launch, p.call);
   } else if (role_of(rank, launch) == BlockRole::state) {
     prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
-  } else {
-    p.call.in = sorted.read->data;
-    p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data;
+  } else if (work.kind == CollectiveKind::shift && work.first > 0) {
+    prepare_ring(rank, work, launch, p);
+  } else {  // a piece of a scatter lies behind those before it, and its part behind theirs
+    const Bytes first = work.first * work.width;
+    p.call.in = sorted.read->data + first;
+    p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;
   }
   return p;
 }

@@ -32,6 +32,8 @@ struct Packed {
 struct PreparedCollective {
   CollectiveCall call;
   Packed packed;
+  Packed placed;  // goes to `to` before the call begins: this member's part of a ring's buffer
+  std::byte* to = nullptr;
 
   void pack_into(std::byte* memory, const Copy& copy);
 };

@@ -22,15 +22,55 @@ kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows
   return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
 }
 
-void run_linear(const CpuCall& c, const Gemm& g) {
+// Rows of a product: where they begin in what is read and in what is written, and how many.
+struct RowRun {
+  std::int64_t from = 0, to = 0, count = 0;
+};
+
+// local: rows of a member.
+std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
+  using Rows = Gemm::Rows;
+  const std::int64_t behind = seat.index + 1;
+  switch (g.rows) {
+    case Rows::all:
+      return {{0, 0, g.m}};
+    case Rows::member: {
+      const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
+      return {{g.piece == 0 ? 0 : place, place, g.m}};  // its own lie in a buffer of their own
+    }
+    case Rows::before:
+      return {{0, 0, seat.index * local}};
+    case Rows::behind:
+      return {{behind * local, behind * local, (seat.size - behind) * local}};
+    case Rows::others:
+      return {{0, 0, seat.index * local}, {behind * local, behind * local, (seat.size - behind) * local}};
+    case Rows::runs:
+      break;
+  }
+  std::vector<RowRun> runs;
+  const std::int64_t count = g.m / seat.size;
+  for (std::int64_t member = 0; member < seat.size; ++member)
+    runs.push_back({(member * g.pieces + g.piece) * count, g.piece * g.m + member * count, count});
+  return runs;
+}
+
+Argument rows_from(const CpuCall& c, Argument a, std::int64_t first, std::int64_t columns) {
+  a.data += first * columns * c.rank.plan.element_bytes;
+  return a;
+}
+
+void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
   const bool input = g.role == Gemm::Role::input_gradient;
-  const Values x = c.read(c.reads[0], g.m * g.k * (input ? g.tiles : 1));
-  const bool panel = c.reads.size() > 1;  // of a weight, from another rank
+  g.m = run.count;
+  const std::int64_t columns = g.k * (input ? g.tiles : 1);
+  const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
+  const bool panel = c.weights.empty();  // of a weight, from another rank
   const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
   const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
   // Columns of other tiles stay.
   const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
-  const Values y = c.view(to, g.m * g.n * (input ? 1 : g.tiles), mode);
+  const std::int64_t results = g.n * (input ? 1 : g.tiles);
+  const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
   if (input) {
     kernels::multiply({}, 1, tile_of(x, g, g.m, g.k), matrix(w.data(), g.k, g.n), g.accumulate ? 1 : 0,
                       matrix(y.data(), g.m, g.n));
@@ -44,6 +84,13 @@ void run_linear(const CpuCall& c, const Gemm& g) {
   const Values bias = c.weight(c.weights[biased ? 1 : 0]);
   kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,
                   tile_of(y, g, g.m, g.n));
+}
+
+void run_linear(const CpuCall& c, const Gemm& g) {
+  const Seat& seat = c.rank.seat(Dimension::tensor);
+  for (const RowRun& run : row_runs(seat, g, c.rows_in(c.reads[0], g.k) / seat.size)) {
+    if (run.count > 0) run_rows(c, g, run);
+  }
 }
 
 void run_weight_gradient(const CpuCall& c, const Gemm& g) {

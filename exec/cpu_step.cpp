@@ -1,5 +1,6 @@
 // What happens once a step: casts, sums of gradients, their norm, the update.
 #include <algorithm>
+#include <cmath>
 
 #include "exec/cpu_call.h"
 #include "models/blocks.h"
@@ -98,12 +99,28 @@ static void first_delayed(const CpuCall& c, const Update& work) {
   }
 }
 
+// Whether an update is taken back, and made, and with what gradients are multiplied.
+struct UpdateCourse {
+  bool undoes = false, updates = true;
+  double factor = 1;
+};
+
+// An update that is validated later is made where what is known of the norm clips nothing. Set right: with the norm of
+// all, or not at all where that is not finite.
+static UpdateCourse course_of(const CpuCall& c, const Update& work) {
+  const double limit = c.state.training.clip;
+  const auto norm = [&](std::size_t i) { return *CpuCall::floats(c.reads[i]); };
+  if (!work.validated) return {.factor = c.reads.size() > 1 ? kernels::clip_factor(norm(1), limit) : 1};
+  const bool made = !kernels::is_clipped(norm(1), limit);
+  if (!c.state.sets_right) return {.updates = made};
+  return {.undoes = made, .updates = std::isfinite(norm(2)), .factor = kernels::clip_factor(norm(2), limit)};
+}
+
 void run_update(const CpuCall& c, const Update& work) {
   const Argument& gradients = c.reads[0];
   if (work.delayed && c.state.round == 0) return first_delayed(c, work);
-  const bool clips = c.reads.size() > 1;
-  const double factor = clips ? kernels::clip_factor(*CpuCall::floats(c.reads[1]), c.state.training.clip) : 1;
-  const kernels::UpdateStep step = {c.updates_before() + (work.delayed ? 0 : 1), factor};
+  const UpdateCourse course = course_of(c, work);
+  const kernels::UpdateStep step = {c.updates_before() + (work.delayed ? 0 : 1), course.factor};
   const Argument& forward = c.writes[0];
   const Bytes width = forward.operand.scope == Scope::own ? work.forward : forward.width;
   const bool master = c.updates[0].data != nullptr;
@@ -117,9 +134,11 @@ void run_update(const CpuCall& c, const Update& work) {
       with_type(width, [&](auto* copy) {
         using G = std::remove_pointer_t<decltype(gradient)>;
         using F = std::remove_pointer_t<decltype(copy)>;
-        kernels::update(c.state.training.rule, step, piece.owned,
-                        at<G>(gradients, place_in(gradients, piece, work.first)), weights, first, second,
-                        master ? at<F>(forward, there) : static_cast<F*>(nullptr));
+        const G* g = at<G>(gradients, place_in(gradients, piece, work.first));
+        F* to = master ? at<F>(forward, there) : nullptr;
+        const kernels::UpdateRule& rule = c.state.training.rule;
+        if (course.undoes) kernels::undo_update(rule, step.number, piece.owned, g, weights, first, second, to);
+        if (course.updates) kernels::update(rule, step, piece.owned, g, weights, first, second, to);
       });
     });
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 
@@ -26,6 +27,9 @@ class RankDevice {
   virtual void clear(std::span<std::byte> bytes) = 0;
   virtual void set_initial(const InitialRun& run) = 0;
   virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // to the host
+
+  // Runs a task at once, while lanes stand still: updates that are set right, which GPU ranks refuse.
+  virtual void run(RunState&, const Launch&) { assert(false); }
 
   // state outlives the lanes, which read its step and leave the step's loss there. steps: of the whole run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,

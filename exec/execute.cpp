@@ -30,6 +30,7 @@ class HostThread {
     set_initial_weights(rank_, options_.training.seed, buffers_,
                         [this](const InitialRun& run) { device_.set_initial(run); });
     for (std::int64_t step = options_.first_step; step < options_.steps; ++step) run_step(step);
+    validate_last();
     if (options_.on_end) options_.on_end(buffers_);
     count_times();
     count_memory();
@@ -56,18 +57,18 @@ class HostThread {
     state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
     lanes_->begin_step();
     const Picoseconds begin = host_now();
+    const TaskId validated = rank_.plan.slots.front().validated;
+    if (validated != kNone) issue_validated(step, 0, validated + 1);
     bool updating = false;
-    for (TaskId t = 0; t < rank_.plan.task_count(); ++t) {
-      const Op& op = rank_.plan.op_of(t);
-      if (!updating && std::holds_alternative<Update>(op.work)) {
+    for (TaskId t = validated == kNone ? 0 : validated + 1; t < rank_.plan.task_count(); ++t) {
+      if (!updating && std::holds_alternative<Update>(rank_.plan.op_of(t).work)) {
         updating = true;
         if (options_.on_gradients) {
-          lanes_->flush();
-          lanes_->wait_all();
+          drain();
           options_.on_gradients(step, buffers_);
         }
       }
-      issue(t, op);
+      issue(t);
     }
     lanes_->end_step();
     buffers_.end_step();
@@ -81,7 +82,48 @@ class HostThread {
     if (step == options_.first_step) result_.memory.first_step_peak = memory_.use().peak_allocated;
   }
 
-  void issue(TaskId t, const Op& op) {
+  // What a step does before the update of the step before it is known to be right: some of its tasks, up to the wait
+  // for the norm of all stages. Where the update was wrong, all stages do it twice, with other weights.
+  void issue_validated(std::int64_t step, TaskId begin, TaskId end) {
+    for (TaskId t = begin; t < end; ++t) issue(t);
+    if (step == options_.first_step || !update_was_wrong()) return;
+    set_update_right(step - 1);
+    for (TaskId t = begin; t < end; ++t) issue(t);
+  }
+
+  bool update_was_wrong() const {
+    const RankSlot& slot = rank_.plan.slots.front();
+    const std::byte* number = buffers_.state(slot.frame, rank_.plan.op_of(slot.validated).operands[0].slot);
+    return kernels::is_clipped(*reinterpret_cast<const float*>(number), options_.training.clip);
+  }
+
+  void set_update_right(std::int64_t step) {
+    drain();
+    buffers_.abandon_step();
+    state_.round = step;
+    state_.sets_right = true;
+    for (TaskId t = 0; t < rank_.plan.task_count(); ++t) {
+      if (!std::holds_alternative<Update>(rank_.plan.op_of(t).work)) continue;
+      device_.run(state_, buffers_.issue(t, [](TaskId) { return true; }));
+    }
+    state_.sets_right = false;
+    state_.round = step + 1;
+    state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
+    lanes_->begin_step();
+  }
+
+  // The last update has no step behind it.
+  void validate_last() {
+    const RankSlot& slot = rank_.plan.slots.front();
+    if (slot.validated == kNone || options_.steps == options_.first_step) return;
+    lanes_->begin_step();
+    issue_validated(options_.steps, slot.validation, slot.validated + 1);
+    drain();
+    buffers_.end_step();
+  }
+
+  void issue(TaskId t) {
+    const Op& op = rank_.plan.op_of(t);
     if (op.host_waits) {
       lanes_->flush();
       for (const TaskId before : rank_.plan.dependencies_of(t)) lanes_->wait(before);
@@ -174,7 +216,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
       {m.mtp_layers > 0 && ranks != "CPU",
        "model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0"},
-      {spec.software.validates_after_update,
+      {spec.software.validates_after_update && ranks != "CPU",
        "software.validates_after_update: {} ranks do not set updates right later"},
       {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
       {spec.software.fused_cross_entropy && spec.software.fused_loss_on != "copy" && ranks != "CPU",
@@ -182,8 +224,9 @@ void check_executable(const Spec& spec, std::string_view ranks) {
       {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
       {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
       {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
-      {s.overlap.tensor && s.tensor > 1, "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
-      {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
+      {s.overlap.tensor && s.tensor > 1 && ranks != "CPU",
+       "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
+      {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel && ranks != "CPU",
        "software.own_rows_first: {} ranks do not cut products into pieces"},
   };
   check_context(spec, ranks);

@@ -31,6 +31,8 @@ std::unique_ptr<Lanes> HostDevice::lanes(RunState& state, std::span<std::byte>, 
   return std::make_unique<HostLanes>(rank_, transport_, std::move(compute), std::move(watcher));
 }
 
+void HostDevice::run(RunState& state, const Launch& launch) { launch_on_cpu(state, launch); }
+
 void HostDevice::count(const MemoryUse& use, MeasuredMemory& memory) {
   memory.capacity = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
   memory.peak_device = use.peak_reserved;

@@ -15,6 +15,7 @@ class HostDevice final : public RankDevice {
   void clear(std::span<std::byte> bytes) override { clear_on_host(bytes); }
   void set_initial(const InitialRun& run) override { initial_on_host(run); }
   void read(std::byte* to, const std::byte* from, std::size_t bytes) override { copy_on_host(to, from, bytes); }
+  void run(RunState& state, const Launch& launch) override;
   std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
                                std::int64_t steps) override;
   void count(const MemoryUse& use, MeasuredMemory& memory) override;

@@ -236,6 +236,7 @@ void HostLanes::start(Batch& batch) {
         batch.packed[i].resize(static_cast<std::size_t>(p.packed.bytes()));
         p.pack_into(batch.packed[i].data(), copy_on_host);
       }
+      p.placed.pack(p.to, copy_on_host);
       batch.pending.push_back(transport_.start(op.lane, batch.collectives[i].call));
     } else {
       batch.pending.push_back(transport_.start(op.lane, prepare(rank_, std::get<Transfer>(op.work), launch)));

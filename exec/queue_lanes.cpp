@@ -117,6 +117,9 @@ void QueueLanes::start_transfers() {
         queue.copy(to, from, static_cast<Bytes>(bytes));
       });
     }
+    p.placed.pack(p.to, [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+      queue.copy(to, from, static_cast<Bytes>(bytes));
+    });
     calls.push_back({op.lane, &queue, std::move(p.call)});
   }
   transport_.start(calls);

@@ -39,6 +39,7 @@ struct RunState {
   std::int64_t round = 0;        // of the plan, from 0
   std::vector<StepLoss> losses;  // by step of the plan
   kernels::RotaryTable rotary;
+  bool sets_right = false;  // updates are those of the round before, taken back and made with the norm of all stages
   std::function<void(const RoutedToken&)> on_routing = {};  // may be empty; called by the compute lane
 };
 

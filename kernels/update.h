@@ -50,10 +50,19 @@ inline UpdateConstants constants_of(const UpdateRule& rule, UpdateStep step) {
 // What clips the norm of all gradients to `limit`: min(1, limit / (norm + 1e-6)), as PyTorch's clip_grad_norm_.
 double clip_factor(double squared_norm, double limit);
 
+// Whether gradients of such a norm are not taken as they are: clipped, or not finite.
+bool is_clipped(double squared_norm, double limit);
+
 // weights are the fp32 ones, moments null for SGD. forward, where not null, receives what the next forward reads: a
 // copy of the weights, rounded if narrower.
 template <class Gradient, class Forward>
 void update(const UpdateRule& rule, UpdateStep step, std::int64_t n, const Gradient* gradient, float* weights,
             float* moment1, float* moment2, Forward* forward);
+
+// Takes back the update of that number, which was made with the same gradients as they are (Qi et al. 2024, arXiv
+// 2401.10241, appendix C): weights and moments are as before but for rounding, moments before the first update zero.
+template <class Gradient, class Forward>
+void undo_update(const UpdateRule& rule, std::int64_t number, std::int64_t n, const Gradient* gradient, float* weights,
+                 float* moment1, float* moment2, Forward* forward);
 
 }  // namespace orrery::kernels

@@ -152,14 +152,14 @@ bool LayerBuilder::packs_attention() const {
 
 // DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of what it put out,
 // so that is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, in backward once more.
-// Its casts are priced as copies in 16 bits, an eighth above what they move.
+// A cast of two values is one of four bytes to three.
 LayerBuilder::Id LayerBuilder::kept_in_12_bits(Id values, std::int64_t elements) {
   const Id packed = tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
-  const Cast cast = {elements, c_.width, c_.width};
-  tape.emit("attention values to 12 bits", cast, {.reads = {values}, .writes = {packed}});
+  const std::int64_t pairs = ceil_div(elements, 2);
+  tape.emit("attention values to 12 bits", Cast{pairs, 4, 3}, {.reads = {values}, .writes = {packed}});
   const Id again = tape.slot("attention values", elements * c_.width);
   tape.begin_region(true);
-  tape.emit("attention values from 12 bits", cast, {.reads = {packed}, .writes = {again}});
+  tape.emit("attention values from 12 bits", Cast{pairs, 3, 4}, {.reads = {packed}, .writes = {again}});
   tape.end_region();
   return again;
 }

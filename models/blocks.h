@@ -59,8 +59,18 @@ inline constexpr std::string_view kWordTable = "embedding.word.weight";
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
 // and what the loss is multiplied by (fp16; the update changes it).
 // Of a delayed update, kNextNorm is the next one's, and kDueScale what the loss was multiplied by whose gradients it
-// reads. And the buffer in which gradients are reduced, bucket by bucket.
-enum RankSlotOf : std::uint16_t { kSquaredNorm, kFoundInfinity, kLossScale, kNextNorm, kFusedBuffer, kDueScale };
+// reads. And the buffer in which gradients are reduced, bucket by bucket. Of an update that is validated later: what
+// the stages before have found, and all have.
+enum RankSlotOf : std::uint16_t {
+  kSquaredNorm,
+  kFoundInfinity,
+  kLossScale,
+  kNextNorm,
+  kFusedBuffer,
+  kDueScale,
+  kNormBefore,
+  kWholeNorm
+};
 
 Home home_of(Device d);
 

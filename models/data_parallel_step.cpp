@@ -41,16 +41,22 @@ Operand PlanBuilder::optimizer_gradients(Access access) const {
   return state(unit_gradients_ ? kGradientShard : kGradients, access);
 }
 
-// One number over all ranks that hold a part of the model; of a stage alone, where the others' part comes later.
+// One number over all ranks that hold a part of the model; of this stage and those before, where that of all comes
+// later.
 std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
-  const Dimension over = spec_.software.validates_after_update ? Dimension::tensor : Dimension::model;
-  if (group_size(over) == 1) return {last_of(LaneKind::compute)};
+  const Dimension over = validates() ? Dimension::tensor : Dimension::model;
+  const bool passes = validates() && of == partial_norm();
+  if (group_size(over) == 1) {
+    const std::vector summed = {last_of(LaneKind::compute)};
+    return passes ? pass_partial_norm(summed) : summed;
+  }
   const Op op = {.name = name,
                  .work = Collective{.group = over, .bytes = 4, .width = 4, .maximum = maximum},
                  .phase = Phase::step,
                  .lane = LaneKind::model,
                  .operands = {number(of, Access::read_write)}};
-  return {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+  const std::vector summed = {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+  return passes ? pass_partial_norm(summed) : summed;
 }
 
 // fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
@@ -84,7 +90,7 @@ std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector
 
 std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
   std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
-  if (spec_.software.fused_clip) return summed;
+  if (spec_.software.fused_clip || validates()) return summed;
   for (const Chunk& chunk : chunks_) {
     const Op op = {.name = "clip gradients",
                    .work = Multiply{chunk.own, gradient_width_},
@@ -111,13 +117,18 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
                    state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                    state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
       .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
-  if (s.clip > 0 && spec_.software.fused_clip) update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (s.clip > 0 && spec_.software.fused_clip && !validates())
+    update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (validates()) {
+    for (const std::uint16_t of : {partial_norm(), whole_norm()}) update.operands.push_back(number(of, Access::read));
+    std::get<Update>(update.work).validated = true;
+  }
   if (s.precision == Precision::fp16) {
     update.operands.push_back(number(kFoundInfinity, Access::read));
     update.operands.push_back(number(kLossScale, Access::read_write));
   }
   emit(op_id(update), frame, after);
-  zero_gradients(chunk, {});
+  if (!validates()) zero_gradients(chunk, {});
 }
 
 void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after) {

@@ -91,19 +91,23 @@ void PlanBuilder::emit_exchange(const Crossing& crossing) {
     emit(op, frame);
 }
 
-void PlanBuilder::emit_turn(const std::vector<Crossing>& crossings) {
+void PlanBuilder::emit_any(const Crossing& crossing) {
+  if (crossing.move >= 0) return emit_move(crossing);
+  if (crossing.exchange != StageExchange::none) return emit_exchange(crossing);
+  emit_crossing(crossing);
+}
+
+void PlanBuilder::emit_turn(std::size_t turn) {
+  const std::vector<std::vector<Crossing>>& turns = turns_[stage_];
   sends_.clear();
-  for (const Crossing& crossing : crossings) {
-    if (crossing.move >= 0) {
-      emit_move(crossing);
-      continue;
-    }
-    if (crossing.exchange != StageExchange::none) {
-      emit_exchange(crossing);
-      continue;
-    }
-    emit_crossing(crossing);
+  for (std::size_t c = 0; c <= turns[turn].size(); ++c) {
+    if (validates() && validation_places_[stage_] == TurnPlace{turn, c}) validate_update();
+    if (c < turns[turn].size()) emit_any(turns[turn][c]);
   }
+  const auto moves = [](const auto& crossings) { return !crossings.empty(); };
+  if (validates() && !shares_table() && !turns[turn].empty() &&
+      std::none_of(turns.begin() + turn + 1, turns.end(), moves))
+    receive_partial_norm();
 }
 
 // One transfer for each slice. Where stages have several ranks, those of a crossing follow each other on both sides in
@@ -228,12 +232,18 @@ void PlanBuilder::release_activations() {
 }
 
 // What the host does with a received tensor before it launches what reads it: the ops of a transfer's block after it.
+// What comes without a transfer, from a virtual stage of the same stage, it takes when its device has ended, where it
+// waits for that before every forward.
 void PlanBuilder::emit_waits(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;
   const std::size_t e = forward ? 0 : chunk.entries.size() - 1;
-  if (!chunk.entries[e].transfer || action.phase == Phase::weight_gradient) return;
   const Block& block = plan_.blocks[chunk.entries[e].block];
+  if (forward && !chunk.entries[e].transfer && block.role != BlockRole::embedding && spec_.software.blocking_forwards) {
+    const Op wait = {.name = "wait for device", .work = Wait{true}, .host_waits = true};
+    emit(op_id(wait), chunk.frames[action.micro_batch * chunk.entries.size()]);
+  }
+  if (!chunk.entries[e].transfer || action.phase == Phase::weight_gradient) return;
   const std::vector<std::uint32_t>& ops = forward ? block.forward : block.backward;
   for (const std::uint32_t op : ops) {
     if (!moves(plan_.ops[op])) emit(op, chunk.frames[action.micro_batch * chunk.entries.size() + e]);
@@ -294,14 +304,14 @@ void PlanBuilder::emit_worker(std::int64_t stage) {
   const auto filled = std::find_if(order.begin(), order.end(), runs_back) - order.begin();
   const auto drains = order.rend() - std::find_if_not(order.rbegin(), order.rend(), runs_back);
   for (std::size_t i = 0, woven = 0; i < order.size(); i += woven) {
-    emit_turn(turns_[stage][i]);
+    emit_turn(i);
     if (i > 0 && ends_update(order[i - 1])) finish_update();
     woven = 1;
     while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
     const auto at = static_cast<std::ptrdiff_t>(i);
     emit_actions(order.subspan(i, woven), at >= filled && at <= drains);
   }
-  emit_turn(turns_[stage].back());
+  emit_turn(order.size());
   finish_update();
   settle();
 }

@@ -138,7 +138,7 @@ class LayerBuilder {
   std::vector<Id> with_weight(const std::string& name, Id x, std::int32_t weight, const Gemm& forward);
   Bytes operand_width() const { return eight_bit_ ? 1 : c_.width; }
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
-                         Bytes width, std::int64_t parts = 1);
+                         Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
   struct GatheredRows {
     Id own, all;            // the same where nothing is gathered
     std::vector<Id> reads;  // of the product, all rows first

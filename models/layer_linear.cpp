@@ -16,24 +16,29 @@ Gemm whole(std::int64_t rows, std::int64_t in, std::int64_t out, Bytes width) {
 // (initialize_ub: "pipeline", num_splits 4).
 constexpr std::int64_t kScatterPieces = 4;
 
-Gemm with_rows(Gemm product, std::int64_t rows) {
-  product.m = rows;
+Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
+  product.m = count;
+  product.rows = rows;
   return product;
 }
 
 // As many rows of a product as one of its pieces has. They run on streams of their own (_NUM_MAX_UB_STREAMS), so that
 // one fills what the last wave of another leaves.
-Gemm piece_of(Gemm forward, std::int64_t parts) {
+Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
+  if (parts == 1) return forward;
   forward.m /= parts;
   forward.pieces = parts;
+  forward.piece = piece;
+  forward.rows = rows;
   return forward;
 }
 
 }  // namespace
 
 void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
-                                     Bytes width, std::int64_t parts) {
+                                     Bytes width, std::int64_t piece, std::int64_t parts) {
   Collective work = {kind, Dimension::tensor, c_.rows * columns * width / parts, width};
+  work.first = piece * (c_.rows * columns / parts);
   if (parts > 1) work.algorithm = kUserBuffers;
   tape.emit(name, work, {.reads = {from}, .writes = {to}}, LaneKind::tensor);
 }
@@ -49,23 +54,24 @@ void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& ro
   own.front() = rows.own;
   if (rows.own == rows.all) return product(forward, others);
   if (overlaps_) {
-    product(piece_of(forward, c_.tensor), own);
+    product(piece_of(forward, 0, c_.tensor, Gemm::Rows::member), own);
     for (std::int64_t i = 1; i < c_.tensor; ++i) {
       Collective step = {CollectiveKind::shift, Dimension::tensor, c_.local_rows * columns * width, width};
+      step.first = i * c_.local_rows * columns;
       step.algorithm = kCopyEngines;
       tape.emit(name, step, {.reads = {rows.own}, .writes = {rows.all}}, LaneKind::tensor);
-      product(piece_of(forward, c_.tensor), others);
+      product(piece_of(forward, i, c_.tensor, Gemm::Rows::member), others);
     }
     return;
   }
   tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
   if (!c_.spec.software.own_rows_first) return product(forward, others);
-  product(with_rows(forward, c_.local_rows), own);
+  product(with_rows(forward, c_.local_rows, Gemm::Rows::member), own);
   others.push_back(rows.own);  // which the gather may use until these begin
-  const std::int64_t before = c_.tensor / 2;
-  for (const std::int64_t ranks : {before, c_.tensor - 1 - before}) {
-    if (ranks > 0) product(with_rows(forward, ranks * c_.local_rows), others);
-  }
+  if (c_.tensor == 2) return product(with_rows(forward, c_.local_rows, Gemm::Rows::others), others);
+  const std::int64_t before = c_.tensor / 2, behind = c_.tensor - 1 - before;
+  product(with_rows(forward, before * c_.local_rows, Gemm::Rows::before), others);
+  product(with_rows(forward, behind * c_.local_rows, Gemm::Rows::behind), others);
 }
 
 LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::int64_t elements, bool transpose) {
@@ -138,7 +144,9 @@ void LayerBuilder::input_gradients(const std::string& name, const Gemm& forward,
             .k = forward.n,
             .role = Gemm::Role::input_gradient,
             .result_bytes = forward.result_bytes,
-            .pieces = forward.pieces};
+            .pieces = forward.pieces,
+            .piece = forward.piece,
+            .rows = forward.rows};
   g.tiles = static_cast<std::int64_t>(weights.size());
   g.k /= g.tiles;
   for (g.tile = 0; g.tile < g.tiles; ++g.tile) {
@@ -298,8 +306,8 @@ LayerBuilder::Id LayerBuilder::row_parallel(const std::string& name, Id x, std::
   const std::vector<Id> reads = with_weight(name, given.rows, w.front(), forward);
   const std::int64_t parts = overlaps_ && reduce && c_.local_rows % kScatterPieces == 0 ? kScatterPieces : 1;
   for (std::int64_t i = 0; i < parts; ++i) {
-    product(name, piece_of(forward, parts), reads, y, w, -1);
-    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width, parts);
+    product(name, piece_of(forward, i, parts, Gemm::Rows::runs), reads, y, w, -1);
+    if (sp) tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, y, local, out, c_.width, i, parts);
   }
   if (c_.tensor > 1 && !c_.sequence_parallel && reduce)
     tensor_all_reduce(name + " reduce", y, c_.rows * out * c_.width, c_.width);

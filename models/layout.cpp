@@ -368,7 +368,7 @@ std::uint32_t PlanBuilder::add_rank_frame() {
   const std::string key = fmt::format("rank {}", fused);
   const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
   if (fresh) {
-    const Bytes norm = takes_norm() ? 4 : 0, scale = half() ? 4 : 0;
+    const Bytes norm = takes_norm() ? 4 : 0, scale = half() ? 4 : 0, other = validates() ? 4 : 0;
     plan_.blocks.push_back({.name = "rank",
                             .role = BlockRole::rank,
                             .slots = {{"squared norm", norm, Category::workspace},
@@ -376,7 +376,9 @@ std::uint32_t PlanBuilder::add_rank_frame() {
                                       {"loss scale", scale, Category::workspace},
                                       {"next squared norm", delayed() ? norm : 0, Category::workspace},
                                       {"fused buffer", fused, Category::buffers},
-                                      {"due loss scale", delayed() ? scale : 0, Category::workspace}}});
+                                      {"due loss scale", delayed() ? scale : 0, Category::workspace},
+                                      {"norm of the stages before", other, Category::workspace},
+                                      {"norm of all stages", other, Category::workspace}}});
   }
   return add_frame(it->second);
 }

@@ -46,6 +46,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   const Cluster& c = spec.cluster;
   const auto& moe = spec.model.moe;
   const bool slow = !c.stragglers.empty() || c.straggler_share > 0;
+  const bool later = spec.software.validates_after_update && s.pipeline > 1;
   const ShardingRow& row = row_of(s.sharding);
   const bool apart = row.master || row.servers;  // not all ranks do the same
   const bool snapshots = row.servers && s.parameter_server->snapshot_every > 0;
@@ -88,6 +89,9 @@ void refuse_what_is_not_built(const Spec& spec) {
        "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
+      {later && moe, "software.validates_after_update", " with experts"},
+      {later && s.offload.any(), "software.validates_after_update", " with offload"},
+      {later && !s.stage_replicas.empty(), "software.validates_after_update", " with stage_replicas"},
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
       {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
@@ -185,6 +189,7 @@ void PlanBuilder::choose_schedule() {
   if (!schedule_.moves.empty()) refuse_moves();
   if (!s.stage_replicas.empty()) refuse_replicas();
   turns_ = order_transfers(schedule_);
+  plan_validation();
 }
 
 void PlanBuilder::place_ends() {
@@ -212,6 +217,7 @@ void PlanBuilder::refuse_both_ways() const {
   if (unit_gradients_ && !is_mirrored(schedule_))
     refuse("strategy.sharding",
            "not in the same order, in which they reduce gradients unit by unit: choose zero1 or none");
+  if (validates()) refuse("software.validates_after_update", "not built yet with it: leave it out");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
 }

@@ -46,8 +46,13 @@ struct Gemm {
   // Of a linear layer in tiles that run one after another: the tile-th of so many equal parts of its outputs, columns
   // of y and dy. An input gradient accumulates after the first.
   std::int64_t tile = 0, tiles = 1;
-  std::int64_t pieces =
-      1;  // kernels of as many rows that run side by side and make up one product, of which this is one
+  // Kernels of as many rows that run side by side and make up one product, of which this is the piece-th.
+  std::int64_t pieces = 1, piece = 0;
+  // Which rows it is of, where tensor ranks each have a part of them. member: those of the member `piece` places before
+  // this one; before, behind, others: of all members before it, behind it (m: as one in the middle has), or both; runs:
+  // of every member's the piece-th of `pieces` equal runs, which the result holds one behind the other.
+  enum class Rows : std::uint8_t { all, member, before, behind, others, runs };
+  Rows rows = Rows::all;
 };
 
 // A product for each of this rank's experts, over its own of `rows` rows (together), which lie expert by expert. The
@@ -331,7 +336,8 @@ struct SquaredNorm {
 };
 
 // The update of `elements` parameters, from element `first` of the rank's shards: reads gradient, master and moments,
-// writes them and the forward copy. delayed: with the gradients of the step before (none in the first step).
+// writes them and the forward copy. delayed: with the gradients of the step before (none in the first step). validated:
+// in the next step (post_validation.h); made only where the norm so far, the second number read, clips nothing.
 struct Update {
   std::int64_t elements = 0;
   Bytes gradient = 4, master = 4, moment = 4, forward = 2;
@@ -339,6 +345,7 @@ struct Update {
   bool fused = true;
   std::int64_t first = 0;
   bool delayed = false;
+  bool validated = false;
 };
 
 // How collectives move that Transformer Engine's user buffers launch beside the pieces of a product, in one call with
@@ -347,7 +354,9 @@ inline constexpr const char* kUserBuffers = "user buffers";
 inline constexpr const char* kCopyEngines = "copy engines";
 
 // bytes is the larger of what one rank puts in and takes out (NCCL's size): S of an all-reduce of S, the whole of a
-// gather. An all-reduce of a unit's counts `first` among the rank's shards of the unit.
+// gather. An all-reduce of a unit's counts `first` among the rank's shards of the unit. A shift passes parts on round a
+// ring in one buffer that has a part of every member, where `first` says how far before this member's own the one lies
+// that comes in.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Dimension group = Dimension::data;

@@ -259,6 +259,10 @@ struct RankSlot {
   // those that it changes.
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
+  // Of an update that is validated in the next step (post_validation.h): the tasks from `validation` on bring the norm
+  // of all stages, and in `validated` the host waits for it. Where the update was wrong, it is set right there, and
+  // what stands before runs again. kNone: it waits for the norm.
+  TaskId validation = kNone, validated = kNone;
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.

@@ -12,6 +12,7 @@
 
 #include "models/blocks.h"
 #include "models/plan.h"
+#include "models/post_validation.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "models/spec.h"
@@ -98,6 +99,18 @@ class PlanBuilder {
   std::vector<Slice> slices_over(std::size_t boundary, bool upstream) const;
   void refuse_replicas() const;
 
+  // post_validation.cpp: updates that are validated in the next step.
+  bool validates() const;
+  bool at_last_stage() const { return stage_ + 1 == spec_.strategy.pipeline; }
+  // Numbers that tell whether an update was right: as this stage knows them when it updates, and of all stages.
+  std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
+  std::uint16_t whole_norm() const { return at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
+  void plan_validation();
+  TaskId pass_number(const char* name, std::uint16_t number, bool send, bool forward);
+  void receive_partial_norm();
+  std::vector<TaskId> pass_partial_norm(const std::vector<TaskId>& summed);
+  void validate_update();
+
   // asynchronous.cpp: updates between a micro-batch's forward and its backward.
   bool asynchronous() const { return plan_.steps > 1; }
   bool updates_by_step() const;
@@ -179,7 +192,8 @@ class PlanBuilder {
   // emit.cpp: tasks in issue order with their dependencies.
   void emit_stage(std::int64_t stage);
   void emit_worker(std::int64_t stage);
-  void emit_turn(const std::vector<Crossing>& crossings);
+  void emit_turn(std::size_t turn);
+  void emit_any(const Crossing& crossing);
   void emit_crossing(const Crossing& crossing);
   void emit_exchange(const Crossing& crossing);
   void emit_waits(const Action& action);
@@ -310,7 +324,8 @@ class PlanBuilder {
   BlockContext context_;
   Schedule schedule_;
   Turns turns_;
-  std::vector<std::int64_t> layers_of_;  // per virtual stage
+  std::vector<TurnPlace> validation_places_;  // by stage, where updates are validated later
+  std::vector<std::int64_t> layers_of_;       // per virtual stage
   std::vector<std::int64_t> first_layer_;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;

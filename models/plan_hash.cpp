@@ -39,7 +39,8 @@ struct HashedShapes {
     h.all(x...);
   }
   void operator()(const Gemm& g) const {
-    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces);
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces,
+        g.piece, g.rows);
   }
   void operator()(const GroupedGemm& g) const {
     all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
@@ -99,7 +100,7 @@ struct HashedShapes {
   void operator()(const Exchange&) const {}
   void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
   void operator()(const Update& u) const {
-    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed);
+    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
   }
   void operator()(const Collective& c) const {
     all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
@@ -150,6 +151,9 @@ void add_tasks(Hash& h, const Plan& plan) {
   for (const RankSlot& s : plan.slots)
     h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness,
           s.server);
+  for (const RankSlot& s : plan.slots) {
+    if (s.validated != kNone) h.all(s.validation, s.validated);
+  }
   for (const Frame& f : plan.frames) {
     h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
           f.chunk, f.base);

@@ -55,11 +55,12 @@ class Unfolder {
       task.match = kNone;
       plan_.tasks.push_back(task);
     }
+    const auto renamed = [&](TaskId t) { return t == kNone ? kNone : t - slot.begin + begin; };
     const std::int64_t server = rank - from_.workers();
     plan_.slots.push_back({server < 0 ? fmt::format("rank {}", rank) : fmt::format("server {}", server), slot.stage,
                            rank, 1, begin, static_cast<TaskId>(plan_.tasks.size()),
                            slot.frame == kNone ? kNone : new_frame_[slot.frame], slot.versions, slot.staleness,
-                           slot.server});
+                           slot.server, renamed(slot.validation), renamed(slot.validated)});
   }
 
   void add_frames(std::uint32_t slot, std::uint32_t index) {

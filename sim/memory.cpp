@@ -8,27 +8,13 @@
 #include <fmt/format.h>
 
 #include "models/blocks.h"
+#include "models/pool.h"
 #include "sim/state_tensors.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-
-// Streams with an allocator pool of their own: FSDP gathers and reduces on its own streams. Other transfers use buffers
-// of the compute stream, which waits for collectives; what is sent comes back when it has arrived.
-int stream_of(LaneKind lane) {
-  switch (lane) {
-    case LaneKind::data_gather:
-      return 1;
-    case LaneKind::data_reduce:
-      return 2;
-    case LaneKind::replicate:
-      return 3;
-    default:
-      return 0;
-  }
-}
 
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // on the host or on disks
@@ -108,7 +94,7 @@ class Replay : BlockSource {
     // Whoever copies so looks for infinities too, and waits for the answer before it updates.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
     const Picoseconds now = offset + std::max({host_at(t), behind, checked});
-    const int stream = stream_of(op.lane);
+    const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (states_.has_gradients())
       states_.change_gradients(

@@ -52,8 +52,8 @@ void add_time(Report& r, const Plan& plan, const Attribution& a) {
 }
 
 // How fast steps follow each other where no stage waits for the others between them: as fast as the stage that is busy
-// longest, from its first forward to its last task, and before that with what it does first. Stages that begin later
-// also end later.
+// longest, from its first forward to its last update, and before that with what it does first. Stages that begin later
+// also end later; what a stage sends on of the norm, the next one takes while it is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankSlot& slot : plan.slots) {
@@ -62,8 +62,9 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
     for (TaskId t = slot.begin; t < slot.end; ++t) {
       const Span& span = trace.spans[t];
       const Op& op = plan.op_of(t);
+      if (op.lane != LaneKind::compute) continue;
       end = std::max(end, span.ended);
-      if (begun || op.lane != LaneKind::compute) continue;
+      if (begun) continue;
       begun = op.phase == Phase::forward;
       if (begun) begin = span.entered;
       if (!begun) before += span.ended - span.entered;

@@ -108,12 +108,10 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   const std::pair<const char*, const char*> cases[] = {
       {"precision: fp16", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
       {"precision: fp8", "strategy.precision: CPU ranks execute fp32 and bf16; choose another"},
-      {"tensor: 2, sequence_parallel: true, overlap: {tensor: true}",
-       "strategy.overlap.tensor: CPU ranks do not cut products into pieces; choose another"},
   };
-  const auto refusal = [](const Spec& spec) -> std::string {
+  const auto refusal = [](const Spec& spec, const char* ranks = "CPU") -> std::string {
     try {
-      check_executable(spec);
+      check_executable(spec, ranks);
     } catch (const Error& error) {
       return error.what();
     }
@@ -126,6 +124,14 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
     EXPECT_EQ(refusal(spec_of(test::kTiny + cap, "global_batch: 1")),
               "model: CPU ranks do not execute soft caps; choose another");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "tensor: 2")), "");
+  const Spec pieces = spec_of(test::kTiny, "tensor: 2, sequence_parallel: true, overlap: {tensor: true}");
+  EXPECT_EQ(refusal(pieces), "");
+  EXPECT_EQ(refusal(pieces, "GPU"),
+            "strategy.overlap.tensor: GPU ranks do not cut products into pieces; choose another");
+  const Spec later = spec_of(test::kTiny, "pipeline: 2", 16, "profile: orrery, validates_after_update: true");
+  EXPECT_EQ(refusal(later), "");
+  EXPECT_EQ(refusal(later, "GPU"),
+            "software.validates_after_update: GPU ranks do not set updates right later; choose another");
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
 }
 

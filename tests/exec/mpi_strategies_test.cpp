@@ -336,7 +336,6 @@ std::optional<Spec> random_case(std::uint64_t seed) {
   Spec spec = random_spec(seed);
   if (spec.strategy.gpus() > 8) return {};
   spec.strategy.precision = spec.strategy.gradient_precision = Precision::fp32;
-  spec.strategy.overlap.tensor = spec.software.own_rows_first = false;
   spec.model.attention_softcap = spec.model.logit_softcap = 0;
   return spec;
 }

@@ -62,6 +62,8 @@ struct Changes {
   std::function<void(Plan&)> plan;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> transport;
   std::int64_t steps = kSteps;  // how often the plan runs
+  Watcher watcher = {};
+  std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // of every step
 };
 
 inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {
@@ -78,6 +80,10 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   ExecuteOptions options;
   options.steps = changes.steps;
   options.training = training_of(spec);
+  options.watcher = changes.watcher;
+  options.on_begin = [&](std::int64_t step, const Buffers& b, const std::vector<double>&) {
+    if (changes.on_begin) changes.on_begin(step, rank, b);
+  };
   options.on_gradients = [&](std::int64_t step, const Buffers& b) {
     if (step > 0) return;
     add(gradients, owned_values(rank, b, Quantity::gradients));
@@ -111,7 +117,8 @@ inline const Result& reference_of(const Spec& spec) {
   const Spec one = on_one_rank(spec);
   Plan plan = make_plan(one);
   route_alike(spec, plan);
-  const auto [it, fresh] = known.try_emplace(fmt::format("{} {}", plan_hash(plan), one.model.dropout));
+  const auto [it, fresh] =
+      known.try_emplace(fmt::format("{} {} {}", plan_hash(plan), one.model.dropout, one.strategy.clip));
   if (fresh) it->second = run(MPI_COMM_SELF, one, {.plan = [&](Plan& p) { route_alike(spec, p); }});
   return it->second;
 }

@@ -71,6 +71,40 @@ TEST(Update, NarrowGradientsAndCopiesAreRoundedOnce) {
   for (std::int64_t i = 0; i < kWeights; ++i) EXPECT_EQ(narrow.forward[i].bits, to_bf16(narrow.weights[i]).bits);
 }
 
+// Taken back and made again with clipped gradients, an update leaves what the clipped one does, but for the rounding of
+// moments that a part of a gradient has passed through.
+TEST(Update, CanBeTakenBackAndMadeAgain) {
+  for (const Kind kind : {Kind::adamw, Kind::adam, Kind::sgd}) {
+    const UpdateRule rule = {.kind = kind, .learning_rate = 0.01, .beta2 = 0.95, .weight_decay = 0.1};
+    State<float, Bf16> taken_back, plain;
+    for (int step = 1; step <= kSteps; ++step) {
+      const std::vector<float> gradient = gradient_of_step(step);
+      const State<float, Bf16> before = taken_back;
+      taken_back.apply(rule, {step}, 0, kWeights, gradient);
+      undo_update(rule, step, kWeights, gradient.data(), taken_back.weights.data(), taken_back.moment1.data(),
+                  taken_back.moment2.data(), taken_back.forward.data());
+      const auto apart = [](const std::vector<float>& a, const std::vector<float>& b) {
+        return relative_error(a, std::vector<double>(b.begin(), b.end()));
+      };
+      EXPECT_LT(apart(taken_back.weights, before.weights), 1e-6);
+      if (step == 1) {
+        EXPECT_EQ(taken_back.moment1, before.moment1);
+        EXPECT_EQ(taken_back.moment2, before.moment2);
+      }
+      taken_back.apply(rule, {step, 0.25}, 0, kWeights, gradient);
+      plain.apply(rule, {step, 0.25}, 0, kWeights, gradient);
+      EXPECT_LT(apart(taken_back.weights, plain.weights), 1e-6) << step;
+    }
+  }
+}
+
+TEST(Update, ClippedIsWhatIsTooLongOrNotFinite) {
+  EXPECT_FALSE(is_clipped(0.25, 1));
+  EXPECT_TRUE(is_clipped(16, 1));
+  EXPECT_TRUE(is_clipped(INFINITY, 1));
+  EXPECT_TRUE(is_clipped(NAN, 1));
+}
+
 TEST(Update, SgdNeedsNoMoments) {
   std::vector<float> weights = {1, 2}, gradient = {1, -1};
   update<float, float>({.kind = Kind::sgd, .learning_rate = 0.5}, {}, 2, gradient.data(), weights.data(), nullptr,

@@ -99,6 +99,22 @@ TEST(Emit, BatchesWhereTheStackDoes) {
   }
 }
 
+// DeepSpeed synchronises its device before every forward: also of a virtual stage that has its input from another of
+// the same stage.
+TEST(Emit, BlockingForwardsWaitAtEveryVirtualStage) {
+  const Plan plan =
+      make_plan(test::spec_of(test::kSmall, "pipeline: 2, virtual_stages: 2, schedule: zb-v, global_batch: 4", 32,
+                              "profile: orrery, blocking_forwards: true"));
+  for (const RankSlot& slot : plan.slots) {
+    int waits = 0;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const auto* wait = std::get_if<Wait>(&plan.op_of(t).work);
+      waits += wait != nullptr && wait->device ? 1 : 0;
+    }
+    EXPECT_EQ(waits, 2 * 4) << slot.name;
+  }
+}
+
 // Where transfers do not overlap compute, the next action waits for the sends before it.
 TEST(Emit, SendsBlockWithoutOverlap) {
   for (const bool overlap : {false, true}) {

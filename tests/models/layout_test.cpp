@@ -175,6 +175,23 @@ TEST(Layout, ActivationsMayReadEightBits) {
   EXPECT_EQ(kept("true", "norm"), std::pair(0, Bytes{0}));
 }
 
+// From 16 bits to 12 and back: three and a half bytes an element, what is read and written together.
+TEST(Layout, CastsToTwelveBitsMoveTwelve) {
+  const Plan plan = make_plan(test::spec_of(test::kSmall, "tensor: 1, global_batch: 1, precision: fp8", 32,
+                                            "profile: orrery, packs_attention_output: true"));
+  double elements = 0;
+  int casts = 0;
+  for (const Op& op : plan.ops) {
+    if (const auto* a = std::get_if<FlashAttention>(&op.work); a != nullptr && a->direction == Direction::forward)
+      elements = static_cast<double>(a->batch * a->query * a->heads * a->value_dim);
+    const auto* cast = std::get_if<Cast>(&op.work);
+    if (cast == nullptr || op.name.find("12 bits") == std::string::npos) continue;
+    EXPECT_DOUBLE_EQ(cost_of(*cast, 2).bytes, 3.5 * elements) << op.name;
+    ++casts;
+  }
+  EXPECT_GE(casts, 2);
+}
+
 // What attention puts out may be kept in 12 bits, once for its gradient and for the product behind it: neither 16 nor 8
 // bits of it live from forward to backward.
 TEST(Layout, AttentionMayBeKeptInTwelveBits) {

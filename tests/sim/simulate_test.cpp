@@ -8,6 +8,7 @@
 #include "models/make_plan.h"
 #include "models/spec.h"
 #include "models/unfold.h"
+#include "sim/report.h"
 #include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"
 
@@ -335,6 +336,30 @@ TEST(Simulate, ZeroBubbleTakesItsClosedFormToThePicosecond) {
       const Picoseconds f = draw(1, 1'000'000), b = draw(1, 2'000'000), w = draw(0, std::min(f, b));
       const Trace trace = simulate(plan, layers_alone(plan, f, b, w));
       ASSERT_EQ(trace.step_time, layers * (m * (f + b + w) + (p - 1) * (f + b - w)))
+          << "p " << p << " m " << m << " layers " << layers << " f " << f << " b " << b << " w " << w;
+    }
+  }
+}
+
+// ZB-H2 without a barrier between steps, its updates validated in the next: max(0, (p - 1)(T_F + T_B - 3 T_W)) a period
+// of the stage that is busy longest, whatever the norm's way there and back.
+TEST(Simulate, ValidatedZeroBubbleTakesItsClosedFormToThePicosecond) {
+  std::mt19937_64 random(4);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  for (int i = 0; i < 30; ++i) {
+    const std::int64_t p = draw(2, 6), m = 2 * p + draw(0, 6), layers = draw(1, 2);
+    Spec spec = pipeline_spec("zb-h2", p, m, 1, layers);
+    spec.strategy.clip = 1;
+    spec.software.validates_after_update = true;
+    const Plan plan = make_plan(spec);
+    for (int j = 0; j < 8; ++j) {
+      const Picoseconds f = draw(1, 1'000'000), b = draw(1, 2'000'000), w = draw(0, std::min(f, b));
+      const Trace trace = simulate(plan, layers_alone(plan, f, b, w));
+      const Report report = make_report(spec, plan, trace, std::vector<TransferNote>(plan.ops.size()), {});
+      const Picoseconds bubble = std::max<Picoseconds>(0, (p - 1) * (f + b - 2 * w));
+      ASSERT_NEAR(report.step_time_s * 1e12, static_cast<double>(layers * (m * (f + b + w) + bubble)), 1e-3)
           << "p " << p << " m " << m << " layers " << layers << " f " << f << " b " << b << " w " << w;
     }
   }

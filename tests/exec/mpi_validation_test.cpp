@@ -1,0 +1,232 @@
+// Updates that are validated in the next step (software.validates_after_update) against those that wait for the norm of
+// all stages.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "models/blocks.h"
+#include "tests/exec/strategy_run.h"
+
+namespace orrery {
+namespace {
+
+using namespace test;
+
+// Norms of these models' gradients fall from 3.6 to 2.0 (AdamW) or 2.6 (SGD) in five steps.
+constexpr double kNever = 1e6, kSometimes = 3.05, kAlways = 1.5;
+
+struct ValidatedCase {
+  Case job;
+  double clip = 0;
+};
+
+void PrintTo(const ValidatedCase& c, std::ostream* out) {
+  PrintTo(c.job, out);
+  *out << ", " << c.job.precision << ", clip " << c.clip;
+}
+
+Spec spec_of(const ValidatedCase& c, bool validates) {
+  Spec spec = test::spec_of(c.job);
+  spec.strategy.clip = c.clip;
+  spec.software.fused_clip = true;  // gradients are seen as they are reduced
+  spec.software.validates_after_update = validates;
+  return spec;
+}
+
+struct Outcome {
+  Result result;
+  int set_right = 0;  // updates, on rank 0
+};
+
+// Once for every step and once behind the last the host waits for the whole norm, and again where an update was set
+// right. Nothing on ranks that take no part.
+std::optional<Outcome> outcome_of(const Spec& spec, Changes changes = {}) {
+  MPI_Comm some = ranks_for(spec);
+  if (some == MPI_COMM_NULL) return std::nullopt;
+  std::atomic<int> waits = 0;
+  TaskId validated = kNone;
+  int rank = 0;
+  MPI_Comm_rank(some, &rank);
+  const auto change = changes.plan;
+  changes.plan = [&, change](Plan& plan) {
+    validated = plan.slots.front().validated;
+    if (change) change(plan);
+  };
+  const Watcher watcher = changes.watcher;
+  changes.watcher = [&, watcher](TaskId t, bool entered) {
+    if (t == validated && entered) ++waits;
+    if (watcher) watcher(t, entered);
+  };
+  Outcome outcome = {run(some, spec, changes), 0};
+  outcome.set_right = waits - static_cast<int>(changes.steps) - 1;
+  MPI_Comm_free(&some);
+  if (rank > 0) return std::nullopt;
+  return outcome;
+}
+
+bool bits_agree(const Tensors& a, const Tensors& b) {
+  const auto alike = [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.size() == y.second.size() &&
+           std::equal(x.second.begin(), x.second.end(), y.second.begin(), [](float p, float q) {
+             return std::bit_cast<std::uint32_t>(p) == std::bit_cast<std::uint32_t>(q);
+           });
+  };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), alike);
+}
+
+// A master weight that is off by its rounding, 2^-24 of it, lies on the other side of a boundary of bf16, which are
+// 2^-8 apart, for one weight in 30,000; so many of forward's weights differ by 2^-8, all together by sqrt(2^-15) 2^-8 =
+// 2e-5 of their norm, and so do the gradients of all later steps. Without such a flip weights agree as in fp32.
+constexpr double kFlips = 10;
+
+void expect_agreement_but_for_flips(const Distance& d) {
+  EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
+  EXPECT_LE(d.weight, kFlips * kLimit) << "weight " << d.of_weight;
+  EXPECT_LE(d.change, kFlips * kChangeLimit) << "change of " << d.of_change;
+  EXPECT_LE(d.loss, kFlips * kLimit);
+}
+
+class Validation : public testing::TestWithParam<ValidatedCase> {};
+
+TEST_P(Validation, AgreesWithTheBarrier) {
+  const ValidatedCase& c = GetParam();
+  const auto later = outcome_of(spec_of(c, true)), barrier = outcome_of(spec_of(c, false));
+  if (!later) return;
+  EXPECT_GE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
+  EXPECT_LE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
+  if (c.clip == kNever) {
+    EXPECT_TRUE(bits_agree(later->result.weights, barrier->result.weights));
+    EXPECT_EQ(later->result.losses, barrier->result.losses);
+  }
+  const Distance d = distance(spec_of(c, true), later->result, barrier->result);
+  if (c.job.precision == "bf16") return expect_agreement_but_for_flips(d);
+  expect_agreement(d);
+  expect_agreement(distance(spec_of(c, true), later->result, reference_of(spec_of(c, true))));
+}
+
+std::vector<ValidatedCase> validated_cases() {
+  std::vector<ValidatedCase> cases;
+  for (const double clip : {kNever, kSometimes, kAlways}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      for (const char* strategy : {"pipeline: 4, data: 2, schedule: zb-h2, global_batch: 16",
+                                   "pipeline: 2, data: 2, tensor: 2, schedule: zb-2p, global_batch: 12"})
+        cases.push_back({{kLlama, strategy, "adamw", "orrery", precision, precision}, clip});
+    }
+  }
+  for (const char* strategy :
+       {"pipeline: 2, data: 1, schedule: zb-h2, global_batch: 6",
+        "pipeline: 4, data: 1, schedule: zb-2p, global_batch: 8", "pipeline: 4, data: 1, global_batch: 8",
+        "pipeline: 4, data: 2, schedule: gpipe, global_batch: 8",
+        "pipeline: 2, virtual_stages: 2, data: 2, schedule: zb-v, global_batch: 8",
+        "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8"})
+    cases.push_back({{kLlama, strategy}, kSometimes});
+  cases.push_back(
+      {{kGpt, "pipeline: 2, data: 2, schedule: zb-h2, recompute: selective, attention: unfused, global_batch: 8"},
+       kSometimes});
+  cases.push_back({{kLlama, "pipeline: 2, data: 2, schedule: zb-h2, global_batch: 8", "sgd"}, kSometimes});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Validation, testing::ValuesIn(validated_cases()));
+
+const ValidatedCase kFaulty = {{kLlama, "pipeline: 4, data: 1, schedule: zb-h2, global_batch: 8"}, kSometimes};
+
+void expect_far_from_barrier(const std::function<void(Plan&)>& fault) {
+  const auto later = outcome_of(spec_of(kFaulty, true), {.plan = fault}), barrier = outcome_of(spec_of(kFaulty, false));
+  if (!later) return;
+  const Distance d = distance(spec_of(kFaulty, true), later->result, barrier->result);
+  EXPECT_TRUE(d.weight > 10 * kLimit || d.change > 10 * kChangeLimit)
+      << "weight " << d.weight << ", change " << d.change;
+}
+
+TEST(Faults, AnUpdateThatIsNotSetRightShows) {
+  expect_far_from_barrier([](Plan& plan) { plan.slots.front().validated = kNone; });
+}
+
+TEST(Faults, ANormWithoutTheStagesBeforeShows) {
+  expect_far_from_barrier([](Plan& plan) {
+    for (Op& op : plan.ops) {
+      if (op.name == "add partial norm") op.work = Wait{};
+    }
+  });
+}
+
+// Calls f right before a step's gradients enter a norm, on the rank's own lane.
+Changes before_norm(const std::function<void(std::int64_t step, const Rank&, const Buffers&)>& f) {
+  struct Seen {
+    TaskId norm = kNone;
+    std::int64_t step = 0;
+    const Rank* rank = nullptr;
+    const Buffers* buffers = nullptr;
+  };
+  const auto seen = std::make_shared<Seen>();
+  Changes changes;
+  changes.on_begin = [seen](std::int64_t step, const Rank& rank, const Buffers& buffers) {
+    *seen = {0, step, &rank, &buffers};
+    while (!std::holds_alternative<SquaredNorm>(rank.plan.op_of(seen->norm).work)) ++seen->norm;
+  };
+  changes.watcher = [seen, f](TaskId t, bool entered) {
+    if (entered && t == seen->norm) f(seen->step, *seen->rank, *seen->buffers);
+  };
+  return changes;
+}
+
+// The only gradient that is not finite is one stage's: no stage updates. The same as a step whose gradients are zero,
+// of an optimizer without moments.
+TEST(Validation, LeavesOutAnUpdateThatIsNotFinite) {
+  const ValidatedCase c = {{kLlama, "pipeline: 4, data: 1, schedule: zb-h2, global_batch: 8", "sgd"}, 1.0};
+  for (const int stage : {0, 2, 3}) {
+    const auto spoil = [&](std::int64_t step, const Rank& rank, const Buffers& b) {
+      if (step == 1 && rank.number == stage)
+        reinterpret_cast<float*>(b.state(rank.states[0], kGradients))[5] = INFINITY;
+    };
+    const auto clear = [&](std::int64_t step, const Rank& rank, const Buffers& b) {
+      if (step != 1) return;
+      const Block& block = rank.plan.blocks[rank.plan.frames[rank.states[0]].block];
+      std::fill_n(b.state(rank.states[0], kGradients), block.slots[kGradients].bytes, std::byte{});
+    };
+    const auto later = outcome_of(spec_of(c, true), before_norm(spoil));
+    const auto barrier = outcome_of(spec_of(c, false), before_norm(clear));
+    if (!later) continue;
+    expect_agreement(distance(spec_of(c, true), later->result, barrier->result));
+  }
+}
+
+// Whether the first stage begins a step while the last one still has its gradients of the step before, until the file
+// is there that says so.
+bool begins_early(bool validates) {
+  const Spec spec = spec_of(kFaulty, validates);
+  std::string folder = testing::TempDir() + "orrery_validation_XXXXXX";
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) folder = mkdtemp(folder.data());
+  MPI_Bcast(folder.data(), static_cast<int>(folder.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  const std::filesystem::path begun = folder + "/begun";
+  int early = 0;
+  Changes changes = before_norm([&](std::int64_t step, const Rank& r, const Buffers&) {
+    if (step != 0 || r.number + 1 != spec.strategy.pipeline) return;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(validates ? 30 : 1);
+    while (!(early = std::filesystem::exists(begun)) && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  const Watcher hold_back = changes.watcher;
+  int begins = 0;
+  changes.watcher = [&](TaskId t, bool entered) {
+    if (rank == 0 && t == 0 && entered && ++begins == 2) std::ofstream(begun) << "yes";
+    hold_back(t, entered);
+  };
+  outcome_of(spec, changes);
+  MPI_Allreduce(MPI_IN_PLACE, &early, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0) std::filesystem::remove_all(folder);
+  return early != 0;
+}
+
+TEST(Validation, StepsOverlap) {
+  EXPECT_TRUE(begins_early(true));
+  EXPECT_FALSE(begins_early(false));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,130 @@
+// Updates that are validated in the next step: where, and by which numbers.
+#include "models/post_validation.h"
+
+#include <gtest/gtest.h>
+
+#include "models/blocks.h"
+#include "models/error.h"
+#include "models/make_plan.h"
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+struct Shape {
+  const char* name;
+  ScheduleShape shape;
+};
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  for (const std::int64_t p : {2, 3, 4, 8}) {
+    for (const std::int64_t m : {p, 2 * p, 3 * p}) {
+      for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"}) all.push_back({name, {p, m, 1}});
+      for (const char* name : {"zb-v", "v-half", "v-min", "interleaved"}) all.push_back({name, {p, m, 2}});
+    }
+  }
+  return all;
+}
+
+// Calls f with whether a crossing stands before its stage's place.
+template <class F>
+void for_all_crossings(const Turns& turns, const std::vector<TurnPlace>& places, const F& f) {
+  for (std::size_t s = 0; s < turns.size(); ++s) {
+    for (std::size_t t = 0; t < turns[s].size(); ++t) {
+      for (std::size_t c = 0; c < turns[s][t].size(); ++c)
+        f(turns[s][t][c], t < places[s].turn || (t == places[s].turn && c < places[s].crossing));
+    }
+  }
+}
+
+TEST(PostValidation, NoTransferIsCutAndNothingHasRunBack) {
+  for (const auto& [name, shape] : shapes()) {
+    const Schedule schedule = make_schedule(name, shape);
+    const Turns turns = order_transfers(schedule);
+    const std::vector<TurnPlace> places = validation_places(schedule, turns);
+    std::map<std::tuple<int, int, bool>, int> ends;  // that stand before
+    for_all_crossings(turns, places, [&](const Crossing& c, bool before) {
+      ends[{c.boundary, c.micro_batch, c.forward}] += before ? 1 : 0;
+    });
+    for (const auto& [key, count] : ends) EXPECT_NE(count, 1) << name;
+    for (std::size_t s = 0; s < places.size(); ++s) {
+      for (std::size_t i = 0; i < places[s].turn; ++i)
+        EXPECT_EQ(schedule.order[s][i].phase, Phase::forward) << name << " stage " << s;
+    }
+  }
+}
+
+// The norm of all is known when the last stage has ended its step, p - 1 - stage forwards after this one has ended its
+// own: so many at least it does meanwhile.
+TEST(PostValidation, StagesHaveForwardsToDoMeanwhile) {
+  for (const std::int64_t p : {2, 4, 8}) {
+    for (const char* name : {"zb-h2", "zb-2p"}) {
+      const Schedule schedule = make_schedule(name, {p, 3 * p, 1});
+      const std::vector<TurnPlace> places = validation_places(schedule, order_transfers(schedule));
+      for (std::int64_t s = 0; s < p; ++s) EXPECT_GE(places[s].turn, p - 1 - s) << name << " " << p << " " << s;
+    }
+  }
+}
+
+Spec spec_with(const std::string& strategy) {
+  return test::spec_of(test::kSmall, strategy, 32, "profile: orrery, validates_after_update: true");
+}
+
+std::int64_t count(const Plan& plan, std::string_view name) {
+  std::int64_t n = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) n += plan.op_of(t).name == name ? 1 : 0;
+  return n;
+}
+
+TEST(PostValidation, NormsGoThereAndBackAndNobodyMeets) {
+  const Plan plan = make_plan(spec_with("pipeline: 4, data: 2, tensor: 2, global_batch: 16, schedule: zb-h2"));
+  for (const char* name : {"send partial norm", "receive partial norm", "send whole norm", "receive whole norm"})
+    EXPECT_EQ(count(plan, name), 3) << name;
+  for (const Op& op : plan.ops) {
+    const auto* c = std::get_if<Collective>(&op.work);
+    EXPECT_FALSE(c != nullptr && c->group == Dimension::model) << op.name;
+  }
+  const Plan rank = instantiate(plan, 5);
+  const RankSlot& slot = rank.slots.front();
+  EXPECT_EQ(rank.op_of(slot.validated).name, "validate update");
+  EXPECT_TRUE(rank.op_of(slot.validated).host_waits);
+  EXPECT_LE(slot.validation, slot.validated);
+  for (TaskId t = 0; t < slot.validated; ++t) {
+    const Op& op = rank.op_of(t);
+    EXPECT_TRUE(op.phase == Phase::forward || t >= slot.validation) << op.name;
+  }
+}
+
+// The first stage's norm waits for the gradients of a table that the last one shares: nobody waits in a circle.
+TEST(PostValidation, NormsComeBehindASharedTable) {
+  for (const char* schedule : {"1f1b", "zb-h2", "zb-2p"}) {
+    const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true",
+                                              fmt::format("pipeline: 4, schedule: {}, global_batch: 8", schedule), 32,
+                                              "profile: orrery, validates_after_update: true"));
+    EXPECT_EQ(count(plan, "receive partial norm"), 3) << schedule;
+  }
+}
+
+TEST(PostValidation, OneStageOrNoLimitWaitsForNobody) {
+  for (const char* strategy : {"pipeline: 1, data: 2, global_batch: 4", "pipeline: 2, clip: 0, global_batch: 4"}) {
+    const Plan plan = make_plan(spec_with(strategy));
+    for (const RankSlot& slot : plan.slots) EXPECT_EQ(slot.validated, kNone) << strategy;
+  }
+}
+
+TEST(PostValidation, RefusesWhatIsNotBuilt) {
+  for (const char* strategy : {"pipeline: 2, global_batch: 16, schedule: chimera",
+                               "pipeline: 2, global_batch: 16, offload: {optimizer: cpu}"}) {
+    try {
+      make_plan(spec_with(strategy));
+      ADD_FAILURE() << strategy;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("software.validates_after_update"), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
