@@ -267,7 +267,8 @@ std::vector<double*> places(Profile& p, std::string_view key) {
   for (const Single& s :
        {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.smoothing", &p.gemm.smoothing},
         Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
-        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction}, Single{"memory.fraction", &p.memory.fraction},
+        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction},
+        Single{"gemm.exposed_result", &p.gemm.exposed_result}, Single{"memory.fraction", &p.memory.fraction},
         Single{"kernel_gap_us", &p.kernel_gap_us}, Single{"contention", &p.contention}}) {
     if (key == s.key) result.push_back(s.place);
   }
@@ -284,7 +285,7 @@ double number_of(const Profile& profile, std::string_view key) {
 
 void scale(Profile& profile, std::string_view key, double factor) {
   for (double* place : places(profile, key)) *place *= factor;
-  profile.gemm.smoothing = std::min(profile.gemm.smoothing, 1.0);
+  for (double* part : {&profile.gemm.smoothing, &profile.gemm.exposed_result}) *part = std::min(*part, 1.0);
 }
 
 Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
