@@ -38,6 +38,15 @@ class Machine {
 
 }  // namespace
 
+HostRates host_rates(const Cluster& c) {
+  constexpr double kGiga = 1e9;
+  HostRates r{.link = c.gpu.pcie_GBps * kGiga * kPinnedFraction};
+  if (c.host) r.update = c.host->dram_GBps * kGiga * kAdamFraction;
+  if (c.nvme) r.read = c.nvme->read_GBps * kGiga;
+  if (c.nvme) r.write = c.nvme->write_GBps * kGiga;
+  return r;
+}
+
 bool is_host_work(const Op& op) {
   const auto* c = std::get_if<PlaceCopy>(&op.work);
   return op.lane == LaneKind::cpu || (c != nullptr && c->from != c->to);

@@ -176,31 +176,46 @@ class Search {
     progress();
   }
 
-  // Simulates the points that come first. Of a family whose forward is not known yet, one at a time.
+  // Simulates the points that come first. Of a family whose forward is not known yet, one at a time; and of points that
+  // differ in where activations lie.
   void simulate_next() {
     std::vector<Node> nodes, later;
-    std::set<Family> here;
+    std::set<SearchFamily> here;
+    std::set<SearchPlaces> places;
     while (!queue_.empty() && nodes.size() < kSimulated && later.size() < kOpened &&
            queue_.top().level == Level::played && queue_.top().value <= limit_) {
       const Node node = queue_.top();
       queue_.pop();
-      if (simulated_.count(node.place()) != 0) continue;
-      const auto known = forwards_.find(family(node));
-      if (known == forwards_.end() && !here.insert(family(node)).second)
+      if (simulated_.count(node.place()) != 0 || need_not_leave(node)) continue;
+      const auto known = forwards_.find(opener_.family_of(node));
+      if (known != forwards_.end() && is_too_slow(node, known->second)) continue;
+      const bool first = known != forwards_.end() || here.insert(opener_.family_of(node)).second;
+      if (!first || !places.insert(places_of(node)).second) {
         later.push_back(node);
-      else if (known == forwards_.end() || !is_too_slow(node, known->second))
-        nodes.push_back(node);
+        continue;
+      }
+      nodes.push_back(known != forwards_.end() ? node : with_forward_of(node));
+      if (nodes.back().place() != node.place()) later.push_back(node);
     }
     simulate_all(nodes);
     for (const Node& node : later) queue_.push(node);
   }
 
-  // Points that differ in what runs again in backward, and in nothing else: their forward is the same.
-  using Family = std::tuple<std::uint32_t, std::int32_t, std::int32_t>;
-  static Family family(const Node& node) { return {node.layout, node.group, node.feature}; }
+  // What is simulated to know the forward of a point's family: the point itself where there is nothing better.
+  Node with_forward_of(const Node& node) const {
+    if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
+    const auto other = opener_.where_all_stays(node);
+    return other && simulated_.count(other->place()) == 0 ? *other : node;
+  }
+
+  // Copies beside compute make no step shorter: not of a point that fits, or is too slow, with less of them.
+  bool need_not_leave(const Node& n) const {
+    return n.what.activations != "none" && options_.objective == SearchObjective::time &&
+           settled_.count(places_of(n)) != 0;
+  }
 
   bool is_too_slow(const Node& node, const ForwardPart& known) {
-    if (options_.objective != SearchObjective::time) return false;
+    if (options_.objective != SearchObjective::time || !space_.keeps_activations()) return false;
     Bounds& bounds = *bounds_.front();
     bounds.enter(layouts_[node.layout]);
     bounds.of(node.what);
@@ -260,7 +275,9 @@ class Search {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
     simulated_.insert(node.place());
-    if (evaluation.report || evaluation.late) forwards_.try_emplace(family(node), evaluation.forward);
+    if (opener_.stays(node.what) && (evaluation.report || evaluation.late))
+      forwards_.try_emplace(opener_.family_of(node), evaluation.forward);
+    if (evaluation.late) settled_.insert(places_of(node));
     if (!evaluation.report) {
       ++(evaluation.late ? counts.late : counts.refused);
       return;
@@ -269,10 +286,17 @@ class Search {
     if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
       ++counts.did_not_fit;
       too_large_[node.place()] = found.report.memory.peak_device;
+      if (found.report.memory.peak_device > room_) {
+        if (const auto more = opener_.with_one_more(node)) queue_.push(*more);
+        if (options_.objective == SearchObjective::time) {
+          for (Node& away : opener_.with_activations_away(node)) queue_.push(std::move(away));
+        }
+      }
       if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
         result_.roomier = std::move(found);
       return;
     }
+    settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -351,7 +375,8 @@ class Search {
   std::map<SearchPlace, Bytes> too_large_;           // of those that did not fit, what they hold
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
-  std::map<Family, ForwardPart> forwards_;
+  std::map<SearchFamily, ForwardPart> forwards_;
+  std::set<SearchPlaces> settled_;  // fit, or are too slow: more of their activations need not leave
   Bytes least_ = 0;
   SearchResult result_;
 };

@@ -31,13 +31,17 @@ struct SearchOptions {
   std::function<void(std::string_view)> progress{};  // a line now and then
 };
 
+// In the order of the space: layout, group, cell of the group, features; then of how many layers of a stage activations
+// lie elsewhere.
+using SearchPlace = std::array<std::int64_t, 5>;
+
 // A point that was simulated.
 struct Found {
   Point point;
   Bound bound;
   Report report;
-  std::array<std::int64_t, 4> place{};  // in the order of the space: layout, group, cell of the group, features
-  bool here = true;                     // simulated by this process
+  SearchPlace place{};
+  bool here = true;  // simulated by this process
 };
 
 struct SearchCounts {
@@ -83,7 +87,7 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
                                std::string* why = nullptr, const std::atomic<bool>* stop = nullptr);
 
 // Of layouts() and a place as Found has it.
-Point point_at(const Space& space, const std::vector<Degrees>& layouts, const std::array<std::int64_t, 4>& place);
+Point point_at(const Space& space, const std::vector<Degrees>& layouts, const SearchPlace& place);
 
 // Of a space without a strategy: the rule that its first point breaks, or the planner's refusal.
 std::string why_nothing(const Space& space, const Profile& profile, const std::vector<Degrees>& layouts);

@@ -47,7 +47,7 @@ class Values {
     throw Error(fmt::format("{}: search.{}: {}", range_.from, range_.key, what));
   }
   void read(const std::string& text, std::int64_t& value) const {
-    const bool all = range_.key == "recompute_layers" && text == "null";
+    const bool all = range_.key.ends_with("_layers") && text == "null";
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (!all && (error != std::errc() || end != text.data() + text.size() || value < 1))
       fail(fmt::format("'{}' is not a whole number of at least 1", text));
@@ -69,8 +69,13 @@ void check_context_kind(std::string_view word) {
 }
 
 void check_offload(std::string_view word) {
-  if (std::find(std::begin(kOffloads), std::end(kOffloads), word) == std::end(kOffloads))
-    throw Error(unknown_name("offload", word, kOffloads));
+  const std::vector<std::string_view>& names = offload_names();
+  if (std::find(names.begin(), names.end(), word) == names.end()) throw Error(unknown_name("offload", word, names));
+}
+
+void check_activations(std::string_view word) {
+  if (std::find(std::begin(kActivationPlaces), std::end(kActivationPlaces), word) == std::end(kActivationPlaces))
+    throw Error(unknown_name("place", word, kActivationPlaces));
 }
 
 void check_rank_order(const std::string& order) {
@@ -109,7 +114,6 @@ void Space::take_given(const Origin& origin) {
   const std::string whole = key.substr(0, key.find('.'));  // of a map, as context_kind: {ring: 2, ulysses: 4}
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
-  offload_given_ = offload_given_ || whole == "offload";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };
   const Strategy& s = base_.strategy;
   if (key == "tensor_kind" && s.tensor_kind != "1d")
@@ -132,7 +136,7 @@ void Space::take_given(const Origin& origin) {
     check_sharding(origin.from, std::string(name_of(s.sharding)));
     fixed(sharding_, std::string(name_of(s.sharding)));
   }
-  if (whole == "offload") fixed(offload_, std::string("none"));  // beyond the spec's
+  if (key.starts_with("offload.")) take_offload(key.substr(key.find('.') + 1));
   if (key == "recompute") fixed(recompute_, origin.value);
   if (whole == "context_kind") fixed(context_kind_, s.context_kind);
   if (whole == "context_kind" && s.context_kind == "mixed" && context_.open)
@@ -172,6 +176,8 @@ void Space::take_range(const SearchRange& range) {
                          })},
       {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range.from, name); })},
       {"offload", names(offload_, check_offload)},
+      {"offload_activations", names(activations_, check_activations)},
+      {"offload_activation_layers", plain(activation_layers_)},
       {"recompute", names(recompute_, [&](const std::string& parts) { recompute_of(parts, base_.software); })},
       {"context_kind", names(context_kind_, check_context_kind)},
       {"rank_order", names(rank_order_, check_rank_order)},

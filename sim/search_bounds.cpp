@@ -23,14 +23,8 @@ PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64
 Bounds::Bounds(const Space& space, const Profile& profile, StackCosts& costs)
     : space_(space), profile_(profile), costs_(costs) {}
 
-Sharding Bounds::like(Sharding sharding) const {
-  const ShardingRow& row = row_of(sharding);
-  if (row.hybrid || row.kind == Sharding::fsdp_grad_op) return Sharding::fsdp;
-  return unit_gradients(space_.base(), row) || row.shards_parameters ? row.kind : Sharding::none;
-}
-
-const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bool splits) {
-  const StackCost*& found = stacks_[{recompute, sharding, splits}];
+const StackCost* Bounds::stack(std::string_view recompute, Kind kind, bool splits, bool leaves) {
+  const StackCost*& found = stacks_[{recompute, kind, splits, leaves}];
   if (found != nullptr) return found;
   const Degrees& l = layout_;
   StackKey key{.tensor = l.tensor,
@@ -38,15 +32,17 @@ const StackCost* Bounds::stack(std::string_view recompute, Sharding sharding, bo
                .expert = l.expert,
                .expert_tensor = l.expert_tensor,
                .micro_batch = l.micro_batch,
-               .data = sharding == Sharding::none || l.data == 1 ? 1 : 2,
+               .data = kind.sharding == Sharding::none || l.data == 1 ? 1 : 2,
                .sequence = own_tokens_,
                .context_kind = std::string(l.context_kind),
                .recompute = std::string(recompute),
-               .sharding = sharding,
+               .sharding = kind.sharding,
                .sequence_parallel = l.sequence_parallel,
                .overlap_tensor = l.overlap_tensor,
                .overlap_expert = l.overlap_expert,
-               .splits_backward = splits};
+               .splits_backward = splits,
+               .host_gradients = kind.host_gradients,
+               .leaves = leaves};
   if (space_.base().model.moe) {
     const std::int64_t inner = l.tensor * l.context, experts = l.expert * l.expert_tensor;
     const std::int64_t least = experts / std::gcd(experts, inner);
@@ -111,11 +107,11 @@ std::int64_t Bounds::layers_ahead(std::int64_t pipeline, bool two) {
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
   std::optional<Picoseconds> least;
-  for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
+  for (const Kind kind : kinds()) {
     for (const bool splits : {false, true}) {
-      const bool units = sharding != Sharding::none;
-      if ((splits && (units || layout.pipeline == 1)) || like(sharding) != sharding) continue;
-      const StackCost& cost = *stack("none", sharding, splits);
+      const bool units = kind != Kind{};
+      if (splits && (units || layout.pipeline == 1)) continue;
+      const StackCost& cost = *stack("none", kind, splits);
       if (!cost.possible) continue;
       const auto way_of = [&](const BlockCost& layer) {
         return layer.forward.to_result() + (splits ? 0 : layer.backward.to_result() - layer.early);
@@ -157,8 +153,7 @@ Bound Bounds::rough(const Degrees& layout) {
 bool Bounds::possible(const Recipe& cell) {
   if (cut(layout_.pipeline, cell.virtual_stages).layers.empty()) return false;
   const bool splits = find_schedule(cell.schedule).splits;
-  return stack("none", like(cell.sharding), splits)->possible &&
-         stack(cell.recompute, like(cell.sharding), splits)->possible;
+  return stack("none", like(cell), splits)->possible && stack(cell.recompute, like(cell), splits)->possible;
 }
 
 void Bounds::place() {
@@ -179,13 +174,14 @@ void Bounds::place() {
   order_ = closed || p == 1 || needs_times(cell_.schedule) ? nullptr : orders_.of(cell_.schedule, shape());
 }
 
-// A stage's chunk, the virtual stage k: its first layers are recomputed as long as `left` allows.
-void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
+// A stage's chunk, the virtual stage k: its first layers run again, and leave, as long as `counts` allow.
+void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
   const Cut& c = *cut_;
   const std::int64_t place = k % std::ssize(c.layers), first = c.first[place], n = c.layers[place], end = first + n;
   const bool first_place = place == 0, last_place = place + 1 == std::ssize(c.layers);
-  const std::int64_t again = std::min(left, n), middle = first + again;
-  left -= again;
+  const std::int64_t again = std::min(counts.again, n), away = std::min(counts.away, n), middle = first + again;
+  counts.again -= again;
+  counts.away -= away;
   VirtualStage& costs = virtual_stages_[k];
   const auto pass = [&](PassCost& cost, auto sums, auto member) {
     cost = range(again_->sums.*sums, first, middle);
@@ -228,7 +224,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, std::int64_t& left) {
   } else {
     stage.first_place = place;
   }
-  add_memory(stage, place, again);
+  add_memory(stage, place, again, away);
   add_weights(stage, place);
   if (first_chunk) stage.first_elements = stage.elements;
 }
@@ -267,9 +263,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
 
 // Norm, clipping, update and clearing of what one rank owns.
 Picoseconds Bounds::update_time(std::int64_t elements) {
-  if (space_.base().strategy.offload.any()) return 0;  // the host may do it
-  const bool host = cell_.offload != "none";
-  const auto [it, fresh] = updates_.try_emplace({elements, host});
+  const auto [it, fresh] = updates_.try_emplace(elements);
   if (!fresh) return it->second;
   const Spec& spec = space_.base();
   const Strategy& s = spec.strategy;
@@ -281,9 +275,7 @@ Picoseconds Bounds::update_time(std::int64_t elements) {
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const bool master = width < s.optimizer.master_bytes;
   const Update update = {elements, gradient,    master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
-                         0,        sgd ? 0 : 2, host || spec.software.fused_optimizer};
-  // The node's memory, if it were this rank's alone.
-  if (host) return it->second = picoseconds(cost_of(update, width).bytes / (spec.cluster.host->dram_GBps * 1e9));
+                         0,        sgd ? 0 : 2, spec.software.fused_optimizer};
   Picoseconds sum = 0;
   if (s.clip > 0) sum += time(SquaredNorm{elements, gradient});
   if (s.clip > 0 && !spec.software.fused_clip) sum += time(Multiply{elements, gradient});
@@ -297,17 +289,23 @@ void Bounds::add_up() {
   virtual_stages_.resize(placed_.where.stage_of.size());
   chunks_ = cell_.virtual_stages * copies_;
   chunk_kept_.clear();
+  chunk_left_.clear();
   chunk_elements_.clear();
   const std::int64_t all = space_.base().model.layers;
   const std::int64_t most = cell_.recompute == "none" ? 0 : cell_.recompute_layers < 0 ? all : cell_.recompute_layers;
+  const std::int64_t away = cell_.activations == "none"    ? 0
+                            : cell_.activation_layers <= 0 ? all
+                                                           : cell_.activation_layers;
   for (std::int64_t s = 0; s < p; ++s) {
-    std::int64_t left = most;
+    Counts left{most, away};
     for (const std::int64_t k : placed_.of_stage[s]) {
-      if (copies_ > 1) left = most;
+      if (copies_ > 1) left = {most, away};
       add_chunk(stages_[s], k, left);
     }
-    stages_[s].update = update_time(own(stages_[s]));
   }
+  const bool host = cell_.offload != "none";
+  const Picoseconds on_host = host ? host_load(fewest_elements()).update : 0;
+  for (Stage& stage : stages_) stage.update = host ? on_host : update_time(own(stage));
   // Of a stage's chunks, the one that lies first has the least before it.
   std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
   for (std::int64_t k = 0; k < p; ++k) {
@@ -329,11 +327,10 @@ Bound Bounds::of(const Recipe& cell) {
   cell_ = cell;
   cut_ = &cut(layout_.pipeline, cell.virtual_stages);
   splits_ = find_schedule(cell.schedule).splits;
-  units_ = unit_gradients(space_.base(), row_of(cell.sharding));
-  plain_ = stack("none", like(cell.sharding), splits_);
-  // What a layer keeps on the host it need not compute again.
-  const bool plain = cell.recompute == "none" || space_.base().strategy.offload.activations != Device::none;
-  again_ = plain ? plain_ : stack(cell.recompute, like(cell.sharding), splits_);
+  units_ = reduces_units(cell);
+  const bool leaves = cell.activations != "none";
+  plain_ = stack("none", like(cell), splits_, leaves);
+  again_ = cell.recompute == "none" ? plain_ : stack(cell.recompute, like(cell), splits_, leaves);
   place();
   add_up();
   least_update_ = stages_.front().update;
@@ -346,17 +343,30 @@ Bound Bounds::of(const Recipe& cell) {
     bound.time =
         std::max({bound.time, s.head + end + least_update_, m * (s.forward.issue + s.backward.issue + s.weight.issue)});
   }
+  on_device_ = bound.time;
+  beside_ = through_host(host_load(fewest_elements()));
+  bound.time = std::max(bound.time, beside_);
   bound.memory = memory_ = memory();
   known_ = bound;
   return bound;
 }
 
-// Shardings whose blocks cost alike differ in the update alone, which is left out.
+// Shardings whose blocks cost alike differ in the update alone, which is left out, but for the host's.
 Picoseconds Bounds::time_of_group(const Recipe& group) {
-  const auto [it, fresh] =
-      groups_known_.try_emplace({group.schedule, group.virtual_stages, like(group.sharding)}, Picoseconds{0});
-  if (fresh) it->second = of(group).time - least_update_;
-  return it->second;
+  const auto [it, fresh] = groups_known_.try_emplace({group.schedule, group.virtual_stages, like(group)});
+  if (fresh) {
+    Recipe one = group;
+    if (!like(group).host_gradients) one.offload = "none";
+    of(one);
+    it->second = {on_device_ - least_update_, fewest_elements()};
+  }
+  const GroupTime& known = it->second;
+  if (group.offload == "none") return known.time;
+  cell_ = group;
+  known_.reset();
+  copies_ = 1;
+  const HostLoad load = host_load(known.least);
+  return std::max(known.time + load.update, load.beside);
 }
 
 bool Bounds::frees_memory() const {

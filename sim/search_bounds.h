@@ -37,6 +37,8 @@ inline constexpr Bytes kNoRoom = Bytes{1} << 60;
 // Where one of a family of strategies has been simulated that differ in what runs again in backward alone, all of them
 // have its forward, event by event, until the first stage s turns back:
 //   step >= turn + work(s) that its order leaves after that + what comes behind.
+// Of what lies on the host or on disks: what a rank's link, its node's processors and its disks have to move or update
+// takes as long as that (search_host.cpp), and behind the last gradient come the update and what it fetches.
 // Memory: states, what forwards keep where a stage has most of them alive, what the pass that follows needs beside it,
 // the weights that stay gathered, and NCCL's buffers. One object for each thread; it keeps what it has worked out.
 class Bounds {
@@ -51,10 +53,15 @@ class Bounds {
   bool has_rough(const Degrees& layout) const;
   // What the layout's cells have in common; the layout of the next calls.
   void enter(const Degrees& layout);
+  const Degrees& layout() const { return layout_; }
   bool possible(const Recipe& cell);
   Bound of(const Recipe& cell);
   // Below every cell's of a group.
   Picoseconds time_of_group(const Recipe& group);
+  // Of that cell, had all its activations stayed on the device; none of that grows less as more layers run again.
+  Picoseconds time_on_device() const { return on_device_; }
+  // Of that cell, whatever its host lacks.
+  Bytes device_memory() const { return device_memory_; }
   // Whether the memory bound of one that runs more layers again is no higher than that cell's.
   bool frees_memory() const;
   // How far below that cell's time the bound of one may lie that runs more layers again. nullopt: anywhere.
@@ -87,6 +94,16 @@ class Bounds {
     Picoseconds update = 0;
     Bytes held = 0, prefetched = 0;  // at least; more where weights are gathered ahead
   };
+  // Bytes of a rank's states in a step: over its link, from and to its node's disks. update: of its node's processors,
+  // behind the last gradient, with what disks bring them; beside: the longest of what may run beside all else.
+  struct HostLoad {
+    double down = 0, up = 0, read = 0, written = 0;
+    Picoseconds update = 0, beside = 0;
+  };
+  struct GroupTime {
+    Picoseconds time = 0;
+    Stage least;  // the fewest elements of any stage
+  };
   struct Cut {
     std::vector<std::int64_t> layers, first;  // by virtual stage; empty: the model cannot be cut so
   };
@@ -115,18 +132,37 @@ class Bounds {
     double pressure = 0, least_pressure = 0;
   };
 
-  const StackCost* stack(std::string_view recompute, Sharding sharding, bool splits);
-  Sharding like(Sharding sharding) const;
+  // Of a sharding, and whether its gradients lie on the host, what blocks cost alike in.
+  struct Kind {
+    Sharding sharding = Sharding::none;
+    bool host_gradients = false;
+
+    auto operator<=>(const Kind&) const = default;
+  };
+  const StackCost* stack(std::string_view recompute, Kind kind, bool splits, bool leaves = false);
+  Kind like(const Recipe& cell) const;
+  Kind like(Sharding sharding) const;
+  std::vector<Kind> kinds() const;
+  bool reduces_units(const Recipe& cell) const;
   const Cut& cut(std::int64_t pipeline, std::int64_t virtual_stages);
   std::int64_t layers_ahead(std::int64_t pipeline, bool two);
   std::int64_t own_tokens_of(const Degrees& layout) const;
   void place();
-  void add_chunk(Stage& stage, std::int64_t k, std::int64_t& recomputed);
+  // Layers of a stage that are still to run again, and to leave.
+  struct Counts {
+    std::int64_t again = 0, away = 0;
+  };
+  void add_chunk(Stage& stage, std::int64_t k, Counts& counts);
   void add_weights(Stage& stage, std::int64_t place);
-  void add_memory(Stage& stage, std::int64_t place, std::int64_t again);
+  void add_memory(Stage& stage, std::int64_t place, std::int64_t again, std::int64_t away);
   void add_up();
   Picoseconds update_time(std::int64_t elements);
   Bytes state_bytes(const Stage& stage) const;
+  Stage fewest_elements() const;
+  HostLoad host_load(const Stage& stage) const;
+  Picoseconds through_link(double down, double up) const;
+  Picoseconds through_host(const HostLoad& states) const;
+  Bytes left(std::int64_t s) const;
   std::int64_t forwards_first(std::int64_t s) const;
   std::int64_t forwards_of_chunk(std::int64_t forwards, std::int64_t chunk) const;
   std::int64_t alive(std::int64_t s, std::int64_t chunk) const;
@@ -134,7 +170,7 @@ class Bounds {
   Bytes gathered(std::int64_t s) const;
   void hold(Stage& stage, std::int64_t s) const;
   Bytes fixed() const;
-  bool lacks_host() const;
+  bool lacks_host();
   Bytes memory();
   Bytes memory_in(const KnownOrder& order);
   Bytes memory_with(const Features& features, Group& group);
@@ -178,12 +214,13 @@ class Bounds {
   std::vector<VirtualStage> virtual_stages_;
   std::int64_t chunks_ = 1;                   // of a stage, of all copies
   std::vector<Bytes> chunk_kept_;             // [stage * chunks + chunk]
+  std::vector<Bytes> chunk_left_;             // likewise, of activations elsewhere
   std::vector<std::int64_t> chunk_elements_;  // likewise
-  std::map<std::tuple<std::string_view, Sharding, bool>, const StackCost*> stacks_;
+  std::map<std::tuple<std::string_view, Kind, bool, bool>, const StackCost*> stacks_;
   std::map<std::pair<std::int64_t, std::int64_t>, Cut> cuts_;
   std::map<std::pair<std::int64_t, bool>, std::int64_t> ahead_;
-  std::map<std::tuple<std::string_view, std::int64_t, Sharding>, Picoseconds> groups_known_;  // of the layout
-  std::map<std::pair<std::int64_t, bool>, Picoseconds> updates_;  // by elements, and whether the host updates
+  std::map<std::tuple<std::string_view, std::int64_t, Kind>, GroupTime> groups_known_;  // of the layout
+  std::map<std::int64_t, Picoseconds> updates_;                                         // by elements
   std::map<std::vector<int>, NcclModel> models_;
   std::map<std::array<std::int64_t, 7>, Group> groups_;
   std::array<std::optional<Picoseconds>, 2> sends_;  // of the layout: far, near
@@ -191,7 +228,9 @@ class Bounds {
   std::vector<Picoseconds> boundary_hops_;           // by virtual stage: from it to the next
   std::vector<Picoseconds> hops_, works_;            // by stage: sends of one micro-batch before it, its own work
   Picoseconds least_update_ = 0;                     // of any stage
-  Bytes memory_ = 0;                                 // of the cell
+  Picoseconds beside_ = 0;                           // of what moves to and from the host
+  Picoseconds on_device_ = 0;                        // the cell's bound without that
+  Bytes memory_ = 0, device_memory_ = 0;             // of the cell
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes_;  // by shard group and copies
 };
 

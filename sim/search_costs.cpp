@@ -75,9 +75,9 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.global_batch = key.micro_batch * key.data;
   s.recompute = recompute_of(key.recompute, spec.software);
   s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
-  s.offload.activations = Device::none;
-  s.offload.activation_layers.reset();
   if (key.sharding == Sharding::none) s.offload = {};
+  s.offload.delayed_update = false;
+  if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();
   spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));
@@ -355,6 +355,25 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
+// What layers of every kind copy to the host in forward, at least.
+std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
+  spec.strategy.offload.activations = Device::cpu;
+  const Plan plan = make_unchecked_plan(spec);
+  std::map<LayerKind, Bytes> result;
+  for (const Frame& frame : plan.frames) {
+    const Block& block = plan.blocks[frame.block];
+    if (block.role != BlockRole::layer || frame.layer >= spec.model.layers || frame.micro_batch != 0) continue;
+    Bytes sum = 0;
+    for (const std::uint32_t op : block.forward) {
+      const auto* copy = std::get_if<PlaceCopy>(&plan.ops[op].work);
+      if (copy != nullptr && copy->from == Home::device && copy->to == Home::host) sum += copy->bytes;
+    }
+    const auto [it, fresh] = result.try_emplace(kind_of(spec, frame.layer), sum);
+    it->second = std::min(it->second, sum);
+  }
+  return result;
+}
+
 }  // namespace
 
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
@@ -363,6 +382,11 @@ StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& k
     const Spec spec = probe_spec(base, key);
     check(spec);
     result = Probe(spec, profile, base.gpus).cost(base);
+    if (key.leaves) {
+      const std::map<LayerKind, Bytes> bytes = bytes_that_leave(spec);
+      for (std::int64_t i = 0; i < base.model.layers; ++i)
+        result.layers[static_cast<std::size_t>(i)].leaves = bytes.at(kind_of(base, i));
+    }
     add_up(result);
   } catch (const Error&) {
     result.possible = false;

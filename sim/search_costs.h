@@ -38,13 +38,14 @@ struct BlockCost {
   Picoseconds early = 0;  // of the time through backward, what comes before anything reads the output's gradient
   std::shared_ptr<const OrderTimes> order_times;  // where the schedule splits
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
+  Bytes leaves = 0;  // of kept, where activations lie on the host: what is copied there (StackKey::leaves)
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
 // Sums over the first n layers of a model, n = 0 ... layers.
 struct LayerSums {
   std::vector<PassCost> forward, backward, weight;
-  std::vector<Bytes> kept;
+  std::vector<Bytes> kept, leaves;
   std::vector<std::int64_t> elements, expert_elements, eight_bit_elements;
 };
 
@@ -68,6 +69,7 @@ struct StackKey {
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
   bool sequence_parallel = false, overlap_tensor = false, overlap_expert = false, splits_backward = false;
+  bool host_gradients = false, leaves = false;  // gradients lie on the host; whether BlockCost::leaves is asked for
 
   std::strong_ordering operator<=>(const StackKey&) const = default;
 };

@@ -45,8 +45,10 @@ std::optional<SearchNode> down_from(const SearchOpener& opener, Bounds& bounds, 
   Bytes least = 0;
   while (node.level != SearchLevel::played) {
     std::vector<SearchNode> parts = opener.parts_of(bounds, node, limit, {counts, least});
-    if (node.level == SearchLevel::cell)
-      std::erase_if(parts, [](const SearchNode& part) { return part.level == SearchLevel::cell; });
+    const bool ends = node.level == SearchLevel::cell;
+    std::erase_if(parts, [&](const SearchNode& part) {
+      return part.what.activations != "none" || (ends && part.level == SearchLevel::cell);
+    });
     if (parts.empty()) return std::nullopt;
     node = *std::min_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return b > a; });
   }

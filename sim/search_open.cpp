@@ -8,6 +8,15 @@ namespace orrery {
 using Level = SearchLevel;
 using Node = SearchNode;
 
+namespace {
+
+// Cells that differ in how many layers run again.
+bool are_of_a_kind(const Recipe& a, const Recipe& b) {
+  return a.recompute == b.recompute && a.activations == b.activations && a.activation_layers == b.activation_layers;
+}
+
+}  // namespace
+
 std::vector<Node> SearchOpener::parts_of(Bounds& bounds, const Node& node, Tally tally) const {
   switch (node.level) {
     case Level::rough_layout:
@@ -30,11 +39,98 @@ std::vector<Node> SearchOpener::played(Bounds& bounds, Node node, Tally tally) c
   bounds.enter(layouts_[node.layout]);
   bounds.of(node.what);
   node.level = Level::played;
-  node.bound = bounds.played(node.features);
+  const bool room = make_room(bounds, node, true);
   node.value = std::max(node.value, value_of(node.bound));
-  if (node.bound.memory > room_) ++tally.counts.without_room;
-  if (node.bound.memory > room_ || node.value > tally.limit) return {};
+  if (!room) ++tally.counts.without_room;
+  if (!room || node.value > tally.limit) return {};
   return {node};
+}
+
+// Bounds a point, with activations of as many layers elsewhere as it takes where that is not given. Returns whether it
+// has room.
+bool SearchOpener::make_room(Bounds& bounds, Node& point, bool plays) const {
+  for (;;) {
+    bounds.of(point.what);
+    point.bound = plays ? bounds.played(point.features) : bounds.of(point.features);
+    if (point.bound.memory <= room_ || point.bound.memory >= kNoRoom) return point.bound.memory <= room_;
+    const std::optional<Node> more = with_one_more(point);
+    if (!more) return false;
+    point.what = more->what;
+  }
+}
+
+std::optional<Node> SearchOpener::with_one_more(const Node& point) const {
+  if (!point.as_needed) return std::nullopt;
+  const Degrees& layout = layouts_[point.layout];
+  if (point.what.activation_layers >= space_.fullest_stage(layout.pipeline, point.what)) return std::nullopt;
+  Node more = point;
+  ++more.what.activation_layers;
+  more.level = Level::point;
+  return more;
+}
+
+bool SearchOpener::stays(const Recipe& what) const {
+  return (what.activations == "none" || !space_.keeps_activations()) &&
+         (what.offload == "none" || !space_.keeps_states());
+}
+
+SearchFamily SearchOpener::family_of(const Node& n) const {
+  const Recipe& w = n.what;
+  const std::string_view states = space_.keeps_states() ? "none" : w.offload;
+  return {n.layout, w.schedule, w.virtual_stages, w.sharding, w.shard_group, n.feature, states};
+}
+
+std::optional<Node> SearchOpener::where_all_stays(const Node& node) const {
+  const SearchFamily family = family_of(node);
+  const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
+  Node other = node;
+  other.as_needed = false;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (space_.keeps_states() && groups[g].offload != "none") continue;
+    other.what = groups[g];
+    if (family_of(other) != family) continue;
+    other.group = static_cast<std::int32_t>(g);
+    other.cell = 0;
+    other.what = space_.cells_of(layouts_[node.layout], groups[g]).front();
+    if (stays(other.what)) return other;
+  }
+  return std::nullopt;
+}
+
+std::vector<Node> SearchOpener::with_activations_away(const Node& point) const {
+  std::vector<Node> result;
+  if (point.what.activations != "none") return result;
+  Recipe group = point.what;
+  group.recompute = "none";
+  group.recompute_layers = -1;
+  const std::vector<Recipe> cells = space_.cells_of(layouts_[point.layout], group);
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const bool same =
+        cells[c].recompute == point.what.recompute && cells[c].recompute_layers == point.what.recompute_layers;
+    if (!same || cells[c].activation_layers != kAsNeeded) continue;
+    Node away = point;
+    away.level = Level::point;
+    away.cell = static_cast<std::int32_t>(c);
+    away.what = cells[c];
+    away.what.activation_layers = 1;
+    away.as_needed = true;
+    result.push_back(away);
+  }
+  return result;
+}
+
+// Of how many layers activations leave, where as few do as may make room.
+std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
+  std::int64_t few = 1, enough = space_.fullest_stage(bounds.layout().pipeline, cell);
+  while (few < enough) {
+    const std::int64_t middle = cell.activation_layers = few + (enough - few) / 2;
+    bounds.of(cell);
+    if (bounds.device_memory() > room_)
+      few = middle + 1;
+    else
+      enough = middle;
+  }
+  return enough;
 }
 
 // The same layout by its own bound; none where it is not possible.
@@ -68,7 +164,7 @@ std::vector<Node> SearchOpener::cells_of(Bounds& bounds, const Node& node, Tally
   bounds.enter(layouts_[node.layout]);
   const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
   for (std::size_t c = 0; c < cells.size(); ++c) {
-    const bool first = c == 0 || cells[c].recompute != cells[c - 1].recompute;
+    const bool first = c == 0 || !are_of_a_kind(cells[c], cells[c - 1]);
     if (first || options_.objective == SearchObjective::memory) add_cell(bounds, node, cells, c, tally, result);
   }
   return result;
@@ -99,18 +195,40 @@ void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<
   const bool time = options_.objective == SearchObjective::time;
   if (!bounds.possible(cells[c])) return;
   std::size_t end = c + 1;
-  while (time && end < cells.size() && cells[end].recompute == cells[c].recompute) ++end;
+  while (time && end < cells.size() && are_of_a_kind(cells[end], cells[c])) ++end;
   const std::size_t i = first_with_room(bounds, cells, c, end, tally);
   if (i == end) return;
   Node next = node;
   next.level = Level::cell;
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
-  next.bound = bounds.of(cells[i]);
+  next.as_needed = cells[i].activation_layers == kAsNeeded;
+  // Where all may stay as far as bounds tell, they leave when that turns out wrong.
+  Recipe stays = cells[i];
+  stays.activations = "none";
+  stays.activation_layers = -1;
+  const bool may_stay = next.as_needed && time && space_.keeps_activations() && bounds.of(stays).memory <= room_;
+  if (may_stay && bounds.frees_memory()) return;
+  if (next.as_needed && !time) return add_each_number(bounds, next, tally, result);
+  if (next.as_needed) next.what.activation_layers = layers_needed(bounds, next.what);
+  next.bound = bounds.of(next.what);
   next.floor = node.level == Level::group ? node.value : node.floor;
   const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
-  next.value = std::max(next.floor, fall ? value_of(next.bound) - *fall : 0);
+  const std::int64_t value = time ? bounds.time_on_device() : next.bound.memory;
+  next.value = std::max(next.floor, fall ? value - *fall : 0);
   if (next.value <= tally.limit) result.push_back(next);
+}
+
+// Of the least memory: activations of every number of layers.
+void SearchOpener::add_each_number(Bounds& bounds, Node cell, Tally tally, std::vector<Node>& result) const {
+  cell.as_needed = false;
+  const std::int64_t most = space_.fullest_stage(bounds.layout().pipeline, cell.what);
+  for (cell.what.activation_layers = 1; cell.what.activation_layers <= most; ++cell.what.activation_layers) {
+    cell.bound = bounds.of(cell.what);
+    cell.value = std::max(cell.floor, cell.bound.memory);
+    ++tally.counts.bounded;
+    if (cell.bound.memory <= room_ && cell.value <= tally.limit) result.push_back(cell);
+  }
 }
 
 std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tally tally) const {
@@ -120,23 +238,23 @@ std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tall
   if (options_.objective == SearchObjective::time) {
     Recipe group = node.what;
     group.recompute = "none";
-    group.recompute_layers = -1;
+    group.recompute_layers = group.activation_layers = -1;
+    group.activations = "none";
     const std::vector<Recipe> cells = space_.cells_of(layout, group);
     const std::size_t after = static_cast<std::size_t>(node.cell) + 1;
-    if (after < cells.size() && cells[after].recompute == node.what.recompute)
+    if (after < cells.size() && are_of_a_kind(cells[after], cells[after - 1]))
       add_cell(bounds, node, cells, after, tally, result);
   }
-  bounds.of(node.what);
   const std::vector<Features> all = space_.features(layout, node.what);
   for (std::size_t f = 0; f < all.size(); ++f) {
     Node next = node;
     next.level = layout.pipeline > 1 ? Level::point : Level::played;
     next.feature = static_cast<std::int32_t>(f);
     next.features = all[f];
-    next.bound = bounds.of(all[f]);
+    const bool room = make_room(bounds, next, false);
     next.value = std::max(node.value, value_of(next.bound));
     ++tally.counts.bounded;
-    if (next.bound.memory > room_)
+    if (!room)
       ++tally.counts.without_room;
     else if (next.value <= tally.limit)
       result.push_back(next);

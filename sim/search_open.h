@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/search.h"
@@ -25,6 +26,15 @@ class SearchOpener {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
   }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
+  // Whether nothing of a strategy lies elsewhere that may stay on the device.
+  bool stays(const Recipe& what) const;
+  SearchFamily family_of(const SearchNode& point) const;
+  // A point of the family that stays.
+  std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
+  // A point whose activations leave in one layer more of each stage; nullopt where they do in all.
+  std::optional<SearchNode> with_one_more(const SearchNode& point) const;
+  // The same point with activations of one layer elsewhere, where they may be; it turned out not to fit.
+  std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
 
  private:
   struct Tally {
@@ -35,6 +45,8 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::int64_t layers_needed(Bounds& bounds, Recipe cell) const;
+  bool make_room(Bounds& bounds, SearchNode& point, bool plays) const;
   std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;
   std::vector<SearchNode> without_rough(Bounds& bounds, SearchNode node) const;
   std::vector<SearchNode> groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
@@ -43,6 +55,7 @@ class SearchOpener {
                               Tally tally) const;
   void add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
                 std::vector<SearchNode>& result) const;
+  void add_each_number(Bounds& bounds, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
   std::vector<SearchNode> points_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
 
   const Space& space_;

@@ -67,12 +67,12 @@ Bound Bounds::played(const Features& f) {
   return bound;
 }
 
-// What goes to the host, is cut or is cast only where it will not run again belongs to forward; orders that fit times
-// depend on backward's too.
+// What is cut or cast only where it will not run again belongs to forward; orders that fit times depend on backward's
+// too. Activations that leave make no forward shorter.
 bool Bounds::forward_is_shared() const {
   const Spec& base = space_.base();
-  return base.strategy.offload.activations == Device::none && !base.strategy.partition_activations &&
-         !base.software.fp8_activation_inputs && !base.software.packs_attention_output && !needs_times(cell_.schedule);
+  return !base.strategy.partition_activations && !base.software.fp8_activation_inputs &&
+         !base.software.packs_attention_output && !needs_times(cell_.schedule);
 }
 
 bool Bounds::runs_whole_stage_again() const {

@@ -22,13 +22,6 @@ Recompute recompute_of(std::string_view parts, const Software& software) {
   return result;
 }
 
-void set_offload(Offload& o, std::string_view name) {
-  if (name == "none") return;
-  o.optimizer = Device::cpu;
-  if (name.find("gradients") != std::string_view::npos) o.gradients = Device::cpu;
-  if (name.find("parameters") != std::string_view::npos) o.parameters = Device::cpu;
-}
-
 void set_context_kind(Strategy& s, std::string_view kind) {
   if (kind == "mixed") return;
   s.context_kind = kind;
@@ -62,6 +55,7 @@ Spec Space::spec_of(const Point& point) const {
   s.recompute = recompute_of(c.recompute, spec.software);
   if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
   set_offload(s.offload, c.offload);
+  set_activations(s.offload, c);
   s.rank_order = f.rank_order;
   s.overlap.gradient_reduce = f.gradient_reduce;
   s.overlap.parameter_gather = f.parameter_gather;
@@ -97,13 +91,8 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
     list.push_back(fmt::format("strategy.context_kind={}", l.context_kind));
   if (c.shard_group > 0 || !shard_group_.open) list.push_back(fmt::format("strategy.shard_group={}", c.shard_group));
   if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
-  if (c.offload != "none") {
-    Offload o;
-    set_offload(o, c.offload);
-    list.push_back("strategy.offload.optimizer=cpu");
-    if (o.gradients != Device::none) list.push_back("strategy.offload.gradients=cpu");
-    if (o.parameters != Device::none) list.push_back("strategy.offload.parameters=cpu");
-  }
+  const std::vector<std::string> away = offload_overrides(c);
+  list.insert(list.end(), away.begin(), away.end());
   if (!base_.model.moe) return list;
   list.push_back(fmt::format("strategy.expert={}", l.expert));
   list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
@@ -124,7 +113,7 @@ std::string Space::text_of(const Point& point) const {
   if (l.pipeline > 1) text += fmt::format(" {}", c.schedule);
   text += fmt::format(" {}", name_of(c.sharding));
   if (c.shard_group > 0) text += fmt::format("({})", c.shard_group);
-  if (c.offload != "none") text += fmt::format(", {} on the host", c.offload);
+  text += offload_text(c);
   if (c.recompute != "none") text += fmt::format(", recompute {}", c.recompute);
   if (c.recompute_layers >= 0) text += fmt::format(" of {} layers a stage", c.recompute_layers);
   if (told_apart(l, f.rank_order) != told_apart(l, w.rank_order)) text += fmt::format(", {}", f.rank_order);
@@ -136,28 +125,6 @@ std::string Space::text_of(const Point& point) const {
   if (l.overlap_tensor) text += ", tensor overlap";
   if (l.overlap_expert) text += ", expert overlap";
   return text;
-}
-
-// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp, data_parallel_step.cpp).
-std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
-  const ShardingRow& row = row_of(cell.sharding);
-  const Model& m = base_.model;
-  const bool alone = l.replicas() == 1, copies = base_.software.gradient_average == "copy";
-  const bool summed = l.tensor > 1 && (l.sequence_parallel || l.tensor > m.kv_heads || m.qk_norm);
-  const bool tied = (m.tied_embeddings || m.mtp_layers > 0) && l.pipeline > 1;
-  const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
-  const bool can = base_.cluster.host && base_.cluster.gpu.memory_bytes > 0 && (row.shards_optimizer || alone) &&
-                   !row.fp32_shards && !summed && !tied && !two && (alone || !copies);
-  std::vector<std::string_view> result;
-  for (const std::string_view name : kOffloads) {
-    Offload o;
-    set_offload(o, name);
-    const bool gradients = o.gradients == Device::none || unit_gradients(base_, row);
-    const bool parameters = o.parameters == Device::none || row.kind == Sharding::zero3;
-    const bool built = name == "none" || (can && gradients && parameters);
-    if (built && offload_.admits(std::string(name))) result.push_back(name);
-  }
-  return result;
 }
 
 Evaluation evaluate_within(const Space& space, const Profile& profile, const Point& point, Picoseconds latest,
@@ -181,11 +148,12 @@ std::optional<Report> evaluate(const Space& space, const Profile& profile, const
   return std::move(result.report);
 }
 
-Point point_at(const Space& space, const std::vector<Degrees>& layouts, const std::array<std::int64_t, 4>& place) {
-  const auto [l, g, c, f] = place;
+Point point_at(const Space& space, const std::vector<Degrees>& layouts, const SearchPlace& place) {
+  const auto [l, g, c, f, away] = place;
   const Degrees& layout = layouts[static_cast<std::size_t>(l)];
   const Recipe group = space.groups(layout)[static_cast<std::size_t>(g)];
-  const Recipe cell = space.cells_of(layout, group)[static_cast<std::size_t>(c)];
+  Recipe cell = space.cells_of(layout, group)[static_cast<std::size_t>(c)];
+  cell.activation_layers = away;
   return {layout, cell, space.features(layout, cell)[static_cast<std::size_t>(f)]};
 }
 
@@ -194,7 +162,7 @@ std::string why_nothing(const Space& space, const Profile& profile, const std::v
     if (space.groups(layout).empty()) continue;
     const std::int64_t place = &layout - layouts.data();
     std::string why;
-    evaluate(space, profile, point_at(space, layouts, {place, 0, 0, 0}), &why);
+    evaluate(space, profile, point_at(space, layouts, {place, 0, 0, 0, -1}), &why);
     if (!why.empty()) return why;
   }
   const std::string broken = rule_broken_by(space.base(), space.path());

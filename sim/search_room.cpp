@@ -15,12 +15,17 @@ constexpr double kBytesOfMiB = 1048576.0;
 
 // Of a chunk, what its micro-batches keep, and what its last blocks need beyond. Whether or not the last layer runs
 // again, so that running more again never raises the bound.
-void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again) {
+void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again, std::int64_t away) {
   const Cut& c = *cut_;
   const std::int64_t first = c.first[place], n = c.layers[place], middle = first + again, end = first + n;
   const bool last_place = place + 1 == std::ssize(c.layers);
   Bytes kept =
       again_->sums.kept[middle] - again_->sums.kept[first] + plain_->sums.kept[end] - plain_->sums.kept[middle];
+  const std::int64_t gone = first + away, both = std::min(middle, gone);
+  const Bytes leaves = away == 0 ? 0
+                                 : again_->sums.leaves[both] - again_->sums.leaves[first] + plain_->sums.leaves[gone] -
+                                       plain_->sums.leaves[both];
+  kept = std::max<Bytes>(0, kept - leaves);
   if (place == 0) kept += plain_->embedding.kept;
   stage.head_kept = last_place ? plain_->head.kept : 0;
   stage.head_forward = last_place ? plain_->head.forward_extra : 0;
@@ -32,6 +37,7 @@ void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again) {
     stage.layer_forward = std::min(a.forward_extra - a.kept, b.forward_extra - b.kept);
   }
   chunk_kept_.push_back(kept + stage.head_kept);
+  chunk_left_.push_back(leaves);
 }
 
 // Forwards of a stage that are issued before its first backward.
@@ -97,22 +103,6 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   return sum;
 }
 
-// Whether the ranks of a node keep more on their host than it has.
-bool Bounds::lacks_host() const {
-  const Spec& spec = space_.base();
-  if (cell_.offload == "none" || !spec.cluster.host || spec.cluster.host->dram_bytes == 0) return false;
-  Offload away;
-  set_offload(away, cell_.offload);
-  const Strategy& s = spec.strategy;
-  Bytes each = s.optimizer.master_bytes + (s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes);
-  if (away.gradients != Device::none) each += storage_bytes(s.gradient_precision);
-  if (away.parameters != Device::none) each += storage_bytes(s.precision);
-  std::int64_t least = own(stages_.front());
-  for (const Stage& stage : stages_) least = std::min(least, own(stage));
-  return least * each * std::min<std::int64_t>(spec.cluster.gpus_per_node, space_.gpus()) >
-         spec.cluster.host->dram_bytes;
-}
-
 // What a stage holds when its last chunk ends forward and begins backward, by turns of what comes there: the forward of
 // the last layer and of what follows it, and their backward. Where the order is not told by a closed form, another
 // chunk's pass may come then.
@@ -141,13 +131,13 @@ Bytes Bounds::fixed() const {
 }
 
 Bytes Bounds::memory() {
-  if (space_.base().strategy.offload.any()) return 0;  // what lies elsewhere is not told apart yet
   Bytes most = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     hold(stages_[s], static_cast<std::int64_t>(s));
     most = std::max(most, stages_[s].held);
   }
-  return lacks_host() ? kNoRoom : most + fixed() + least_communicators();
+  device_memory_ = most + fixed() + least_communicators();
+  return lacks_host() ? kNoRoom : device_memory_;
 }
 
 // What an order keeps where a stage has most micro-batches alive.

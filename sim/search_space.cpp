@@ -55,6 +55,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
   base_.gpus = gpus_;  // a step waits for the slowest of so many
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
+  find_offloads();
   if (!batch_given_)
     throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
   for (const auto& [given, key] : {std::pair{base_.strategy.overlap.micro_batches, "strategy.overlap.micro_batches"},
@@ -71,9 +72,7 @@ std::vector<std::string_view> Space::left_out() const {
   for (const ShardingRow& row : sharding_rows()) {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
   }
-  if (!offload_given_)
-    names.insert(names.end(), {"offload.activations", "offload to disks", "offload with fsdp",
-                               "offload of gradients that tensor ranks sum", "offload with tied ends of a pipeline"});
+  if (activations_unlisted_) names.emplace_back("offload.activations");
   return names;
 }
 
@@ -183,8 +182,7 @@ bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
   if (is_woven(row.name) && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
   if (row.placement != ChunkPlacement::both_ways) return true;
-  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && !base_.strategy.offload.any() &&
-         gradient_reduce_.admits(false);
+  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && gradient_reduce_.admits(false);
 }
 
 std::vector<Recipe> Space::schedules(const Degrees& l) const {
@@ -231,17 +229,17 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
     if (sharding_.open && repeats) continue;
     Recipe with = cell;
     with.sharding = row.kind;
-    if (!row.hybrid) {
+    const auto add = [&] {
       for (const std::string_view offload : offloads(l, with)) {
         with.offload = offload;
         cells.push_back(with);
       }
-      continue;
-    }
-    for (const std::int64_t g : shard_groups(l)) {
+    };
+    if (!row.hybrid) add();
+    for (const std::int64_t g : row.hybrid ? shard_groups(l) : std::vector<std::int64_t>{}) {
       if (l.tensor * g % (l.expert * l.expert_tensor) != 0) continue;
       with.shard_group = g;
-      cells.push_back(with);
+      add();
     }
   }
 }
@@ -279,13 +277,17 @@ std::vector<Recipe> Space::groups(const Degrees& l) const {
 std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const {
   const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group));
   std::vector<Recipe> result;
-  for (const std::string_view kind : recompute_kinds()) {
-    Recipe cell = group;
-    cell.recompute = kind;
-    if (kind == "none") result.push_back(cell);
-    for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
-      cell.recompute_layers = r;
-      result.push_back(cell);
+  for (const auto& [place, layers] : activation_places(group)) {
+    for (const std::string_view kind : recompute_kinds()) {
+      Recipe cell = group;
+      cell.activations = place;
+      cell.activation_layers = layers;
+      cell.recompute = kind;
+      if (kind == "none") result.push_back(cell);
+      for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
+        cell.recompute_layers = r;
+        result.push_back(cell);
+      }
     }
   }
   return result;
@@ -316,6 +318,7 @@ std::uint64_t Space::count(const Degrees& l) const {
       std::vector<Recipe> cells;
       add_shardings(l, schedule, cells);
       for (const Recipe& cell : cells) *shardings += features(l, cell).size();
+      *shardings *= activation_places(schedule).size();
     }
     const auto numbers = recompute_layers_.open ? static_cast<std::size_t>(layers) : recompute_numbers(layers).size();
     sum += *shardings * (none + some * numbers);

@@ -19,9 +19,15 @@ bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// What may lie on the host: the optimizer with its states, and what it reads and writes.
-inline constexpr std::array<std::string_view, 5> kOffloads = {"none", "optimizer", "optimizer+gradients",
-                                                              "optimizer+parameters", "optimizer+gradients+parameters"};
+// Where states may lie: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
+// optimizer, on the host or, as "optimizer:nvme", on disks. Kept for good.
+const std::vector<std::string_view>& offload_names();
+
+// Where a layer's activations may lie between forward and backward.
+inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
+
+// Recipe::activation_layers: as few as make a strategy fit.
+inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
 template <class T>
@@ -56,7 +62,9 @@ struct Recipe {
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
-  std::string_view offload = "none";  // to the host
+  std::string_view offload = "none";      // of states: one of offload_names()
+  std::string_view activations = "none";  // one of kActivationPlaces
+  std::int64_t activation_layers = -1;    // of each stage, that lie there; -1: all
 
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
@@ -80,7 +88,10 @@ struct Point {
 //   schedule    the rows of schedules.cpp but dapple (1f1b under another name) and the woven ones, which may be
 //               listed; one stage: 1f1b
 //   sharding    the rows of sharding.cpp, once where two come to the same plan
-//   offload     one of kOffloads where it is built: states that are sharded, gradients that are reduced unit by unit
+//   offload     every one of offload_names() that the rules allow
+//   offload_activations   on the device; other places where they are listed
+//   offload_activation_layers   as few as make a strategy fit, where the spec says nothing: copies beside compute make
+//               no step shorter
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
 //   overlap     on and off where the stack can (its habit) and there is something to overlap
@@ -107,6 +118,13 @@ class Space {
   std::uint64_t count(const Degrees& layout) const;
   // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
+  // Layers of the stage that has most of them; of one copy of the model, where there are two.
+  std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
+  // Whether some strategy reduces gradients unit by unit because they lie on the host.
+  bool offloads_gradients() const;
+  // Whether strategies that keep all activations on the device are part of the space, and those that keep all states.
+  bool keeps_activations() const { return activations_.admits("none"); }
+  bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
   // Axes of a strategy that are built but no part of the space, though the spec leaves them open.
   std::vector<std::string_view> left_out() const;
@@ -127,10 +145,12 @@ class Space {
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
   std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
+  std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;
+  void take_offload(std::string_view key);
+  void find_offloads();
   std::vector<Recipe> schedules(const Degrees& layout) const;
   std::vector<std::string_view> recompute_kinds() const;
   std::vector<std::int64_t> recompute_numbers(std::int64_t layers) const;
-  std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
   bool runs(const Degrees& layout, const ScheduleRow& row) const;
 
   struct Cuts {
@@ -144,15 +164,22 @@ class Space {
   std::int64_t gpus_ = 1;
   std::unique_ptr<Cuts> cuts_ = std::make_unique<Cuts>();
   Choices<std::int64_t> tensor_, context_, pipeline_, data_, expert_, expert_tensor_, virtual_stages_, micro_batch_;
-  Choices<std::int64_t> shard_group_, recompute_layers_;
-  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_, offload_;
+  Choices<std::int64_t> shard_group_, recompute_layers_, activation_layers_;
+  Choices<std::string> schedule_, sharding_, recompute_, context_kind_, rank_order_, offload_, activations_;
+  Choices<Device> optimizer_place_, gradients_place_, parameters_place_;
+  std::vector<std::pair<std::string_view, Offload>> offloads_;
   Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
       overlap_expert_;
-  bool batch_given_ = false, bucket_given_ = false, offload_given_ = false;
+  bool batch_given_ = false, bucket_given_ = false, activations_unlisted_ = false;
 };
 
-// Sets what one of kOffloads names; "none" leaves what the spec says.
+// What a cell keeps elsewhere: "strategy.offload.optimizer=cpu", ...; and ", optimizer on the host", "" where nothing.
+std::vector<std::string> offload_overrides(const Recipe& cell);
+std::string offload_text(const Recipe& cell);
+
+// Sets what one of offload_names() says of states, and what a cell says of activations.
 void set_offload(Offload& offload, std::string_view name);
+void set_activations(Offload& offload, const Recipe& cell);
 
 // All of the context ranks in a ring, or all in exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4}) leaves
 // what the spec says.

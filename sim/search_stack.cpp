@@ -16,13 +16,14 @@ PassCost& PassCost::operator+=(const PassCost& other) {
 void add_up(StackCost& cost) {
   LayerSums& sums = cost.sums;
   PassCost forward, backward, weight;
-  Bytes kept = 0;
+  Bytes kept = 0, leaves = 0;
   std::int64_t elements = 0, experts = 0, eight_bit = 0;
   const auto note = [&] {
     sums.forward.push_back(forward);
     sums.backward.push_back(backward);
     sums.weight.push_back(weight);
     sums.kept.push_back(kept);
+    sums.leaves.push_back(leaves);
     sums.elements.push_back(elements);
     sums.expert_elements.push_back(experts);
     sums.eight_bit_elements.push_back(eight_bit);
@@ -33,6 +34,7 @@ void add_up(StackCost& cost) {
     backward += layer.backward;
     weight += layer.weight;
     kept += layer.kept;
+    leaves += layer.leaves;
     elements += layer.elements;
     experts += layer.expert_elements;
     eight_bit += layer.eight_bit_elements;

@@ -241,7 +241,7 @@ Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s,
 Bound Bounds::of(const Features& f) {
   const Strides at = strides_of(layout_, f.rank_order);
   Group& group = replicas(at);
-  Bound bound{.memory = memory_with(f, group)};
+  Bound bound{.time = beside_, .memory = memory_with(f, group)};
   const Picoseconds end = pipeline_end(f, at, bound.time);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];

@@ -82,7 +82,9 @@ TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
       SmallSpace small = small_space(seed, more);
       const std::size_t key = small.text.find("search: {");
       small.text = small.text.substr(0, key) +
-                   "search: {context: [1, 2], pipeline: [1, 2], recompute_layers: [null, 1], micro_batch: [1, 2]}\n";
+                   "search: {context: [1, 2], pipeline: [1, 2], recompute_layers: [null, 1], micro_batch: [1, 2]" +
+                   (more.find("activations:") != std::string::npos ? ", offload: [none]}\n"
+                                                                   : ", offload_activations: [none]}\n");
       const bool eight_bit = more.find("fp8") != std::string::npos;
       if (eight_bit && small.text.find("dgx-h100") == std::string::npos) continue;
       compare(seed, small, {}, counts);

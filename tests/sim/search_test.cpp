@@ -14,6 +14,7 @@
 namespace orrery {
 namespace {
 
+using test::offload_space;
 using test::points_of;
 using test::small_space;
 using test::SmallSpace;
@@ -22,14 +23,16 @@ using test::wide_space;
 using test::with_peers;
 
 // Whether a search finds the step time of the best of all points.
-void expect_the_best(const SmallSpace& small, const Space& space, const std::vector<Point>& points) {
+void expect_the_best(const SmallSpace& small, const Space& space, const std::vector<Point>& points,
+                     Bytes most_memory = 0) {
   const Profile profile = profile_for(space.base(), "");
   std::optional<double> best;
   for (const Point& point : points) {
     const auto report = evaluate(space, profile, point);
-    if (report && report->memory.fits && (!best || report->step_time_s < *best)) best = report->step_time_s;
+    const bool fits = report && report->memory.fits && (most_memory == 0 || report->memory.peak_device <= most_memory);
+    if (fits && (!best || report->step_time_s < *best)) best = report->step_time_s;
   }
-  const SearchResult result = search(space, profile, {});
+  const SearchResult result = search(space, profile, {.most_memory = most_memory});
   EXPECT_TRUE(result.proven);
   ASSERT_EQ(result.best.empty(), !best.has_value()) << small.text;
   if (best) {
@@ -40,7 +43,7 @@ void expect_the_best(const SmallSpace& small, const Space& space, const std::vec
 
 TEST(Search, FindsWhatTryingAllFinds) {
   std::size_t spaces = 0;
-  for (std::uint64_t seed = 100; seed < 400 && spaces < 50; ++seed) {
+  for (std::uint64_t seed = 100; seed < 600 && spaces < 50; ++seed) {
     const SmallSpace small = small_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -70,6 +73,33 @@ TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   EXPECT_GT(context, 20U);
   EXPECT_GT(experts, 5U);
   EXPECT_GT(offload, 10U);
+}
+
+// What leaves the device, where memory is short: as few layers' activations as it takes are as good as any number.
+TEST(Search, FindsWhatTryingAllFindsWithOffload) {
+  std::size_t spaces = 0, leave = 0, none = 0;
+  for (std::uint64_t seed = 1; seed < 120 && spaces < 30; ++seed) {
+    const SmallSpace small = offload_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 400) continue;
+    const Profile profile = profile_for(space.base(), "");
+    const auto first = evaluate(space, profile, points.front());
+    if (!first) continue;
+    const double share = 0.55 + 0.05 * static_cast<double>(seed % 8);
+    const auto room = static_cast<Bytes>(share * static_cast<double>(first->memory.peak_device));
+    expect_the_best(small, space, points, room);
+    const SearchResult r = search(space, profile, {.most_memory = room});
+    none += r.best.empty() ? 1U : 0U;
+    if (!r.best.empty()) {
+      const Recipe& best = r.best.front().point.cell;
+      leave += best.offload != "none" || best.activations != "none" ? 1U : 0U;
+    }
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 30U);
+  EXPECT_GT(leave, 5U);
+  EXPECT_LT(none, 20U);
 }
 
 // Two copies of a model whose ends share their weights.
@@ -154,7 +184,9 @@ TEST(Search, StopsInAllProcessesWhenToldInOne) {
 TEST(Search, SaysHowMuchTheLeanestNeedsWhereNothingFits) {
   const std::string text =
       "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 1}\n"
-      "strategy: {global_batch: 8}\nsearch: {schedule: [1f1b], recompute: [none, full], recompute_layers: [null]}\n";
+      "strategy: {global_batch: 8}\nsearch: {schedule: [1f1b], recompute: [none, full], recompute_layers: [null], "
+      "offload: "
+      "[none], offload_activations: [none]}\n";
   const Space space(parse_open_spec(text, "t.yaml"), 8);
   const SearchResult result = search(space, profile_for(space.base(), ""), {});
   EXPECT_TRUE(result.best.empty());
@@ -173,7 +205,7 @@ TEST(Search, SaysWhichRuleLeavesNothing) {
       {"model: gpt2\nsequence: 1024\ncluster: dgx-2\nstrategy:\n  precision: bf16\n  global_batch: 8\n",
        "t.yaml:5: precision:"},
       {"model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, partition_activations: true, "
-       "recompute: none}\n",
+       "recompute: none}\nsearch: {offload: [none]}\n",
        "partition_activations"},
       {"model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 8, pipeline: 1}\n",
        "tensor: 8 does not divide heads: 12"},

@@ -63,6 +63,7 @@ inline SmallSpace small_space(std::uint64_t seed, const std::string& more = "") 
   range("overlap_gradient_reduce", {"true", pick(true, false)});
   range("overlap_parameter_gather", {pick(true, false)});
   range("overlap_pipeline", {pick(true, true, false)});
+  range("offload_activations", {"none", pick("none", "none", "cpu")});
   s.text += fmt::format("search: {{{}}}\n", fmt::join(ranges, ", "));
   return s;
 }
@@ -88,19 +89,63 @@ inline SmallSpace wide_space(std::uint64_t seed) {
       "search: {{tensor: [1, 2], pipeline: [1, {}], schedule: [1f1b], sharding: [none, {}], context: [1, 2, 4], "
       "context_kind: [{}], expert: [1, 2, 4], expert_tensor: [1, {}], rank_order: [tp-cp-dp-pp], overlap_tensor: "
       "[false], overlap_expert: [false], overlap_gradient_reduce: [true], overlap_parameter_gather: [{}], "
-      "overlap_pipeline: [true]}}\n",
+      "overlap_pipeline: [true], offload: [none, optimizer, optimizer+gradients, optimizer+parameters, "
+      "optimizer+gradients+parameters], offload_activations: [none]}}\n",
       pick(1, 2), pick("zero1", "zero2", "zero3", "fsdp"), pick("ring", "ring, ulysses", "allgather"), pick(1, 2),
       pick(true, false));
   return s;
 }
 
+// Places for states and activations, in many strategies that need them: give their search less memory.
+inline SmallSpace offload_space(std::uint64_t seed) {
+  Draw random{seed};
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> list{fmt::format("{}", values)...};
+    return list[random.below(list.size())];
+  };
+  const bool experts = random.below(5) == 0;
+  SmallSpace s;
+  s.gpus = random.below(3) == 0 ? 2 : 4;
+  s.text = fmt::format(
+      "model: {{name: small, layers: {}, hidden: {}, heads: 8, kv_heads: {}, feed_forward: {}, vocab: 16000, gated: "
+      "{}, "
+      "tied_embeddings: {}{}}}\nsequence: {}\ncluster: {{node: {}, nodes: 1}}\nsoftware: {}\n",
+      pick(4, 6), pick(1024, 2048), pick(2, 8), pick(4096, 8192), pick(true, false),
+      experts ? "false" : pick(true, false), experts ? ", moe: {experts: 4, top_k: 2, feed_forward: 2048}" : "",
+      pick(1024, 2048), pick("dgx-a100", "dgx-h100"),
+      experts ? "megatron-core" : pick("megatron-core", "deepspeed-2019", "pytorch-fsdp", "torchtitan"));
+  s.text +=
+      fmt::format("strategy: {{global_batch: {}, micro_batch: {}, clip: {}}}\n", pick(8, 16), pick(1, 2), pick(0, 1));
+  s.text += fmt::format(
+      "search: {{tensor: [{}], pipeline: [1, 2], context: [1], schedule: [{}], virtual_stages: [1], sharding: [{}, "
+      "{}], "
+      "offload: [none, {}, {}], offload_activations: [none, cpu, nvme], recompute: [none, {}], recompute_layers: "
+      "[null, "
+      "1], rank_order: [tp-cp-dp-pp], sequence_parallel: [{}], overlap_tensor: [false], overlap_gradient_reduce: "
+      "[true], "
+      "overlap_parameter_gather: [true], overlap_pipeline: [true]}}\n",
+      pick(1, "1, 2"), pick("1f1b", "gpipe", "zb-h1", "1f1b"), pick("none", "zero1", "zero2"),
+      pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"),
+      pick("optimizer", "optimizer+gradients", "optimizer+gradients+parameters", "optimizer+parameters"),
+      pick("optimizer:nvme", "optimizer:nvme+gradients:nvme+parameters:nvme", "optimizer+parameters:nvme",
+           "optimizer+gradients:nvme"),
+      pick("selective", "full", "mlp"), pick(true, "true, false"));
+  return s;
+}
+
 inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
 
+// Where activations leave in as few layers as it takes: points of every number of layers.
 inline std::vector<Point> points_of(const Space& space) {
   std::vector<Point> points;
   for (const Degrees& layout : space.layouts()) {
-    for (const Recipe& cell : space.cells(layout)) {
-      for (const Features& features : space.features(layout, cell)) points.push_back({layout, cell, features});
+    for (Recipe cell : space.cells(layout)) {
+      const bool open = cell.activation_layers == kAsNeeded;
+      const std::int64_t first = open ? 1 : cell.activation_layers;
+      const std::int64_t last = open ? space.fullest_stage(layout.pipeline, cell) : first;
+      for (cell.activation_layers = first; cell.activation_layers <= last; ++cell.activation_layers) {
+        for (const Features& features : space.features(layout, cell)) points.push_back({layout, cell, features});
+      }
     }
   }
   return points;

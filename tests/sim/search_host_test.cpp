@@ -1,0 +1,53 @@
+#include "sim/search_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/predict.h"
+#include "sim/search.h"
+#include "tests/sim/small_space.h"
+
+namespace orrery {
+namespace {
+
+// What lies on the host or on disks, of every kind: bounds are below what is simulated, and say more than without it.
+TEST(SearchHost, BoundsAreBelowWithOffload) {
+  std::size_t compared = 0, tell = 0;
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    const test::SmallSpace small = test::offload_space(seed);
+    const Space space = test::space_of(small);
+    const Profile profile = profile_for(space.base(), "");
+    StackCosts costs(space.base(), profile);
+    Bounds bounds(space, profile, costs);
+    const std::vector<Point> points = test::points_of(space);
+    test::Draw random{seed + 1000};
+    for (int i = 0; i < 12 && !points.empty(); ++i) {
+      const Point& point = points[random.below(points.size())];
+      const auto report = evaluate(space, profile, point);
+      if (!report) continue;
+      const Picoseconds step = picoseconds(report->step_time_s);
+      const std::string what = fmt::format("seed {} {}\n{}", seed, space.text_of(point), small.text);
+      EXPECT_LE(bounds.of(point.layout).time, step) << what;
+      bounds.enter(point.layout);
+      const Picoseconds group = bounds.time_of_group([&] {
+        Recipe named = point.cell;
+        named.recompute = "none";
+        return named;
+      }());
+      EXPECT_LE(group, step) << what;
+      const Bound cell = bounds.of(point.cell);
+      const Bound whole = bounds.of(point.features);
+      EXPECT_LE(cell.time, step) << what;
+      EXPECT_LE(whole.time, step) << what;
+      EXPECT_LE(whole.memory, report->memory.peak_device) << what;
+      Recipe stays = point.cell;
+      stays.offload = stays.activations = "none";
+      tell += point.cell.offload != "none" && bounds.of(stays).time < cell.time ? 1U : 0U;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 150U);
+  EXPECT_GT(tell, 20U);
+}
+
+}  // namespace
+}  // namespace orrery

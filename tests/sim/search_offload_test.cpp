@@ -1,0 +1,65 @@
+#include "sim/search_space.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace orrery {
+namespace {
+
+// A name for every place of optimizer, gradients and parameters, and back.
+TEST(SearchOffload, NamesSayWhereStatesLie) {
+  std::set<std::string_view> seen;
+  for (const std::string_view name : offload_names()) {
+    EXPECT_TRUE(seen.insert(name).second) << name;
+    Offload o;
+    set_offload(o, name);
+    EXPECT_EQ(o.optimizer == Device::none, name == "none") << name;
+  }
+  EXPECT_EQ(seen.size(), 19U);
+  Offload o;
+  set_offload(o, "optimizer:nvme+gradients+parameters:nvme");
+  EXPECT_EQ(o.optimizer, Device::nvme);
+  EXPECT_EQ(o.gradients, Device::cpu);
+  EXPECT_EQ(o.parameters, Device::nvme);
+}
+
+TEST(SearchOffload, TextSaysWhatLiesWhere) {
+  Recipe cell;
+  EXPECT_EQ(offload_text(cell), "");
+  EXPECT_TRUE(offload_overrides(cell).empty());
+  cell.offload = "optimizer:nvme+parameters";
+  cell.activations = "cpu";
+  cell.activation_layers = 3;
+  EXPECT_EQ(offload_text(cell), ", parameters+activations of 3 layers a stage on the host, optimizer on the disks");
+  const std::vector<std::string> expected = {"strategy.offload.optimizer=nvme", "strategy.offload.parameters=cpu",
+                                             "strategy.offload.activations=cpu",
+                                             "strategy.offload.activations.layers=3"};
+  EXPECT_EQ(offload_overrides(cell), expected);
+}
+
+// What the spec gives of it is fixed, the rest open.
+TEST(SearchOffload, GivenPlacesAreFixed) {
+  const Space space(
+      parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: "
+                      "1, context: 1, micro_batch: 1, sharding: zero3, offload: {optimizer: cpu, "
+                      "activations: {device: cpu, layers: 2}}}\nsearch: {recompute: [none]}\n",
+                      "t.yaml"),
+      8);
+  std::set<std::string_view> seen;
+  for (const Degrees& layout : space.layouts()) {
+    for (const Recipe& cell : space.cells(layout)) {
+      seen.insert(cell.offload);
+      EXPECT_EQ(cell.activations, "cpu");
+      EXPECT_EQ(cell.activation_layers, 2);
+    }
+  }
+  EXPECT_TRUE(seen.contains("optimizer"));
+  EXPECT_TRUE(seen.contains("optimizer+gradients:nvme+parameters"));
+  EXPECT_FALSE(seen.contains("none"));
+  EXPECT_FALSE(seen.contains("optimizer:nvme"));
+  EXPECT_FALSE(space.keeps_activations());
+}
+
+}  // namespace
+}  // namespace orrery
