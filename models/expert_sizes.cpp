@@ -110,21 +110,48 @@ static double binomial(std::int64_t n, std::int64_t k) {
   return ways;
 }
 
-double parts_met(const Moe& moe, double parts) {
+// The chance that a token's experts, drawn from `top` of the groups, are among those that lie between two places.
+static double part_met(const Moe& moe, double begin, double end) {
   const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
-  const auto all = static_cast<double>(moe.experts), each = all / static_cast<double>(groups);
-  const auto held = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(groups) / parts));
-  const double own = held > 1 ? each : std::min(each, all / parts);
-  double some = 0;  // the chance that a part has any
-  for (std::int64_t j = 1; j <= std::min(held, top); ++j) {
-    double none = 1;
-    for (std::int64_t i = 0; i < moe.top_k; ++i) {
-      const double left = each * static_cast<double>(top) - static_cast<double>(i);
-      none *= std::max(0.0, left - own * static_cast<double>(j)) / left;
-    }
-    some += binomial(held, j) * binomial(groups - held, top - j) / binomial(groups, top) * (1 - none);
+  const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
+  std::int64_t whole = 0;
+  std::vector<double> rest;  // of groups that it has a part of, at most two
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const double own =
+        std::min(end, each * static_cast<double>(g + 1)) - std::max(begin, each * static_cast<double>(g));
+    if (own > each - 1e-9)
+      ++whole;
+    else if (own > 1e-9)
+      rest.push_back(own);
   }
-  return parts * some / static_cast<double>(moe.top_k);
+  const auto others = groups - whole - static_cast<std::int64_t>(rest.size());
+  double some = 0;
+  for (std::size_t taken = 0; taken < std::size_t{1} << rest.size(); ++taken) {
+    double own = 0;
+    std::int64_t count = 0;
+    for (std::size_t r = 0; r < rest.size(); ++r) {
+      if ((taken >> r & 1U) != 0) own += rest[r], ++count;
+    }
+    for (std::int64_t j = 0; j <= std::min(whole, top - count); ++j) {
+      double none = 1;
+      for (std::int64_t i = 0; i < moe.top_k; ++i) {
+        const double left = each * static_cast<double>(top) - static_cast<double>(i);
+        none *= std::max(0.0, left - own - each * static_cast<double>(j)) / left;
+      }
+      some += binomial(whole, j) * binomial(others, top - count - j) / binomial(groups, top) * (1 - none);
+    }
+  }
+  return some;
+}
+
+double parts_met(const Moe& moe, double parts) {
+  const auto all = static_cast<double>(moe.experts);
+  const auto count = std::max<std::int64_t>(1, std::llround(parts));
+  double sum = 0;
+  for (std::int64_t p = 0; p < count; ++p)
+    sum += part_met(moe, all * static_cast<double>(p) / static_cast<double>(count),
+                    all * static_cast<double>(p + 1) / static_cast<double>(count));
+  return sum / static_cast<double>(moe.top_k);
 }
 
 }  // namespace orrery

@@ -188,6 +188,16 @@ void read_qwen_pattern(const Config& config, Moe& moe) {
   moe.first_layer = static_cast<std::int64_t>(dense->size());
 }
 
+// How a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows one way.
+std::string top_method(const Config& config, const Family& family) {
+  const std::string method = config.text({"topk_method"});
+  if (method.empty()) return family.sigmoid ? "noaux_tc" : "greedy";
+  constexpr std::string_view known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
+  if (std::find(std::begin(known), std::end(known), method) == std::end(known))
+    config.fail("topk_method", unknown_name("way", method, known));
+  return method;
+}
+
 Moe read_moe(const Config& config, const Family& family, std::int64_t feed_forward) {
   Moe moe;
   moe.experts = config.count({"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts"});
@@ -206,7 +216,7 @@ Moe read_moe(const Config& config, const Family& family, std::int64_t feed_forwa
     moe.first_layer = ceil_div(config.count({"first_k_dense_replace"}, 0), moe.every) * moe.every;
     const std::string score = config.text({"scoring_func"});
     moe.sigmoid_scores = score.empty() ? family.sigmoid : score == "sigmoid";
-    const std::string method = config.text({"topk_method"});
+    const std::string method = top_method(config, family);
     const bool limited = method == "noaux_tc" || method == "group_limited_greedy";
     moe.expert_groups = limited ? std::max<std::int64_t>(1, config.count({"n_group"}, 1)) : 1;
     moe.top_groups = limited ? std::max<std::int64_t>(1, config.count({"topk_group"}, 1)) : 1;
@@ -261,7 +271,7 @@ Model read_decoder(const Config& config, const Family& family) {
       config.count({"n_routed_experts", "num_local_experts", "num_experts", "num_routed_experts"}, 0) > 0;
   if (family.experts != Experts::none && routed) {
     m.moe = read_moe(config, family, m.feed_forward);
-    m.moe->correction_bias = family.sigmoid && config.text({"topk_method"}) == "noaux_tc";
+    m.moe->correction_bias = family.sigmoid && top_method(config, family) == "noaux_tc";
   }
   m.mtp_layers = config.count({"num_nextn_predict_layers"}, 0);
   return m;

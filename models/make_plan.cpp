@@ -180,9 +180,7 @@ void PlanBuilder::choose_schedule() {
     schedule_.order = said_at(spec_, "strategy.schedule", [&] { return row.orders(shape); });
     if (row.moves != nullptr) schedule_.moves = row.moves(schedule_.order);
   }
-  if (unit_gradients_ && spec_.model.mtp_layers > 0 && context_.ends_interleave)
-    refuse_with("strategy.sharding", "runs other micro-batches between lookups and further predictions",
-                "not built yet where gradients are reduced unit by unit: choose zero1 or none");
+  refuse_units();
   if (schedule_.copies > 1) refuse_both_ways();
   if (schedule_.spreads_vocabulary()) refuse_shared_vocabulary();
   if (asynchronous()) refuse_asynchronous();
@@ -190,6 +188,22 @@ void PlanBuilder::choose_schedule() {
   if (!s.stage_replicas.empty()) refuse_replicas();
   turns_ = order_transfers(schedule_);
   plan_validation();
+}
+
+// What gathering and reducing unit by unit cannot do yet where a stage has both ends of the model.
+void PlanBuilder::refuse_units() const {
+  const char* by_unit = row_.shards_gradients ? "strategy.sharding" : "strategy.offload.gradients";
+  if (unit_gradients_ && spec_.model.mtp_layers > 0 && context_.ends_interleave)
+    refuse_with(
+        by_unit, "runs other micro-batches between lookups and further predictions",
+        "not built yet where gradients are reduced unit by unit: choose zero1 or none, and keep them on the device");
+  const bool weaves = std::any_of(schedule_.order.begin(), schedule_.order.end(), [](const auto& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& a) { return a.woven; });
+  });
+  // The one pass would give up the table while the other reads it.
+  if (row_.shards_parameters && spec_.model.tied_embeddings && weaves && context_.ends_interleave)
+    refuse_with("strategy.sharding", "weaves passes of both ends of the model",
+                "not built yet with gathered weights that both share: choose zero2 or less");
 }
 
 void PlanBuilder::place_ends() {
@@ -215,8 +229,10 @@ void PlanBuilder::refuse_both_ways() const {
   if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
   if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
   if (unit_gradients_ && !is_mirrored(schedule_))
-    refuse("strategy.sharding",
-           "not in the same order, in which they reduce gradients unit by unit: choose zero1 or none");
+    refuse(
+        row_.shards_gradients ? "strategy.sharding" : "strategy.offload.gradients",
+        "they reduce gradients unit by unit, in orders that differ: choose dualpipe, or zero1 or none and gradients on "
+        "the device");
   if (validates()) refuse("software.validates_after_update", "not built yet with it: leave it out");
   if (s.overlap.gradient_reduce)
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");

@@ -85,6 +85,7 @@ class PlanBuilder {
 
  private:
   void choose_schedule();
+  void refuse_units() const;
   void place_ends();
   void refuse_both_ways() const;
   void refuse_shared_vocabulary() const;

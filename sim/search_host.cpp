@@ -111,7 +111,8 @@ Bounds::HostLoad Bounds::host_load(const Stage& stage) const {
 // Both ways of the link that the devices of a PCIe switch share.
 Picoseconds Bounds::through_link(double down, double up) const {
   const Cluster& c = space_.base().cluster;
-  const auto sharers = std::clamp<std::int64_t>(c.gpus_per_pcie_switch, 1, std::max<std::int64_t>(1, space_.gpus()));
+  const std::int64_t most = std::max<std::int64_t>(1, std::min<std::int64_t>(c.gpus_per_node, space_.gpus()));
+  const auto sharers = std::clamp<std::int64_t>(c.gpus_per_pcie_switch, 1, most);
   return at_rate(static_cast<double>(sharers) * std::max(down, up), host_rates(c).link);
 }
 

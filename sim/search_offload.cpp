@@ -109,10 +109,22 @@ void Space::take_offload(std::string_view key) {
     parameters_place_ = {false, {o.parameters}};
 }
 
+// Disks are slower than the host's memory in every way: where the hosts of the machine hold all states of mixed
+// precision, 18 bytes a parameter, a part of them goes there only if it is listed or given.
+bool Space::needs_disks() const {
+  const Cluster& c = base_.cluster;
+  const double held = c.host ? static_cast<double>(c.host->dram_bytes) * static_cast<double>(c.nodes) : 0;
+  return held < 18.0 * static_cast<double>(parameter_count(base_.model));
+}
+
 // The names that the spec and the cluster leave.
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
+  disks_unlisted_ = offload_.open && c.nvme && !needs_disks();
+  const auto fits = [&](const Choices<Device>& given, Device place) {
+    return given.admits(place) && (place != Device::nvme || !disks_unlisted_ || !given.open);
+  };
   for (const std::string_view name : offload_names()) {
     Offload away = o;
     set_offload(away, name);
@@ -120,8 +132,8 @@ void Space::find_offloads() {
     const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && (!disk || c.nvme);
     const bool in_time = !o.delayed_update || (away.optimizer == Device::cpu && away.gradients != Device::nvme &&
                                                away.parameters == Device::none);
-    const bool admitted = offload_.admits(std::string(name)) && optimizer_place_.admits(away.optimizer) &&
-                          gradients_place_.admits(away.gradients) && parameters_place_.admits(away.parameters);
+    const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
+                          fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
   }
   // Listed alone: with them a search that is proven within a minute takes many.
@@ -136,7 +148,7 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp). On two copies of the model nothing leaves.
+// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp), and what has no bounds yet (left_out()).
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);

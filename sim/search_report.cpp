@@ -85,7 +85,8 @@ std::string proof_text(const Space& space, const SearchResult& r) {
     text = fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better\n",
                        100 * r.gap);
   else if (r.gap == 0)
-    text = "  the best is proven: every strategy that was not simulated has a bound that is no better\n";
+    text = fmt::format("  the best is proven: every strategy that was not simulated has a bound that is no better{}\n",
+                       space.leaves_device() ? ", if copies to the host and back make no step shorter" : "");
   else
     text = fmt::format(
         "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best\n",

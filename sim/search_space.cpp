@@ -73,6 +73,12 @@ std::vector<std::string_view> Space::left_out() const {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
   }
   if (activations_unlisted_) names.emplace_back("offload.activations");
+  if (disks_unlisted_) names.emplace_back("offload to disks");
+  // The planner builds them, but their bounds are not worked out.
+  if (schedule_.open && sharding_.open)
+    names.emplace_back(
+        "gradients reduced unit by unit where a schedule splits backward or holds two copies of a model");
+  if (schedule_.open && offloads_.size() > 1) names.emplace_back("offload with such schedules");
   return names;
 }
 

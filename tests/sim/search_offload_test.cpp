@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <set>
 
 namespace orrery {
@@ -55,10 +57,32 @@ TEST(SearchOffload, GivenPlacesAreFixed) {
     }
   }
   EXPECT_TRUE(seen.contains("optimizer"));
-  EXPECT_TRUE(seen.contains("optimizer+gradients:nvme+parameters"));
+  EXPECT_TRUE(seen.contains("optimizer+gradients+parameters"));
+  EXPECT_FALSE(seen.contains("optimizer+gradients:nvme+parameters")) << "the host's memory holds it";
   EXPECT_FALSE(seen.contains("none"));
   EXPECT_FALSE(seen.contains("optimizer:nvme"));
   EXPECT_FALSE(space.keeps_activations());
+}
+
+// Disks are slower than the host in every way, so they are of use where hosts are full, or where they are asked for.
+TEST(SearchOffload, DisksAreSearchedWhereHostsAreFullOrTheyAreListed) {
+  const auto disks = [](const std::string& model, const std::string& search) {
+    const Space space(parse_open_spec("model: " + model +
+                                          "\nsequence: 1024\ncluster: dgx-2\nstrategy: {global_batch: 16, context: 1, "
+                                          "sharding: zero3, schedule: 1f1b, micro_batch: 1}\nsearch: {" +
+                                          search + "}\n",
+                                      "t.yaml"),
+                      16);
+    bool found = false;
+    for (const Degrees& layout : space.layouts()) {
+      for (const Recipe& cell : space.cells(layout)) found |= cell.offload.find("nvme") != std::string_view::npos;
+    }
+    const auto names = space.left_out();
+    EXPECT_NE(found, std::find(names.begin(), names.end(), "offload to disks") != names.end());
+    return found;
+  };
+  EXPECT_FALSE(disks("gpt2", "recompute: [full]"));
+  EXPECT_TRUE(disks("gpt3-175b", "recompute: [full]"));
 }
 
 }  // namespace
