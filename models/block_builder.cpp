@@ -289,16 +289,13 @@ void BlockBuilder::unit_lifetimes() {
   const auto free_last = [&](std::vector<Recorded>& pass) {
     auto r =
         std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
+    if (r == pass.rend() && splits_backward) return;  // not gathered for it (PlanBuilder::gather_for)
     if (r == pass.rend()) r = pass.rbegin();
     r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
   if (weights_ == Scope::unit && !block_.parameters.empty()) {
-    // What a backward of two parts does not read is not gathered for it (PlanBuilder::gather_for).
-    const bool unread = splits_backward && std::none_of(backward_.begin(), backward_.end(), [&](const Recorded& r) {
-                          return uses_unit(r.op, weight_slot_);
-                        });
-    if (releases_weights_after_forward || (unread && !lends_weights)) free_last(forward_);
-    if (releases_weights_after_backward && !unread) free_last(backward_);
+    if (releases_weights_after_forward) free_last(forward_);
+    if (releases_weights_after_backward) free_last(backward_);
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {

@@ -50,7 +50,6 @@ class BlockBuilder {
   // later one leaves giving them up to that one in forward, and the later one to it in backward.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
-  bool lends_weights = false;  // another block's passes use them before they are given up
   // Backward runs in two parts: what others wait for, and what only weight gradients need.
   bool splits_backward = false;
   // What backward reads of forward lies on the host meanwhile. And of an input that so many ranks of the tensor group

@@ -84,8 +84,8 @@ static LayerBuilder::Id looked_up_words(LayerBuilder& b, const BlockContext& c) 
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
-  b.tape.lends_weights = shares_unit(c) || lends_table(c);
-  if (b.tape.lends_weights || c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
+  if (shares_unit(c) || lends_table(c) || c.spec.software.kept_units == "ends")
+    b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
@@ -241,7 +241,7 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const BlockContext c = with_predictions(context);
   LayerBuilder b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
-  b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward;  // else the embedding's does
+  b.tape.releases_weights_after_backward = !shares_unit(c);
   b.tape.input(c.local_rows * c.hidden * c.width);
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
   const auto logits =

@@ -211,7 +211,7 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
       .work = Multiply{elements, gradient_width_, 1 / static_cast<double>(spec_.strategy.loss_ranks()), false, first},
       .phase = Phase::step,
       .operands = {gradients}};
-  if (spec_.software.gradient_average == "copy" && !unit_gradients_) {
+  if (spec_.software.gradient_average == "copy") {
     op.operands.front().access = Access::read;
     op.operands.push_back(state(kBuckets, Access::write));
   }

@@ -26,9 +26,9 @@ bool averages_gradients(const Spec& spec, const ShardingRow& row) {
   const std::string& pass = spec.software.gradient_average;
   const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   // Of whole fp32 units NCCL multiplies as it reduces.
-  const bool units = unit_gradients(spec, row), premultiplies = units && s.gradient_precision == Precision::fp32;
+  const bool premultiplies = unit_gradients(spec, row) && s.gradient_precision == Precision::fp32;
   return group > 1 && !row.master && !row.servers && s.stage_replicas.empty() &&
-         (pass == "scale" || (pass == "copy" && (!units || spec.software.unit_copies == "gradients")) ||
+         (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)) ||
           (pass == "scale_or_premultiply" && !premultiplies));
 }
 

@@ -121,7 +121,8 @@ bool Space::needs_disks() const {
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
-  disks_unlisted_ = offload_.open && c.nvme && !needs_disks();
+  const bool open = offload_.open && (optimizer_place_.open || gradients_place_.open || parameters_place_.open);
+  disks_unlisted_ = open && c.nvme && !needs_disks();
   const auto fits = [&](const Choices<Device>& given, Device place) {
     return given.admits(place) && (place != Device::nvme || !disks_unlisted_ || !given.open);
   };

@@ -220,10 +220,6 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
             "choose 1d"},
            {"pipeline: 3, schedule: chimera, global_batch: 4", "an even number of stages"},
            {"pipeline: 2, schedule: chimera, global_batch: 3", "an even number of micro-batches"},
-           {"pipeline: 4, data: 2, schedule: chimera, sharding: zero3, global_batch: 16", "strategy.sharding: chimera"},
-           {"pipeline: 4, data: 2, schedule: chimera, sharding: zero1, offload: {optimizer: cpu, gradients: cpu}, "
-            "global_batch: 16",
-            "strategy.offload.gradients: chimera"},
            {"pipeline: 4, schedule: dualpipe, global_batch: 4", "needs at least 4 micro-batches over each copy"},
            {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"context: 2, attention: unfused", "not built yet"},
