@@ -109,22 +109,29 @@ void Space::take_offload(std::string_view key) {
     parameters_place_ = {false, {o.parameters}};
 }
 
-// Disks are slower than the host's memory in every way: where the hosts of the machine hold all states of mixed
-// precision, 18 bytes a parameter, a part of them goes there only if it is listed or given.
-bool Space::needs_disks() const {
+// Copies make no step shorter: where the devices of the machine hold all states of mixed precision, 18 bytes a
+// parameter, four times over, nothing of them goes to the host unless it is listed or given. Disks are slower than the
+// host's memory in every way: where the hosts hold all states, the same goes for disks.
+void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
-  const double held = c.host ? static_cast<double>(c.host->dram_bytes) * static_cast<double>(c.nodes) : 0;
-  return held < 18.0 * static_cast<double>(parameter_count(base_.model));
+  const double states = 18.0 * static_cast<double>(parameter_count(base_.model));
+  const auto held = [](Bytes each, std::int64_t count) {
+    return static_cast<double>(each) * static_cast<double>(count);
+  };
+  const bool o = optimizer_place_.open, g = gradients_place_.open, p = parameters_place_.open;
+  host_unlisted_ = offload_.open && o && g && p && held(c.gpu.memory_bytes, gpus_) >= 4 * states;
+  const bool hosts = host_unlisted_ || (c.host && held(c.host->dram_bytes, c.nodes) >= states);
+  disks_unlisted_ = offload_.open && (o || g || p) && c.nvme && hosts;
 }
 
 // The names that the spec and the cluster leave.
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
-  const bool open = offload_.open && (optimizer_place_.open || gradients_place_.open || parameters_place_.open);
-  disks_unlisted_ = open && c.nvme && !needs_disks();
+  find_unlisted();
   const auto fits = [&](const Choices<Device>& given, Device place) {
-    return given.admits(place) && (place != Device::nvme || !disks_unlisted_ || !given.open);
+    const bool unlisted = place == Device::cpu ? host_unlisted_ : place == Device::nvme && disks_unlisted_;
+    return given.admits(place) && (!unlisted || !given.open);
   };
   for (const std::string_view name : offload_names()) {
     Offload away = o;

@@ -73,7 +73,8 @@ std::vector<std::string_view> Space::left_out() const {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
   }
   if (activations_unlisted_) names.emplace_back("offload.activations");
-  if (disks_unlisted_) names.emplace_back("offload to disks");
+  if (host_unlisted_) names.emplace_back("offload");
+  if (disks_unlisted_ && !host_unlisted_) names.emplace_back("offload to disks");
   // The planner builds them, but their bounds are not worked out.
   if (schedule_.open && sharding_.open)
     names.emplace_back(

@@ -149,7 +149,7 @@ class Space {
   std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;
   void take_offload(std::string_view key);
   void find_offloads();
-  bool needs_disks() const;
+  void find_unlisted();
   std::vector<Recipe> schedules(const Degrees& layout) const;
   std::vector<std::string_view> recompute_kinds() const;
   std::vector<std::int64_t> recompute_numbers(std::int64_t layers) const;
@@ -172,7 +172,8 @@ class Space {
   std::vector<std::pair<std::string_view, Offload>> offloads_;
   Choices<bool> sequence_parallel_, gradient_reduce_, parameter_gather_, overlap_tensor_, overlap_pipeline_,
       overlap_expert_;
-  bool batch_given_ = false, bucket_given_ = false, activations_unlisted_ = false, disks_unlisted_ = false;
+  bool batch_given_ = false, bucket_given_ = false, activations_unlisted_ = false, host_unlisted_ = false,
+       disks_unlisted_ = false;
 };
 
 // What a cell keeps elsewhere: "strategy.offload.optimizer=cpu", ...; and ", optimizer on the host", "" where nothing.

@@ -202,7 +202,9 @@ TEST(SearchSpace, SchedulesObeyTheirRules) {
 
 // States that every rank has whole stay on the device; FSDP's shards do not go to disks.
 TEST(SearchSpace, OffloadObeysItsRules) {
-  const Space space = gpt_space("context: 1, micro_batch: 1, pipeline: 1, recompute: none");
+  const Space space = gpt_space(
+      "context: 1, micro_batch: 1, pipeline: 1, recompute: none}\nsearch: {offload: [none, optimizer, "
+      "optimizer+gradients, optimizer+parameters, optimizer+gradients+parameters]");
   std::set<std::string_view> seen;
   for (const Degrees& l : space.layouts()) {
     for (const Recipe& group : space.groups(l)) {
