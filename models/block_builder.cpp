@@ -286,16 +286,18 @@ void BlockBuilder::unit_lifetimes() {
       return is(o, Scope::unit, slot) && o.tile == 0 && o.part == Part::all;
     });
   };
+  const auto last_use = [&](std::vector<Recorded>& pass) {
+    return std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& r) { return uses_unit(r.op, weight_slot_); });
+  };
   const auto free_last = [&](std::vector<Recorded>& pass) {
-    auto r =
-        std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& one) { return uses_unit(one.op, weight_slot_); });
-    if (r == pass.rend() && splits_backward) return;  // not gathered for it (PlanBuilder::gather_for)
-    if (r == pass.rend()) r = pass.rbegin();
-    r->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
+    const auto last = last_use(pass);
+    (last == pass.rend() ? pass.rbegin() : last)->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
   if (weights_ == Scope::unit && !block_.parameters.empty()) {
-    if (releases_weights_after_forward) free_last(forward_);
-    if (releases_weights_after_backward) free_last(backward_);
+    // Else not gathered for it (PlanBuilder::gather_for).
+    const bool runs_back = !splits_backward || last_use(backward_) != backward_.rend();
+    if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
+    if (releases_weights_after_backward && runs_back) free_last(backward_);
   }
   if (gradients_ != Scope::unit) return;
   for (Recorded& r : backward_) {
@@ -332,14 +334,23 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   return std::move(block_);
 }
 
+// The gradient of the input goes to the block before; one that is the output's is copied there.
+void BlockBuilder::hand_gradient_on() {
+  const auto gradient = gradient_of_.find(kInput);
+  if (gradient == gradient_of_.end()) return;
+  if (gradient->second == kOutputGradient) {
+    const Bytes bytes = block_.slots[kOutputGradient].bytes, width = storage_bytes(precision_);
+    gradient->second = slot("input gradient", bytes);
+    emit("gradient copy", Cast{bytes / width, width, width},
+         {.reads = {kOutputGradient}, .writes = {gradient->second}});
+  }
+  replace(Scope::own, gradient->second, Scope::previous, kOutputGradient, backward_);
+}
+
 Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   contribute(output, kOutputGradient);
   run_backward();
-  const auto input_gradient = gradient_of_.find(kInput);
-  if (input_gradient != gradient_of_.end()) {
-    assert(input_gradient->second != kOutputGradient);
-    replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
-  }
+  hand_gradient_on();
   keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);
@@ -350,10 +361,7 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
 
 Block BlockBuilder::finish(std::vector<Op>& ops) {
   run_backward();
-  const auto input_gradient = gradient_of_.find(kInput);
-  if (input_gradient != gradient_of_.end()) {
-    replace(Scope::own, input_gradient->second, Scope::previous, kOutputGradient, backward_);
-  }
+  hand_gradient_on();
   finish_backward();
   set_lifetimes();
   return hand_over(ops);

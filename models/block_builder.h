@@ -46,10 +46,12 @@ class BlockBuilder {
 
   // A region's result that its users keep: running the region again leaves it in a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
-  // Gathered weights are given up after forward too, not only after backward. A block that shares its weights with a
-  // later one leaves giving them up to that one in forward, and the later one to it in backward.
+  // Gathered weights are given up after forward too, not only after backward: always where backward runs in two parts
+  // and reads none. A block that lends its weights to a later one leaves giving them up to that one in forward, and the
+  // later one to it in backward.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
+  bool lends_weights = false;
   // Backward runs in two parts: what others wait for, and what only weight gradients need.
   bool splits_backward = false;
   // What backward reads of forward lies on the host meanwhile. And of an input that so many ranks of the tensor group
@@ -109,6 +111,7 @@ class BlockBuilder {
   void insert_after_use(Id slot, Op op);
   void insert_before_backward(std::size_t at, Op op);
   void put_weight_gradients_last();
+  void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
   // How later ops of backward use a buffer: those that wait, and those that do not.
   struct LaterUse {

@@ -12,12 +12,14 @@ bool writes_to(const Operand& o) { return o.access != Access::read; }
 
 // An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait, or by none beside
 // one; and if nothing that does not wait changes what it uses. The block before takes the gradient that is left there.
+// Gathered weights are there for the first part alone.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes_to)) return false;
   for (const Operand& o : op.operands) {
     if (o.scope == gradients_ && o.slot == gradient_slot_) continue;
-    if (o.scope == Scope::previous) return false;
+    if (o.scope == Scope::previous || (weights_ == Scope::unit && o.scope == Scope::unit && o.slot == weight_slot_))
+      return false;
     const auto found = later.find({o.scope, o.slot});
     const LaterUse use = found == later.end() ? LaterUse{} : found->second;
     if (writes_to(o) ? use.now : use.written_now) return false;

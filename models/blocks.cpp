@@ -84,8 +84,8 @@ static LayerBuilder::Id looked_up_words(LayerBuilder& b, const BlockContext& c) 
 
 Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "embedding", BlockRole::embedding);
-  if (shares_unit(c) || lends_table(c) || c.spec.software.kept_units == "ends")
-    b.tape.releases_weights_after_forward = false;
+  b.tape.lends_weights = shares_unit(c) || lends_table(c);
+  if (c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
   const Model& m = c.spec.model;
   b.tape.output_gradient(c.local_rows * c.hidden * c.width);
   if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
@@ -191,7 +191,7 @@ static void lend_lifetimes(const BlockContext& c, const Block& block, std::vecto
   };
   const auto reads = [&](std::uint32_t id) { return uses(id, kGathered); };
   const auto last = std::find_if(block.forward.rbegin(), block.forward.rend(), reads);
-  const bool stays = !c.sharding.reshards_after_forward || c.spec.software.kept_units == "ends";
+  const bool stays = !c.splits_backward && (!c.sharding.reshards_after_forward || c.spec.software.kept_units == "ends");
   if (last != block.forward.rend() && !stays) ops[*last].frees.push_back(lent_table(c, Access::read));
   for (const std::uint32_t id : block.backward) {
     if (uses(id, kUnitGradient)) ops[id].allocates.push_back(lent_table(c, Access::write));
@@ -241,7 +241,7 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   const BlockContext c = with_predictions(context);
   LayerBuilder b(c, "output", BlockRole::output);
   if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
-  b.tape.releases_weights_after_backward = !shares_unit(c);
+  b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward;
   b.tape.input(c.local_rows * c.hidden * c.width);
   const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
   const auto logits =

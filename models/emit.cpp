@@ -40,9 +40,10 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     if (last != nullptr) need(*last);
   }
   const auto buffer = [&](const Operand& o) { return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot; };
-  for (const Operand& operand : op.frees) {  // what it gives back nobody may still write, or read on the compute lane
+  for (const Operand& operand : op.frees) {  // what it gives back nobody may still use
     if (const TaskId* last = writer(frame, operand)) need(*last);
     need(computed_with_[buffer(operand)]);
+    need(moved_with_[buffer(operand)]);
   }
   for (const TaskId t : after) need(t);
   const auto* device = std::get_if<Wait>(&op.work);
@@ -56,9 +57,8 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     if (t != kNone) plan_.dependencies.push_back(t);
   }
   last_in_lane_[lane] = id;
-  if (op.lane == LaneKind::compute) {
-    for (const Operand& operand : op.operands) computed_with_[buffer(operand)] = id;
-  }
+  std::vector<TaskId>& used = op.lane == LaneKind::compute ? computed_with_ : moved_with_;
+  for (const Operand& operand : op.operands) used[buffer(operand)] = id;
   note_writes(op, frame, id);
   if (!schedule_.moves.empty()) note_alive(op, frame);
   return id;
@@ -272,6 +272,7 @@ void PlanBuilder::emit_actions(std::span<const Action> woven, bool steady) {
 void PlanBuilder::emit_stage(std::int64_t stage) {
   writers_.resize(plan_.buffers, kNone);
   computed_with_.resize(plan_.buffers, kNone);
+  moved_with_.resize(plan_.buffers, kNone);
   alive_.assign(plan_.buffers, 0);
   guests_.clear();
   state_writers_.resize(plan_.frames.size(), [] {

@@ -57,6 +57,7 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
   plan_.frames[frame].micro_batch = micro_batch;
   writers_.resize(plan_.buffers, kNone);
   computed_with_.resize(plan_.buffers, kNone);
+  moved_with_.resize(plan_.buffers, kNone);
   alive_.resize(plan_.buffers, 0);
   return frame;
 }

@@ -353,8 +353,8 @@ class PlanBuilder {
   WeightVersions versions_;      // of an asynchronous schedule
   std::int64_t updates_ = 0;     // that were emitted
   std::vector<Chunk> chunks_;
-  std::vector<TaskId> writers_;                                 // by buffer id
-  std::vector<TaskId> computed_with_;                           // by buffer id: the last compute task that uses it
+  std::vector<TaskId> writers_;                     // by buffer id
+  std::vector<TaskId> computed_with_, moved_with_;  // likewise: the last user on the compute lane, elsewhere
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;                      // of the last turn, for stacks whose next action waits for them

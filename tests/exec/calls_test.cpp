@@ -72,11 +72,20 @@ void expect_call(const Rank& rank, const Collective& work, const Launch& launch,
     // The plan takes what is packed to lie evenly over the shards; one member may own all of it.
     EXPECT_LE(all * width, work.bytes * (whole ? 1 : rank.seat(Dimension::data).size));
     if (p.packed.runs.empty()) {
-      EXPECT_TRUE(inside(rank, launch, call.in, all * width));
+      EXPECT_TRUE(all == 0 || inside(rank, launch, call.in, all * width));
     } else {
       EXPECT_EQ(p.packed.bytes(), all * width);
       for (const auto& r : p.packed.runs) EXPECT_TRUE(inside(rank, launch, r.at, static_cast<Bytes>(r.bytes)));
     }
+    return;
+  }
+  if (call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::broadcast) {
+    ASSERT_EQ(call.counts.size(), 1U);
+    EXPECT_EQ(all * width, work.bytes);
+    const bool reads = call.kind == CollectiveKind::reduce || seat.index == call.root;
+    const bool writes = call.kind == CollectiveKind::broadcast || seat.index == call.root;
+    EXPECT_TRUE(!reads || inside(rank, launch, call.in, work.bytes));
+    EXPECT_TRUE(!writes || inside(rank, launch, call.out, work.bytes));
     return;
   }
   ASSERT_EQ(call.counts.size(), static_cast<std::size_t>(seat.size));

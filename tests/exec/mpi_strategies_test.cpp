@@ -137,6 +137,11 @@ class Strategies : public testing::TestWithParam<Case> {};
 
 TEST_P(Strategies, AgreeWithOneRank) { check_case(GetParam()); }
 
+// Whose positions' gradient is that of the words.
+const std::string kGptWithoutDropout =
+    "{name: tiny-gpt, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
+    "learned, norm: layernorm, bias: true}";
+
 const Case kCases[] = {
     {kLlama, "data: 2, global_batch: 4"},
     {kLlama, "data: 2, global_batch: 4", "sgd"},
@@ -185,6 +190,8 @@ const Case kCases[] = {
     {kLlama, "pipeline: 2, tensor: 2, data: 2, sharding: fsdp, schedule: zb-v, global_batch: 8"},
     {kLlama, "pipeline: 2, data: 2, sharding: fsdp-grad-op, schedule: dualpipev, global_batch: 8"},
     {kGpt, "pipeline: 2, data: 2, sharding: zero2, schedule: vocab-v-half, global_batch: 8"},
+    {kGptWithoutDropout, "pipeline: 2, data: 1, schedule: vocab-v-min, global_batch: 4"},
+    {kGptWithoutDropout, "pipeline: 2, tensor: 2, data: 1, schedule: vocab-1f1b, global_batch: 4"},
     {kLlama, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: vocab-v-min-alg1, global_batch: 8"},
     {kGpt, "pipeline: 2, tensor: 2, data: 2, sharding: zero1, schedule: dualpipe, global_batch: 8"},
     {kGpt, "pipeline: 4, data: 2, sharding: zero1, schedule: chimera, global_batch: 8"},

@@ -46,7 +46,9 @@ TEST(Rank, WidthsFitTheBuffers) {
     if (job == nullptr) continue;
     SCOPED_TRACE(seed);
     const Rank rank = job->rank(0);
-    EXPECT_EQ(rank.states.size(), static_cast<std::size_t>(job->spec.strategy.virtual_stages));
+    const Schedule placement = test::placement_of(job->spec);
+    const std::int64_t chunks = job->spec.strategy.virtual_stages * placement.copies;
+    EXPECT_EQ(rank.states.size(), static_cast<std::size_t>(chunks + (placement.spreads_vocabulary() ? 2 : 0)));
     for (const std::uint32_t state : rank.states) {
       std::int64_t all = 0, own = 0;
       for (const PlacedParameter& p : rank.parameters.at(state)) all += p.local.out * p.local.in;

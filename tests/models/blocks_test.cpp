@@ -140,7 +140,7 @@ std::set<std::int32_t> named(const std::vector<Op>& ops, const std::vector<std::
 // it writes.
 TEST(Blocks, OpsNameTheirWeights) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Plan plan = make_plan(test::random_spec(seed));
+    const Plan plan = make_plan(test::random_spec(seed, test::kAllShardings, test::Drawn::plain));
     for (const Block& block : plan.blocks) {
       std::set<std::int32_t> all;
       for (std::size_t p = 0; p < block.parameters.size(); ++p) all.insert(static_cast<std::int32_t>(p));

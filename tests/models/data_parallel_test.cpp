@@ -59,7 +59,7 @@ std::int64_t kept(const Spec& spec, const Plan& plan, std::uint32_t slot) {
 
 TEST(DataParallel, Volumes) {
   for (std::uint64_t seed = 1000; seed < 1600; ++seed) {
-    const Spec spec = test::random_spec(seed);
+    const Spec spec = test::random_spec(seed, test::kAllShardings, test::Drawn::plain);
     const Plan plan = make_plan(spec);
     const Volume v = group_size(plan, Dimension::data) > 1 ? expected(spec) : Volume{};
     for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {

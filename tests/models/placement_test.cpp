@@ -167,7 +167,7 @@ TEST(Placement, HeadsAreDealtOutAsTheModelGroupsThem) {
 TEST(Placement, NamesAreTheSameOnAllRanks) {
   for (int seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const Spec spec = random_spec(static_cast<std::uint64_t>(seed));
+    const Spec spec = random_spec(static_cast<std::uint64_t>(seed), test::kAllShardings, test::Drawn::plain);
     const Plan plan = make_plan(spec);
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> shapes;
     std::int64_t copies = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "models/make_plan.h"
 #include "models/plan.h"
 #include "models/schedules.h"
+#include "models/sharding.h"
 #include "models/spec.h"
 #include "models/stages.h"
 #include "tests/random_bits.h"
@@ -66,7 +68,11 @@ class Keys {
   std::string text_;
 };
 
-inline std::string random_model(Random& r, std::int64_t layers) {
+struct RandomFeatures {
+  bool tied = true, capped = true, predictions = true;  // whether the model may have them
+};
+
+inline std::string random_model(Random& r, std::int64_t layers, const RandomFeatures& may) {
   const bool parallel = r.chance(20);
   Keys m;
   m.add("name", "small").add("layers", layers).add("hidden", 64).add("heads", 8);
@@ -75,8 +81,12 @@ inline std::string random_model(Random& r, std::int64_t layers) {
   m.add("feed_forward", r.pick<int>({128, 256}));
   m.add("vocab", r.pick<int>({256, 264}));
   m.add("gated", r.flag());
-  m.add("tied_embeddings", r.flag());
-  m.add("positions", r.pick<std::string>({"rope", "learned", "none"}));
+  const bool tied = r.flag() && may.tied;
+  const auto positions = r.pick<std::string>({"rope", "learned", "none"});
+  const bool predicts = r.chance(30) && may.predictions && !tied && positions != "learned";
+  m.add("tied_embeddings", tied);
+  m.add("positions", positions);
+  m.add("mtp_layers", predicts ? r.pick<int>({1, 2}) : 0);
   m.add("norm", r.flag() ? "layernorm" : "rmsnorm");
   m.add("bias", r.flag());
   m.add("dropout", r.flag() ? 0.1 : 0.0);
@@ -85,7 +95,7 @@ inline std::string random_model(Random& r, std::int64_t layers) {
   m.add("post_norms", !parallel && r.chance(30));
   m.add("scaled_embedding", r.chance(30));
   m.add("attention_softcap", r.chance(30) ? 50 : 0);
-  m.add("logit_softcap", r.chance(30) ? 30 : 0);
+  m.add("logit_softcap", r.chance(30) && may.capped ? 30 : 0);
   if (layers > 1 && r.chance(30)) m.add("sliding_window", "{window: 16, every: 2}");
   return m.text();
 }
@@ -107,27 +117,50 @@ struct RandomPipeline {
   int pipeline, chunks, micro_batches, layers = 0;
   std::string schedule;
   std::vector<int> cut;
+
+  const ScheduleRow& row() const { return find_schedule(schedule); }
+  bool both_ways() const { return row().placement == ChunkPlacement::both_ways; }
+  bool shares_vocabulary() const { return pipeline > 1 && row().vocabulary_barriers > 0; }
+  bool weaves() const { return schedule.starts_with("dualpipe"); }
 };
 
-// splits: also schedules that run weight gradients apart.
-inline RandomPipeline random_pipeline(Random& r, bool splits) {
-  std::vector<std::string> schedules = {"naive", "gpipe", "1f1b", "dapple"};
-  if (splits) schedules.insert(schedules.end(), {"zb-h1", "zb-h2", "zb-1p", "zb-2p"});
-  const std::vector<std::string> vs = {"zb-v", "v-half", "v-min", "dualpipev"};
+// plain: one copy of the model, its vocabulary at the ends of the pipeline, no further predictions, and no gradients by
+// unit where backward runs in two parts.
+enum class Drawn { everything, plain };
+
+// Any schedule with one update a step and no activations lent to other stages.
+inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
   RandomPipeline p;
   p.pipeline = r.pick<int>({1, 1, 2, 3, 4});
-  if (p.pipeline > 1) schedules.emplace_back("interleaved");
-  if (p.pipeline > 1 && splits) schedules.insert(schedules.end(), vs.begin(), vs.end());
+  std::vector<std::string> schedules;
+  for (const ScheduleRow& row : schedule_rows()) {
+    const bool both_ways = row.placement == ChunkPlacement::both_ways;
+    if (drawn == Drawn::plain && (both_ways || row.vocabulary_barriers > 0)) continue;
+    if (row.updates != Updates::flush || row.moves != nullptr || (row.chunks != 1 && p.pipeline == 1)) continue;
+    if (!both_ways || p.pipeline % 2 == 0) schedules.emplace_back(row.name);
+  }
   p.schedule = r.pick(schedules);
-  const bool interleaved = p.schedule == "interleaved", v = std::find(vs.begin(), vs.end(), p.schedule) != vs.end();
-  p.chunks = interleaved ? r.pick<int>({2, 3}) : v ? 2 : 1;
-  p.micro_batches = interleaved ? p.pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
-  if (p.schedule == "dualpipev") p.micro_batches += 2 * p.pipeline;
+  const std::int64_t chunks = p.row().chunks;
+  p.chunks = chunks == 0 ? r.pick<int>({2, 3}) : static_cast<int>(chunks);
+  p.micro_batches = chunks == 0 ? p.pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
+  if (p.weaves()) p.micro_batches += 2 * p.pipeline;
+  if (p.both_ways()) p.micro_batches *= 2;
   for (int i = 0; i < p.pipeline * p.chunks; ++i) {
     p.cut.push_back(i == 0 ? r.pick<int>({1, 1, 2, 3}) : r.pick<int>({0, 1, 2, 3}));
     p.layers += p.cut.back();
   }
   return p;
+}
+
+// Those of the given ones that the schedule can have.
+inline std::vector<std::string> shardings_of(const RandomPipeline& p, const std::vector<std::string>& given,
+                                             Drawn drawn) {
+  if (p.schedule != "chimera" && !(drawn == Drawn::plain && p.row().splits)) return given;
+  std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
+  for (const char* sharding : {"none", "zero1"}) {
+    if (std::find(given.begin(), given.end(), sharding) != given.end()) whole.emplace_back(sharding);
+  }
+  return whole;
 }
 
 inline void add_precision(Random& r, Keys& s) {
@@ -137,37 +170,36 @@ inline void add_precision(Random& r, Keys& s) {
   s.add("gradient_precision", wide ? "fp32" : precision == "fp16" ? "fp16" : "bf16");
 }
 
-inline void add_overlap(Random& r, Keys& s, bool tensor_may) {
+inline void add_overlap(Random& r, Keys& s, bool tensor_may, bool reduce_may) {
   Keys o;
-  o.add("gradient_reduce", r.flag());
+  o.add("gradient_reduce", r.flag() && reduce_may);
   o.add("parameter_gather", r.flag());
   o.add("tensor", tensor_may && r.chance(30));
   o.add("pipeline", r.flag());
   s.add("overlap", "{" + o.text() + "}");
 }
 
-inline void add_sharding(Random& r, Keys& s, int data, const std::vector<std::string>& shardings) {
+inline std::string add_sharding(Random& r, Keys& s, int data, const std::vector<std::string>& shardings) {
   const std::string sharding = r.pick(shardings);
   s.add("sharding", sharding);
   s.add("bucket_MiB", r.pick<double>({0, 0.01, 0.05, 25}));
   s.add("prefetch_units", r.pick<int>({0, 1, 2}));
   s.add("units_in_flight", r.pick<int>({1, 2, 3}));
-  if (sharding != "hsdp") return;
   std::vector<int> divisors;
   for (int d = 1; d <= data; ++d)
     if (data % d == 0) divisors.push_back(d);
-  s.add("shard_group", r.pick(divisors));
+  if (sharding == "hsdp") s.add("shard_group", r.pick(divisors));
+  return sharding;
 }
 
+inline const std::vector<std::string> kAllShardings = {"none", "zero1",        "zero2", "zero3",
+                                                       "fsdp", "fsdp-grad-op", "hsdp"};
+
 // A valid spec. Sharding names may be given, to draw from those alone.
-inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shardings = {
-                                                "none", "zero1", "zero2", "zero3", "fsdp", "fsdp-grad-op", "hsdp"}) {
+inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shardings = kAllShardings,
+                        Drawn drawn = Drawn::everything) {
   Random r(seed);
-  std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
-  for (const char* sharding : {"none", "zero1"}) {
-    if (std::find(shardings.begin(), shardings.end(), sharding) != shardings.end()) whole.emplace_back(sharding);
-  }
-  const RandomPipeline p = random_pipeline(r, !whole.empty());
+  const RandomPipeline p = random_pipeline(r, drawn);
   const int tensor = r.pick<int>({1, 1, 2, 4, 8}), data = r.pick<int>({1, 2, 3, 4, 8});
   const int micro_batch = r.pick<int>({1, 2});
   const bool sequence_parallel = tensor > 1 && r.flag();
@@ -184,9 +216,16 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
   s.add("clip", r.pick<int>({0, 1}));
   s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
   add_precision(r, s);
-  add_sharding(r, s, data, find_schedule(p.schedule).splits ? whole : shardings);
-  add_overlap(r, s, tensor == 1 || sequence_parallel);
-  const std::string model = random_model(r, p.layers);
+  const std::string sharding = add_sharding(r, s, data, shardings_of(p, shardings, drawn));
+  add_overlap(r, s, tensor == 1 || sequence_parallel, !p.both_ways());
+  const ShardingRow& row = row_of(find_sharding(sharding));
+  const bool ends_interleave = p.pipeline > 1 && p.row().placement != ChunkPlacement::in_turn,
+             own = !p.shares_vocabulary();
+  const RandomFeatures may = {
+      .tied = !p.weaves() || !row.shards_parameters,
+      .capped = own,
+      .predictions = own && drawn == Drawn::everything && !(row.shards_gradients && ends_interleave)};
+  const std::string model = random_model(r, p.layers, may);
   return spec_of(model, s.text(), 32, random_software(r));
 }
 
@@ -203,31 +242,57 @@ inline std::int64_t local_elements(const Spec& spec, const Parameter& p) {
 
 inline Schedule placement_of(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  return place_chunks(find_schedule(s.schedule).placement, {s.pipeline, s.micro_batches(), s.virtual_stages, {}});
+  return place_chunks(find_schedule(s.schedule), {s.pipeline, s.micro_batches(), s.virtual_stages, {}});
 }
 
-// Weights of one stage on one rank, each of its virtual stages apart.
-inline std::vector<std::int64_t> local_parameters(const Spec& spec, std::int64_t stage) {
+// Of further predictions: a norm each of the tokens, the hidden states and the result, a projection, a layer.
+inline std::vector<Parameter> prediction_parameters(const Model& m) {
+  std::vector<Parameter> all;
+  for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
+    const std::vector<Parameter> layer = layer_parameters(m, m.layers - 1);
+    all.insert(all.end(), layer.begin(), layer.end());
+    const std::int64_t norms = m.norm == Norm::layernorm ? 6 : 3;
+    all.push_back({"prediction", norms + 2 * m.hidden, m.hidden});
+  }
+  return all;
+}
+
+// Of a virtual stage. A vocabulary that all stages share is apart.
+inline std::vector<Parameter> virtual_stage_parameters(const Spec& spec, std::size_t k, const Schedule& placement) {
   const std::vector<std::int64_t> cut = stage_layers(spec);
+  std::vector<Parameter> all;
+  const auto add = [&](const std::vector<Parameter>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  std::int64_t layer = std::accumulate(cut.begin(), cut.begin() + static_cast<std::ptrdiff_t>(k), std::int64_t{0});
+  if (k == 0) add(embedding_parameters(spec.model, spec.sequence));
+  for (std::int64_t i = 0; i < cut[k]; ++i) add(layer_parameters(spec.model, layer++));
+  if (k + 1 == cut.size()) {
+    add(prediction_parameters(spec.model));
+    add(head_parameters(spec.model));
+    // A tied matrix on a stage of its own is a second copy; so is the table of further predictions' lookups.
+    if ((spec.model.tied_embeddings || spec.model.mtp_layers > 0) && !ends_meet(placement))
+      all.push_back({"copy", spec.model.vocab, spec.model.hidden, Partition::vocabulary});
+  }
+  if (placement.spreads_vocabulary())
+    std::erase_if(all, [](const Parameter& p) { return p.partition == Partition::vocabulary; });
+  return all;
+}
+
+// Weights of one stage on one rank, each of its chunks apart.
+inline std::vector<std::int64_t> local_parameters(const Spec& spec, std::int64_t stage) {
   const Schedule placement = placement_of(spec);
+  const auto count = static_cast<std::size_t>(placement.virtual_stages());
+  const std::int64_t rows = BlockContext(spec, row_of(Sharding::none)).padded_vocab / spec.strategy.tensor;
   std::vector<std::int64_t> result;
-  std::int64_t layer = 0;
-  for (std::size_t k = 0; k < cut.size(); ++k) {
-    std::vector<Parameter> all;
-    const auto add = [&](const std::vector<Parameter>& more) { all.insert(all.end(), more.begin(), more.end()); };
-    if (k == 0) add(embedding_parameters(spec.model, spec.sequence));
-    for (std::int64_t i = 0; i < cut[k]; ++i) add(layer_parameters(spec.model, layer++));
-    if (k + 1 == cut.size()) {
-      add(head_parameters(spec.model));
-      // A tied matrix on a stage of its own is a second copy.
-      if (spec.model.tied_embeddings && !ends_meet(placement))
-        all.push_back({"copy", spec.model.vocab, spec.model.hidden, Partition::vocabulary});
-    }
-    if (placement.stage_of[k] != stage) continue;
+  const std::int64_t part = rows / spec.strategy.pipeline * spec.model.hidden;
+  if (placement.spreads_vocabulary()) result.push_back(part);
+  for (std::size_t place = 0; place < placement.stage_of.size(); ++place) {
+    if (placement.stage_of[place] != stage) continue;
     std::int64_t sum = 0;
-    for (const Parameter& one : all) sum += local_elements(spec, one);
+    for (const Parameter& one : virtual_stage_parameters(spec, place % count, placement))
+      sum += local_elements(spec, one);
     result.push_back(sum);
   }
+  if (placement.spreads_vocabulary()) result.push_back(spec.model.tied_embeddings ? 0 : part);
   return result;
 }
 

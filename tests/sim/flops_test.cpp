@@ -54,7 +54,7 @@ Products products(const Plan& plan, bool recomputed) {
 TEST(Flops, PlansDoWhatTheModelNeeds) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Spec spec = test::random_spec(seed);
+    const Spec spec = test::random_spec(seed, test::kAllShardings, test::Drawn::plain);
     const Model& m = spec.model;
     const Strategy& s = spec.strategy;
     const bool padded = BlockContext(spec, row_of(s.sharding)).padded_vocab != m.vocab;
