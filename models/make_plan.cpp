@@ -197,13 +197,21 @@ void PlanBuilder::refuse_units() const {
     refuse_with(
         by_unit, "runs other micro-batches between lookups and further predictions",
         "not built yet where gradients are reduced unit by unit: choose zero1 or none, and keep them on the device");
-  const bool weaves = std::any_of(schedule_.order.begin(), schedule_.order.end(), [](const auto& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& a) { return a.woven; });
-  });
-  // The one pass would give up the table while the other reads it.
-  if (row_.shards_parameters && spec_.model.tied_embeddings && weaves && context_.ends_interleave)
+  const auto weaves = [&](auto&& which) {
+    const auto woven_so = [&](const Action& a, const Action& b) { return a.woven && which(a, b); };
+    return std::any_of(schedule_.order.begin(), schedule_.order.end(), [&](const auto& actions) {
+      return std::adjacent_find(actions.begin(), actions.end(), woven_so) != actions.end();
+    });
+  };
+  // One of two woven passes would give up the weights while the other reads them.
+  const auto any = [](const Action&, const Action&) { return true; };
+  if (row_.shards_parameters && spec_.model.tied_embeddings && context_.ends_interleave && weaves(any))
     refuse_with("strategy.sharding", "weaves passes of both ends of the model",
                 "not built yet with gathered weights that both share: choose zero2 or less");
+  const auto of_one_chunk = [](const Action& a, const Action& b) { return a.chunk == b.chunk; };
+  if (row_.shards_parameters && weaves(of_one_chunk))
+    refuse_with("strategy.sharding", "weaves passes over the same weights",
+                "not built yet where they are gathered: choose zero2 or less, or leave out overlap.micro_batches");
 }
 
 void PlanBuilder::place_ends() {

@@ -121,6 +121,7 @@ struct RandomPipeline {
   const ScheduleRow& row() const { return find_schedule(schedule); }
   bool both_ways() const { return row().placement == ChunkPlacement::both_ways; }
   bool shares_vocabulary() const { return pipeline > 1 && row().vocabulary_barriers > 0; }
+  bool may_weave() const { return schedule == "interleaved" || (schedule == "1f1b" && pipeline == 1); }
   bool weaves() const { return schedule.starts_with("dualpipe"); }
 };
 
@@ -170,12 +171,13 @@ inline void add_precision(Random& r, Keys& s) {
   s.add("gradient_precision", wide ? "fp32" : precision == "fp16" ? "fp16" : "bf16");
 }
 
-inline void add_overlap(Random& r, Keys& s, bool tensor_may, bool reduce_may) {
+inline void add_overlap(Random& r, Keys& s, bool tensor_may, bool reduce_may, bool weave_may) {
   Keys o;
   o.add("gradient_reduce", r.flag() && reduce_may);
   o.add("parameter_gather", r.flag());
   o.add("tensor", tensor_may && r.chance(30));
   o.add("pipeline", r.flag());
+  o.add("micro_batches", r.chance(30) && weave_may);
   s.add("overlap", "{" + o.text() + "}");
 }
 
@@ -216,9 +218,8 @@ inline Spec random_spec(std::uint64_t seed, const std::vector<std::string>& shar
   s.add("clip", r.pick<int>({0, 1}));
   s.add("optimizer", r.pick<std::string>({"adamw", "sgd"}));
   add_precision(r, s);
-  const std::string sharding = add_sharding(r, s, data, shardings_of(p, shardings, drawn));
-  add_overlap(r, s, tensor == 1 || sequence_parallel, !p.both_ways());
-  const ShardingRow& row = row_of(find_sharding(sharding));
+  const ShardingRow& row = row_of(find_sharding(add_sharding(r, s, data, shardings_of(p, shardings, drawn))));
+  add_overlap(r, s, tensor == 1 || sequence_parallel, !p.both_ways(), p.may_weave() && !row.shards_parameters);
   const bool ends_interleave = p.pipeline > 1 && p.row().placement != ChunkPlacement::in_turn,
              own = !p.shares_vocabulary();
   const RandomFeatures may = {
