@@ -160,11 +160,15 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::data,
       [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
-  set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + tensor(r); });
+  set(Dimension::pipeline,
+      [&](std::int64_t r) { return s.row_parts() > 1 ? replica(r) : replica(r) * s.tensor + tensor(r); });
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
   const bool shares = spreads_vocabulary(s.schedule);
   set(Dimension::vocabulary, [&](std::int64_t r) { return shares ? replica(r) : r; });
-  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + tensor(r) : ranks + r; });
+  const auto ends_of = [&](std::int64_t r) {
+    return s.ends_unlike() ? 0 : replica(r) * s.replicas_of(at[r].pipeline) + at[r].replica;
+  };
+  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? ranks + ends_of(r) * s.tensor + tensor(r) : r; });
   set(Dimension::kv,
       [&](std::int64_t r) { return (replica(r) * places + at[r].place) * s.tensor + tensor(r) / kv_copies; });
   if (experts || both_ways)

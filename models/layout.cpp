@@ -131,6 +131,12 @@ bool PlanBuilder::cut_alike(const Block& block) const {
          block.parameters.front().name == kWordTable;
 }
 
+// The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
+Dimension PlanBuilder::copies_of(const LocalParameter& p) const {
+  if (p.experts > 0) return Dimension::expert_data;
+  return p.name == kWordTable && shares_table_unlike() ? Dimension::embedding : Dimension::data;
+}
+
 // A new region where the next weight is copied on other ranks.
 std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
   std::vector<Region> regions;

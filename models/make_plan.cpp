@@ -293,6 +293,13 @@ void PlanBuilder::tell_classes_apart() {
     for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
       classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
+  if (spec_.strategy.row_parts() > 1) {  // whose slices go to other ranks
+    for (const Coordinates& c : coordinates(spec_.strategy))
+      plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
+    classes_.clear();
+    for (std::int64_t t = 0; t < spec_.strategy.tensor; ++t)
+      classes_.push_back({.name = fmt::format(", tensor {}", t)});
+  }
   const bool master = row_.master && spec_.strategy.data > 1;
   if (lags || master || row_.servers) tell_ranks_apart(slow, lags, master);
 }
