@@ -27,7 +27,7 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
 //   ulysses: neighbours in it that exchange heads, those of one block
 //   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid), all
-//     replicas of a stage, and those of the mirrored stage too where two copies of the model run in opposite directions
+//     replicas of a stage, and those of the stages too that have copies of its weights (model_copies)
 //   replicate: ranks that hold the same shard (hybrid), else alone
 //   embedding: first and last stage of a pipeline group, a replica of each; all ranks of both where they have not as
 //     many replicas
