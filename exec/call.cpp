@@ -165,13 +165,14 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const std::vector<Dimension> axes = tensor_axes(c.rank.spec.strategy);
   const bool held = experts ? p.local.cut == Cut::none && index(Dimension::expert_tensor) > 0
                             : std::any_of(axes.begin(), axes.end(), held_before);
-  if (p.copy || held) return true;
+  const Strategy& s = c.rank.spec.strategy;
+  const bool sharded = row_of(s.sharding).shards_optimizer, cut_over_both = sharded && s.ends_unlike();
+  if ((p.copy && !cut_over_both) || held) return true;
   // With experts, or two copies of the model, the norm is summed over everybody (groups.h), copies included; else over
   // a pipeline, its stages' replicas included.
-  const Strategy& s = c.rank.spec.strategy;
-  if (c.rank.first_sample > 0 && !row_of(s.sharding).shards_optimizer) return true;
+  if (c.rank.first_sample > 0 && !sharded) return true;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
-  const bool copies = everybody && !row_of(s.sharding).shards_optimizer;
+  const bool copies = everybody && !sharded;
   return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
 }
 

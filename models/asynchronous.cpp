@@ -28,11 +28,13 @@ void PlanBuilder::refuse_asynchronous() const {
   refuse(s.precision == Precision::fp16, "strategy.precision", "a loss scale over all stages likewise: choose bf16");
   refuse(is_eight_bit(s.precision), "strategy.precision", "not built yet with casts to 8 bits: choose bf16");
   refuse(s.sharding != Sharding::none, "strategy.sharding", "not built yet with shards of them: choose none");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
+  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  refuse(shared && s.pipeline > 1, "strategy.schedule", "not built yet for tied embeddings and multi-token prediction");
+  refuse(shared && s.pipeline > 1, "strategy.schedule",
+         "not built yet for tied embeddings and multi-token prediction: choose another, or a model without them");
   refuse(updates_by_step() && plan_.update_every < s.pipeline, "strategy.global_batch",
-         "two versions are enough for steps of at least as many micro-batches as stages");
+         "two versions are enough for steps of at least as many micro-batches as stages: choose more of them, or "
+         "pipedream");
 }
 
 // PipeDream-2BW, of however many micro-batches.

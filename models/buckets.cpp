@@ -19,7 +19,8 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 // gives it a bucket of its own too). Experts' weights are in buckets of their own.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
-  const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1 && !row_.servers;
+  const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1 && !row_.servers &&
+                     !shares_table_unlike();
   if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
   const std::int64_t limit = elements > 0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;

@@ -198,7 +198,8 @@ PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Ope
 void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
   for (const Operand& operand : op.operands) {
     const Place place = bucket_of(chunk, e, operand);
-    if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early())
+    if (place.bucket != nullptr && --place.bucket->missing == 0 && reduces_early() &&
+        place.bucket->group != Dimension::embedding)
       reduce_bucket(*place.chunk, *place.bucket, task);
   }
 }

@@ -174,10 +174,17 @@ void PlanBuilder::copy_buckets_back() {
 }
 
 void PlanBuilder::end_step() {
-  if (!reduces_early() && !unit_gradients_) {
+  const auto reduce = [&](bool over_both_ends) {
     for (Chunk* chunk : in_model_order()) {
-      for (const Bucket& bucket : chunk->buckets) reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
+      for (const Bucket& bucket : chunk->buckets) {
+        if ((bucket.group == Dimension::embedding) == over_both_ends)
+          reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
+      }
     }
+  };
+  if (!unit_gradients_) {
+    if (!reduces_early()) reduce(false);
+    reduce(true);
   }
   copy_buckets_back();
   reduce_what_is_shared();

@@ -120,13 +120,15 @@ void PlanBuilder::emit_crossing(const Crossing& crossing) {
   const std::uint32_t frame = chunk.frames[crossing.micro_batch * chunk.entries.size() + entry];
   const Block& block = plan_.blocks[chunk.entries[entry].block];
   const bool joins = crossing.joins_previous && spec_.software.batched_p2p && spec_.strategy.stage_replicas.empty();
-  const Bytes before = replica_ * context_.local_rows * context_.hidden * context_.width;
+  const std::int64_t parts = spec_.strategy.row_parts();
+  const Bytes before = (replica_ * parts + row_part()) * context_.local_rows * context_.hidden * context_.width;
   for (const std::uint32_t op : crossing.forward ? block.forward : block.backward) {
     const auto* transfer = std::get_if<Transfer>(&plan_.ops[op].work);
     if (transfer == nullptr) continue;
     const Bytes first = before + transfer->first;
     const TaskId task = emit(op, frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
-    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, class_, first}].push_back(task);
+    crossings_[{crossing.boundary, crossing.micro_batch, crossing.forward, parts > 1 ? 0 : class_, first}].push_back(
+        task);
     if (crossing.send) sends_.push_back(task);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <deque>
 #include <functional>
 #include <queue>
@@ -65,7 +66,8 @@ class Play {
       place_of_[places_.stage_of[k]].resize(shape.chunks);
       place_of_[places_.stage_of[k]][places_.chunk_of[k]] = k;
     }
-    for (std::int64_t k = 0; k < count_; k += shape.stages) gap_ += whole(shape_.times[k]);
+    for (std::int64_t k = 0; k < count_; ++k) gap_ += whole(shape_.times[k]);
+    gap_ /= shape.stages;  // a stage's work, on average
     gap_ = (gap_ + whole(shape_.times[count_]) + whole(shape_.times[count_ + 1])) / kExchanges;
   }
 
@@ -77,6 +79,7 @@ class Play {
       turns_.pop();
       if (number == stages_[s].turn) decide(s, time);
     }
+    assert(all_done());
   }
 
   std::int64_t end() const {
@@ -96,6 +99,16 @@ class Play {
     std::deque<Action> weights;  // that were not begun
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};
   };
+
+  // Nobody waits any more: every action was begun, every weight gradient, and every pass of the vocabulary.
+  bool all_done() const {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const auto passed = [&](std::int64_t n) { return n == shape_.micro_batches; };
+      const bool shared = !shares_ || std::all_of(stages_[s].micro_batch.begin(), stages_[s].micro_batch.end(), passed);
+      if (stages_[s].next < orders_[s].size() || !stages_[s].weights.empty() || !shared) return false;
+    }
+    return true;
+  }
 
   static std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 

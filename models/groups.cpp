@@ -127,10 +127,13 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights count as one.
-  const bool both_ways = runs_both_ways(s.schedule);
+  // Stages that hold the same weights count as one: what one copy of the model has on one of them, others have on its
+  // mirror image, and on those at as even distances as there are copies each way.
+  const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
-    return both_ways ? std::min(at[r].pipeline, s.pipeline - 1 - at[r].pipeline) : at[r].pipeline;
+    if (copies == 1) return at[r].pipeline;
+    const std::int64_t distance = std::max<std::int64_t>(1, 2 * s.pipeline / copies), place = at[r].pipeline % distance;
+    return std::min(place, distance - 1 - place);
   };
   const std::int64_t places = s.places(), models = places * s.tensor;
 
@@ -160,14 +163,18 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::data,
       [&](std::int64_t r) { return replica(r) / shards * models + weights_of(r) * s.tensor + tensor(r); });
   set(Dimension::replicate, [&](std::int64_t r) { return replica(r) % shards * models + model_part(r); });
-  set(Dimension::pipeline, [&](std::int64_t r) { return replica(r) * s.tensor + tensor(r); });
+  set(Dimension::pipeline,
+      [&](std::int64_t r) { return s.row_parts() > 1 ? replica(r) : replica(r) * s.tensor + tensor(r); });
   const auto ends = [&](std::int64_t r) { return at[r].pipeline == 0 || at[r].pipeline == s.pipeline - 1; };
   const bool shares = spreads_vocabulary(s.schedule);
   set(Dimension::vocabulary, [&](std::int64_t r) { return shares ? replica(r) : r; });
-  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? replica(r) * s.tensor + tensor(r) : ranks + r; });
+  const auto ends_of = [&](std::int64_t r) {
+    return s.ends_unlike() ? 0 : replica(r) * s.replicas_of(at[r].pipeline) + at[r].replica;
+  };
+  set(Dimension::embedding, [&](std::int64_t r) { return ends(r) ? ranks + ends_of(r) * s.tensor + tensor(r) : r; });
   set(Dimension::kv,
       [&](std::int64_t r) { return (replica(r) * places + at[r].place) * s.tensor + tensor(r) / kv_copies; });
-  if (experts || both_ways)
+  if (experts || copies > 1)
     set(Dimension::model, set_of);
   else
     set(Dimension::model, [&](std::int64_t r) { return sharded ? set_of(r) : replica(r); });

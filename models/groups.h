@@ -22,13 +22,15 @@ std::vector<Coordinates> coordinates(const Strategy& s);
 std::vector<Dimension> tensor_axes(const Strategy& s);
 
 // All groups of every dimension, as lists of global ranks in rank order:
-//   tensor, pipeline: ranks that differ in that coordinate alone; all replicas of all stages are in one pipeline group
+//   tensor, pipeline: ranks that differ in that coordinate alone; all replicas of all stages are in one pipeline group,
+//     and their tensor ranks where those have parts of the rows (Strategy::row_parts)
 //   context: ranks of different blocks of the ring (all that differ in that coordinate alone, but for ulysses);
 //   ulysses: neighbours in it that exchange heads, those of one block
 //   data: ranks that share one set of shards (data and context coordinates; shard_group of them when hybrid), all
-//     replicas of a stage, and those of the mirrored stage too where two copies of the model run in opposite directions
+//     replicas of a stage, and those of the stages too that have copies of its weights (model_copies)
 //   replicate: ranks that hold the same shard (hybrid), else alone
-//   embedding: first and last stage of a pipeline group
+//   embedding: first and last stage of a pipeline group, a replica of each; all ranks of both where they have not as
+//     many replicas
 //   vocabulary: tensor x pipeline where stages share the vocabulary, else alone
 //   kv: neighbours in a tensor group that hold the same key/value heads, as many as a head has copies
 //   expert_tensor, expert, expert_data: the ranks of a stage (hybrid: those of it that share shards), numbered in rank

@@ -131,6 +131,12 @@ bool PlanBuilder::cut_alike(const Block& block) const {
          block.parameters.front().name == kWordTable;
 }
 
+// The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
+Dimension PlanBuilder::copies_of(const LocalParameter& p) const {
+  if (p.experts > 0) return Dimension::expert_data;
+  return p.name == kWordTable && shares_table_unlike() ? Dimension::embedding : Dimension::data;
+}
+
 // A new region where the next weight is copied on other ranks.
 std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
   std::vector<Region> regions;
@@ -334,8 +340,10 @@ void PlanBuilder::lay_out_chunk(std::int32_t number, std::int64_t place) {
 // The chunk whose word table others on the stage may use. A stage that ends one copy of the model begins the other.
 const Chunk& PlanBuilder::table_chunk() const {
   if (schedule_.spreads_vocabulary()) return chunks_[schedule_.input_chunk];
-  const std::int64_t second = schedule_.virtual_stages();
-  return chunks_[schedule_.copies > 1 && schedule_.stage_of[second] == stage_ ? schedule_.chunk_of[second] : 0];
+  for (std::int64_t first = 0; first < std::ssize(schedule_.stage_of); first += schedule_.virtual_stages()) {
+    if (schedule_.copies > 1 && schedule_.stage_of[first] == stage_) return chunks_[schedule_.chunk_of[first]];
+  }
+  return chunks_[0];
 }
 
 // A chunk whose table others use comes before them.

@@ -232,10 +232,11 @@ void PlanBuilder::refuse_key(std::string_view key, std::string_view why) const {
 void PlanBuilder::refuse_both_ways() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](std::string_view key, std::string_view why) {
-    refuse_with(key, "runs two copies of the model in opposite directions", why);
+    refuse_with(key, fmt::format("runs {} copies of the model in opposite directions", schedule_.copies), why);
   };
-  if (s.pipeline % 2 != 0) refuse("strategy.pipeline", "choose an even number of stages");
-  if (s.micro_batches() % 2 != 0) refuse("strategy.global_batch", "choose an even number of micro-batches");
+  const std::string multiple = fmt::format("choose a multiple of {}", schedule_.copies);
+  if (s.pipeline % schedule_.copies != 0) refuse("strategy.pipeline", multiple + " stages");
+  if (s.micro_batches() % schedule_.copies != 0) refuse("strategy.global_batch", multiple + " micro-batches");
   if (unit_gradients_ && !is_mirrored(schedule_))
     refuse(
         row_.shards_gradients ? "strategy.sharding" : "strategy.offload.gradients",
@@ -253,8 +254,10 @@ void PlanBuilder::refuse_shared_vocabulary() const {
     if (asked) refuse_with(key, "lets all stages share the vocabulary", why);
   };
   refuse(s.on_grid(), "strategy.tensor_kind", "not built yet with grids of tensor ranks: choose 1d");
-  refuse(spec_.model.mtp_layers > 0, "strategy.schedule", "not built yet for multi-token prediction");
-  refuse(spec_.model.logit_softcap != 0, "strategy.schedule", "not built yet for logits that are capped");
+  refuse(spec_.model.mtp_layers > 0, "strategy.schedule",
+         "not built yet for multi-token prediction: choose another, or model.mtp_layers: 0");
+  refuse(spec_.model.logit_softcap != 0, "strategy.schedule",
+         "not built yet for logits that are capped: choose another, e.g. 1f1b");
   refuse(spec_.software.loss_metrics > 0, "software.loss_metrics", "no stage has all logits: set it to 0");
   refuse(spec_.software.fused_cross_entropy && spec_.software.fused_loss_on != "copy", "software.fused_loss_on",
          "each stage's part of the loss is of an fp32 copy: choose copy");
@@ -300,6 +303,13 @@ void PlanBuilder::tell_classes_apart() {
     classes_.clear();
     for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
       classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
+  }
+  if (spec_.strategy.row_parts() > 1) {  // whose slices go to other ranks
+    for (const Coordinates& c : coordinates(spec_.strategy))
+      plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
+    classes_.clear();
+    for (std::int64_t t = 0; t < spec_.strategy.tensor; ++t)
+      classes_.push_back({.name = fmt::format(", tensor {}", t)});
   }
   const bool master = row_.master && spec_.strategy.data > 1;
   if (lags || master || row_.servers) tell_ranks_apart(slow, lags, master);

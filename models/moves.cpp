@@ -14,8 +14,8 @@ void PlanBuilder::refuse_moves() const {
     if (asked) refuse_with(key, "leaves activations with another stage", why);
   };
   refuse(spec_.model.moe.has_value(), "strategy.schedule",
-         "not built yet with experts, whose sizes that stage does not know");
-  refuse(s.offload.any(), "strategy.offload", "not built yet with offload");
+         "not built yet with experts, whose sizes that stage does not know: choose 1f1b");
+  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
   refuse(s.contiguous_activations, "strategy.contiguous_activations", "they cannot lie in one buffer: leave it out");
 }
 

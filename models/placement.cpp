@@ -43,7 +43,8 @@ std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t fram
   for (TaskId t = slot.begin; t < slot.end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
     if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
-    if (c->group == Dimension::data || c->group == Dimension::expert_data || kind == CollectiveKind::push)
+    if (c->group == Dimension::data || c->group == Dimension::expert_data || c->group == Dimension::embedding ||
+        kind == CollectiveKind::push)
       runs[c->first] = {c->bytes / c->width, c->group};
   }
   return runs;

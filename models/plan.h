@@ -90,12 +90,14 @@ enum class Part : std::uint8_t {
   all,
   partial,  // LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  tied      // the word table that the first and the last stage hold; of Scope::unit, the embedding's unit on this stage
+  tied      // the word table: in a chunk's own states the one that the first and the last stage hold; where the stage
+            // has it in another chunk, or gathers it, the one there (Frame::previous)
 };
 
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
 // the part begins at the block's base plus that parameter's offset. Otherwise -1: the whole slot, or `part` of it;
-// where the op's work is a collective with `first`, only what that spans.
+// where the op's work is a collective with `first`, only what that spans. It lies in the frame that its scope names,
+// but for tiles (`tile` units further), a version of the weights (Frame::weights) and Part::tied (plan.cpp: frame_of).
 struct Operand {
   Scope scope = Scope::own;
   Access access = Access::read;
@@ -216,8 +218,10 @@ struct Block {
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. The next one of a unit's frame is that of its first tile, and so on; the previous
-// one that of the word table, where other blocks of its stage read that unit too (multi-token prediction).
+// An instance of a block's buffers. Of a micro-batch, `next` and `previous` are its neighbours in the chunk, over whose
+// buffers they hand on. The next one of a unit's frame is that of its first tile, and so on. The previous one of a
+// unit, or of a state, is that of the word table, where blocks read it that do not own it (Part::tied: multi-token
+// prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;

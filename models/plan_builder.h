@@ -37,9 +37,6 @@ struct Entry {
   bool transfer = false;       // a stage's end
 };
 
-// The ranks that hold the same copy of a weight, over which its gradient is reduced and its states are cut.
-inline Dimension copies_of(const LocalParameter& p) { return p.experts > 0 ? Dimension::expert_data : Dimension::data; }
-
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
@@ -98,6 +95,8 @@ class PlanBuilder {
   // replicas.cpp: stages of several ranks, which share each micro-batch.
   void enter(std::int64_t stage, std::int64_t replica);
   std::vector<Slice> slices_over(std::size_t boundary, bool upstream) const;
+  std::int64_t row_part() const { return spec_.strategy.row_parts() > 1 ? class_ : 0; }
+  bool shares_table_unlike() const;
   void refuse_replicas() const;
 
   // post_validation.cpp: updates that are validated in the next step.
@@ -153,6 +152,7 @@ class PlanBuilder {
   bool cut_alike(const Block& block) const;
   std::vector<Region> regions_of(const Block& block) const;
   std::int64_t shard(const std::vector<Region>& regions) const;
+  Dimension copies_of(const LocalParameter& p) const;
   void make_buckets(Chunk& chunk);
   void count_gradients();
   bool is_bound(const Entry& entry, std::int64_t at) const;

@@ -123,6 +123,11 @@ Orders v_min(const ScheduleShape& shape) {
   return v_orders(shape, {1, 1, 1, 1}, 2 * ((shape.stages + 4) / 3), barriers);
 }
 
+template <std::int64_t copies>
+Orders chimera(const ScheduleShape& shape) {
+  return chimera_orders(shape, copies);
+}
+
 // DualPipe cut in half: a V's two ways are the two directions.
 Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
@@ -174,7 +179,11 @@ const std::vector<ScheduleRow>& schedule_rows() {
       {"dualpipev", "a V whose forwards and backwards are woven op by op; at least 2p micro-batches (DeepSeek)", 2,
        true, ChunkPlacement::v_shaped, stage_by_stage<dualpipe_v>},
       {"chimera", "two copies of the model in opposite directions: bubbles halved (Li and Hoefler 2021)", 1, false,
-       ChunkPlacement::both_ways, chimera_orders},
+       ChunkPlacement::both_ways, chimera<2>},
+      {"chimera-4", "four copies, two each way: bubbles shorter still (section 3.6)", 1, false,
+       ChunkPlacement::both_ways, chimera<4>, Updates::flush, nullptr, 0, "", 4},
+      {"chimera-8", "eight copies, four each way", 1, false, ChunkPlacement::both_ways, chimera<8>, Updates::flush,
+       nullptr, 0, "", 8},
       {"dualpipe", "the same, forwards and backwards woven; at least 2p micro-batches (DeepSeek)", 1, true,
        ChunkPlacement::both_ways, stage_by_stage<dualpipe>},
       {"pipedream",
@@ -215,11 +224,13 @@ const ScheduleRow& find_schedule(std::string_view name) {
   throw Error(fmt::format("strategy.schedule: '{}' is not built yet; known: {}", name, fmt::join(names, ", ")));
 }
 
-Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape) {
+Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies) {
   Schedule schedule;
-  schedule.copies = placement == ChunkPlacement::both_ways ? 2 : 1;
+  schedule.copies = placement == ChunkPlacement::both_ways ? copies : 1;
   for (std::int64_t k = 0; k < shape.stages * shape.chunks * schedule.copies; ++k) {
-    const std::int64_t chunk = k / shape.stages, at = k % shape.stages;
+    const std::int64_t chunk = k / shape.stages;
+    const std::int64_t ahead = schedule.copies > 1 ? chunk / 2 * (2 * shape.stages / schedule.copies) : 0;
+    const std::int64_t at = (k + ahead) % shape.stages;
     const bool back = placement != ChunkPlacement::in_turn && chunk % 2 == 1;
     schedule.stage_of.push_back(static_cast<std::int32_t>(back ? shape.stages - 1 - at : at));
     schedule.chunk_of.push_back(static_cast<std::int32_t>(chunk));
@@ -228,7 +239,7 @@ Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape) {
 }
 
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape) {
-  Schedule schedule = place_chunks(row.placement, shape);
+  Schedule schedule = place_chunks(row.placement, shape, row.copies);
   if (row.vocabulary_barriers == 0 || shape.stages == 1) return schedule;
   schedule.input_chunk = static_cast<std::int32_t>(shape.chunks);
   schedule.output_chunk = schedule.input_chunk + 1;
@@ -254,11 +265,11 @@ bool ends_meet(const Schedule& schedule) {
   return schedule.copies > 1 || schedule.stage_of.front() == schedule.stage_of[schedule.virtual_stages() - 1];
 }
 
-bool runs_both_ways(std::string_view schedule) {
-  const auto& rows = schedule_rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const ScheduleRow& row) {
-    return row.name == schedule && row.placement == ChunkPlacement::both_ways;
-  });
+std::int64_t model_copies(std::string_view schedule) {
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (row.name == schedule && row.placement == ChunkPlacement::both_ways) return row.copies;
+  }
+  return 1;
 }
 
 bool spreads_vocabulary(std::string_view schedule) {

@@ -62,7 +62,8 @@ struct Schedule {
 
 // Where virtual stages lie: round the stages in turn (Megatron-LM's interleaving), or there and back: the first and the
 // last on stage 0, those in the middle on the last stage (a V, for two a stage). both_ways: a copy of the model from
-// the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn.
+// the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn. Of
+// more copies, half run each way, each from so many stages after the one before it as divide the stages evenly.
 enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 
 // When weights are updated: when the pipeline has been emptied, once a step; or while micro-batches are on their way,
@@ -82,12 +83,13 @@ struct ScheduleRow {
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
   std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
+  std::int64_t copies = 2;               // of the model, where it runs both ways
 };
 
 const std::vector<ScheduleRow>& schedule_rows();
 const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
 // Where virtual stages lie, without orders.
-Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape);
+Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // and parts of the vocabulary
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
@@ -98,8 +100,10 @@ std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 // Whether the first and the last virtual stage lie on one stage, be they of two copies of the model.
 bool ends_meet(const Schedule& schedule);
 
-// Whether every stage and its mirror image hold the same weights.
-bool runs_both_ways(std::string_view schedule);
+// How many copies of a stage's weights lie on stages of one pipeline: its mirror image has them too where the model
+// runs both ways, and the stages that other copies begin with.
+std::int64_t model_copies(std::string_view schedule);
+inline bool runs_both_ways(std::string_view schedule) { return model_copies(schedule) > 1; }
 
 bool splits_backward(const Schedule& schedule);
 

@@ -7,11 +7,12 @@
 
 namespace orrery {
 
-// Whether the word table is on another stage too, of which this one is an end.
+// Whether the word table is on another stage too, of which this one is an end, and its gradient summed over both after
+// each has reduced its own.
 bool PlanBuilder::shares_table() const {
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
-  return shared && !context_.ends_meet && end;
+  return shared && !context_.ends_meet && end && !shares_table_unlike();
 }
 
 bool PlanBuilder::sums_over_model() const {

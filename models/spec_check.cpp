@@ -66,8 +66,9 @@ Broken model_rules(const Spec& spec) {
   Broken b = in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
   if (!b.what.empty()) return b;
   if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
-    return broken("sequence", "sequence: {} is longer than the model's {} learned positions", spec.sequence,
-                  m.max_positions);
+    return broken("sequence",
+                  "sequence: {} is longer than the model's {} learned positions; shorten it, or choose positions: rope",
+                  spec.sequence, m.max_positions);
   }
   return {};
 }
@@ -297,7 +298,7 @@ Broken expert_rules(const Spec& spec) {
   if (!spec.model.moe) {
     if (s.expert > 1) return broken("expert", "expert: {} needs a model with experts (model.moe)", s.expert);
     if (s.expert_tensor > 1)
-      return broken("expert_tensor", "expert_tensor: {} needs a model with experts", s.expert_tensor);
+      return broken("expert_tensor", "expert_tensor: {} needs a model with experts (model.moe)", s.expert_tensor);
     return {};
   }
   const Moe& moe = *spec.model.moe;
@@ -330,7 +331,8 @@ Broken sharding_rules(const Spec& spec) {
     return broken("shard_group", "shard_group: only sharding: hsdp has groups, not {}", name_of(s.sharding));
   }
   if (s.sharding == Sharding::data_parallel && spec.gpus > spec.cluster.gpus_per_node) {
-    return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more", spec.gpus);
+    return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more: choose none",
+                  spec.gpus);
   }
   if (s.parameter_server && s.sharding != Sharding::parameter_server) {
     return broken("parameter_server", "parameter_server: needs sharding: parameter-server, not {}",
@@ -356,7 +358,8 @@ Broken precision_rules(const Spec& spec) {
   const Gpu& gpu = spec.cluster.gpu;
   const bool micro_scaled = s.precision == Precision::mxfp8 || s.precision == Precision::nvfp4;
   if (micro_scaled && gpu.compute_capability > 0 && gpu.compute_capability < 100) {
-    return broken("precision", "precision: {} needs Blackwell; {} has none", name_of(s.precision), gpu.id);
+    return broken("precision", "precision: {} needs Blackwell; {} has none: choose fp8 or bf16", name_of(s.precision),
+                  gpu.id);
   }
   try {
     if (!gpu.tflops.empty()) static_cast<void>(peak_flops(gpu, s.precision));

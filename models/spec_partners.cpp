@@ -9,11 +9,11 @@ Broken partner_rules(const Spec& spec) {
   if (s.tensor_depth > 1 && s.tensor_kind != "2.5d")
     return broken("tensor_depth", "tensor_depth: {} needs tensor_kind: 2.5d, not {}", s.tensor_depth, s.tensor_kind);
   if ((s.recompute.moe || s.recompute.moe_activation) && !m.moe)
-    return broken("recompute", "recompute: {} has no experts to run again", m.name);
+    return broken("recompute", "recompute: {} has no experts to run again; leave moe and moe_activation out", m.name);
   if (s.recompute.mla_up_proj && !m.mla)
-    return broken("recompute", "recompute: {} has no latent attention (mla_up_proj)", m.name);
+    return broken("recompute", "recompute: {} has no latent attention; leave mla_up_proj out", m.name);
   if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
-    return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile");
+    return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile; leave it out");
   if (s.overlap.micro_batches && s.schedule != "interleaved" && (s.schedule != "1f1b" || s.pipeline > 1))
     return broken(
         "overlap.micro_batches",

@@ -141,6 +141,10 @@ struct Strategy {
   // Of a pipeline: a stage's first rank, where each rank counts as one; of the stage behind the last, all of them.
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
+  // Of stages of several ranks: into how many parts each rank's rows are cut over its tensor group; whether the first
+  // stage has another number of ranks than the last one.
+  std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
+  bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
   // Ranks that each have the loss of other tokens.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }

@@ -164,6 +164,7 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
                         s.pipeline, s.micro_batches(), s.virtual_stages);
   }
   text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
+  text += set_right_text(report);
   for (const WeightRow& w : report.weights) {
     text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
                         w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");

@@ -114,6 +114,8 @@ Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
 }  // namespace
 
 Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  if ((options.recipes || !options.published.empty()) && !options.overrides.empty())
+    throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
   if (options.recipes) return validate_recipes_command(common);
   if (!options.published.empty()) return validate_published_command(options, common);
   if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");

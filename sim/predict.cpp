@@ -9,6 +9,7 @@
 #include "models/make_plan.h"
 #include "models/pace.h"
 #include "models/plan_hash.h"
+#include "models/repeat_steps.h"
 #include "models/unfold.h"
 #include "sim/interval.h"
 #include "sim/server_clocks.h"
@@ -67,6 +68,14 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
+// Of three steps behind each other the one in the middle sets the update before it right.
+double set_right_time(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
+  const auto time = [&](bool sets_right) {
+    return simulate(repeat_steps(plan, {false, sets_right, false}), timing, stop).step_time;
+  };
+  return seconds(time(true) - time(false));
+}
+
 }  // namespace
 
 Profile profile_for(const Spec& spec, const std::string& path) {
@@ -107,6 +116,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   go_on();
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
   if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
+  if (p.plan.slots.front().validated != kNone) p.report.set_right_s = set_right_time(p.plan, p.prices.timing, stop);
   add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -87,6 +87,8 @@ struct Report {
   std::vector<CommunicationRow> communication;
   std::vector<WeightRow> weights;  // empty: all gradients are those of the newest
   double gpu_hours = 0;
+  // software.validates_after_update: how much longer a step takes in which the update before it is set right.
+  double set_right_s = 0;
   struct {
     std::uint64_t tasks = 0;
     std::int64_t ranks_simulated = 0, ranks = 0;

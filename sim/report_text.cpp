@@ -222,12 +222,19 @@ std::string title(const Spec& spec, const Style& style) {
   return text;
 }
 
+std::string set_right_text(const Report& r) {
+  if (r.set_right_s <= 0) return "";
+  return fmt::format("{}setting an update right takes {} more of a step ({:.1f} %)\n", kIndent,
+                     time_text(r.set_right_s), 100 * r.set_right_s / r.step_time_s);
+}
+
 std::string report_text(const Spec& spec, const Report& report, const Style& style) {
   std::string text = title(spec, style) + '\n' + headline(report, style) + '\n' + time_table(report, style) + '\n';
   text += memory_table(report) + peak_text(report) + '\n';
   if (!report.communication.empty()) text += communication_table(report) + '\n';
   if (!report.weights.empty()) text += weights_table(report) + '\n';
   if (!report.losses.empty()) text += loss_text(report) + '\n';
+  text += set_right_text(report);
   for (const std::string& remark : report.remarks) text += fmt::format("{}{}\n", kIndent, remark);
   return text + fmt::format("{}limited by {}\n", kIndent, report.limit);
 }

@@ -96,7 +96,8 @@ static void check_sharding(const std::string& from, const std::string& name) {
 
 // Steps that end before the next one begins, with activations that stay where they are, and a vocabulary at the ends.
 bool has_bounds(const ScheduleRow& row) {
-  return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0;
+  return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
+         model_copies(row.name) <= 2;
 }
 
 void Space::check_schedule(const std::string& from, const std::string& name) const {

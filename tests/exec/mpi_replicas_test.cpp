@@ -41,6 +41,31 @@ const Case kCases[] = {
      "tensor: 2, sequence_parallel: false, pipeline: 2, data: 1, stage_replicas: [2, 1], schedule: dapple, "
      "micro_batch: 2, "
      "global_batch: 8"},
+    {kLlama,
+     "tensor: 2, pipeline: 2, data: 1, stage_replicas: [2, 1], schedule: dapple, micro_batch: 2, global_batch: 8"},
+    {kLlama,
+     "tensor: 2, pipeline: 2, data: 1, stage_replicas: [1, 3], sharding: zero1, micro_batch: 3, global_batch: 12"},
+    {kLlama, "tensor: 2, pipeline: 2, data: 1, stage_replicas: [1, 2], sharding: fsdp, micro_batch: 2, global_batch: 8",
+     "adamw", "megatron-core"},
+    {kUntied,
+     "tensor: 2, pipeline: 3, data: 1, stage_replicas: [1, 2, 1], schedule: gpipe, micro_batch: 2, global_batch: 4, "
+     "rank_order: pp-cp-dp-tp"},
+    {kGpt, "pipeline: 2, data: 1, stage_replicas: [2, 1], schedule: dapple, micro_batch: 2, global_batch: 8"},
+    {kGpt,
+     "pipeline: 2, data: 2, stage_replicas: [1, 3], schedule: dapple, sharding: zero1, micro_batch: 3, global_batch: "
+     "12, bucket_MiB: 0.01"},
+    {kGpt,
+     "pipeline: 3, data: 1, stage_replicas: [2, 1, 2], schedule: dapple, micro_batch: 2, global_batch: 8, overlap: "
+     "{gradient_reduce: false}"},
+    {kGpt,
+     "pipeline: 3, data: 1, stage_replicas: [2, 1, 2], sharding: zero1, schedule: dapple, micro_batch: 2, "
+     "global_batch: 8"},
+    {kGpt,
+     "pipeline: 3, data: 1, stage_replicas: [2, 1, 2], sharding: fsdp, schedule: dapple, micro_batch: 2, "
+     "global_batch: 8"},
+    {kGpt,
+     "tensor: 2, pipeline: 2, data: 1, stage_replicas: [1, 2], sharding: zero1, schedule: dapple, micro_batch: 2, "
+     "global_batch: 8, fused_buffers: true"},
     {kUntied, "pipeline: 1, data: 1, stage_replicas: [4], schedule: dapple, micro_batch: 4, global_batch: 8"},
     {kLlama, "pipeline: 2, data: 2, stage_replicas: [2, 1], schedule: dapple, micro_batch: 2, global_batch: 8", "sgd",
      "megatron-core"},

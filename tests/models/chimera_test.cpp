@@ -1,6 +1,9 @@
 // Two pipelines in opposite directions: closed forms of the papers by the tests' own evaluator.
 #include "models/chimera.h"
 
+#include <map>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "tests/models/play_orders.h"
@@ -20,10 +23,34 @@ TEST(Chimera, WaitsAsThePaperSays) {
   for (const std::int64_t p : {2, 4, 8, 16}) EXPECT_EQ(bubble_of("chimera", p, p, {1, 1, 1}), 2 * (p - 2)) << p;
 }
 
+// Section 3.6: of f pipelines each way (p - 2f) / (3 f m + p - 2f) for as many micro-batches as stages; orders that are
+// found step by step come to it, but for a forward or two where pipelines are long.
+TEST(Chimera, WaitsLessWithMoreCopies) {
+  for (const auto& [name, f] : {std::pair{"chimera-4", 2}, {"chimera-8", 4}}) {
+    for (const std::int64_t p : {2 * f, 4 * f, 6 * f})
+      EXPECT_EQ(bubble_of(name, p, p, {1, 1, 1}), 2 * (p / f - 2)) << p;
+    for (const std::int64_t p : {8 * f, 16 * f}) EXPECT_LE(bubble_of(name, p, p, {1, 1, 1}), 2 * (p / f - 2) + 2) << p;
+  }
+}
+
+// Every stage has one stage of each copy, and what it has others have that reduce it together.
+TEST(Chimera, SpreadsCopiesEvenly) {
+  const Schedule s = make_schedule("chimera-4", {8, 8, 1, {}});
+  ASSERT_EQ(s.copies, 4);
+  std::map<int, std::multiset<int>> held;
+  for (std::size_t k = 0; k < s.stage_of.size(); ++k) held[s.stage_of[k]].insert(static_cast<int>(k % 8));
+  EXPECT_EQ(held[0], (std::multiset<int>{0, 3, 4, 7}));
+  for (const int same : {3, 4, 7}) EXPECT_EQ(held[same], held[0]);
+  EXPECT_EQ(held[1], (std::multiset<int>{1, 2, 5, 6}));
+}
+
 TEST(Chimera, KeepsNoMoreThanOneForwardOneBackward) {
   for (const std::int64_t p : {2, 4, 6, 8}) {
     for (const std::int64_t m : {2 * p, 4 * p, 4 * p + 2}) {
       for (const auto& order : chimera_orders({p, m, 1, {}}))
+        EXPECT_LE(test::most_in_flight(order), p) << p << " " << m;
+      if (p % 4 != 0 || m % 4 != 0) continue;
+      for (const auto& order : chimera_orders({p, m, 1, {}}, 4))
         EXPECT_LE(test::most_in_flight(order), p) << p << " " << m;
     }
   }

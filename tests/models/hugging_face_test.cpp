@@ -85,6 +85,19 @@ TEST(HuggingFace, ReadsWhichLayersHaveExperts) {
   EXPECT_FALSE(with(built_in("qwen3-30b-a3b"), {{"num_experts", 0}}).moe);
 }
 
+// Groups count where the way of choosing is limited by them: V2's files name it, V3's is the default.
+TEST(HuggingFace, ReadsGroupsOfExperts) {
+  for (const auto& [name, groups, top] : {std::tuple{"deepseek-v2", 8, 3}, {"deepseek-v3", 8, 4}}) {
+    EXPECT_EQ(find_model(name).moe->expert_groups, groups) << name;
+    EXPECT_EQ(find_model(name).moe->top_groups, top) << name;
+    const Model greedy = with(built_in(name), {{"topk_method", "greedy"}});
+    EXPECT_EQ(greedy.moe->expert_groups, 1) << name;
+    EXPECT_EQ(greedy.moe->top_groups, 1) << name;
+    EXPECT_EQ(with(built_in(name), {{"n_group", nullptr}, {"topk_group", nullptr}}).moe->expert_groups, 1) << name;
+  }
+  EXPECT_EQ(find_model("deepseek-v2-lite").moe->expert_groups, 1);
+}
+
 TEST(HuggingFace, ReadsSpellingsSeenInTheWild) {
   json config = built_in("deepseek-v3");
   config["num_routed_experts"] = config["n_routed_experts"];
@@ -127,6 +140,10 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
       {changed("mixtral-8x7b", {{"num_experts_per_tok", 9}}), "moe.top_k: 9"},
       {changed("mixtral-8x7b", {{"num_experts_per_tok", nullptr}}), "num_experts_per_tok: missing"},
       {changed("deepseek-v3", {{"kv_lora_rank", nullptr}}), "kv_lora_rank: missing"},
+      {changed("deepseek-v3", {{"n_group", 7}}), "moe.expert_groups: 7 does not divide experts: 256"},
+      {changed("deepseek-v3", {{"topk_group", 9}}), "moe.top_groups: 9"},
+      {changed("deepseek-v3", {{"n_group", 64}, {"topk_group", 1}}), "moe.top_groups: 1 have fewer experts than top_k"},
+      {changed("deepseek-v3", {{"topk_method", "nearest"}}), "topk_method"},
       {changed("qwen3-30b-a3b", {{"mlp_only_layers", {5}}}), "mlp_only_layers: only the first layers"},
       {changed("qwen2.5-7b", {{"use_sliding_window", true}, {"sliding_window", 9}, {"max_window_layers", 7}}),
        "max_window_layers"},

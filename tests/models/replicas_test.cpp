@@ -10,6 +10,9 @@ namespace {
 const std::string kModel =
     "name: m, layers: 8, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, tied_embeddings: false";
 
+const std::string kTied =
+    "name: m, layers: 8, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, tied_embeddings: true";
+
 Plan plan_of(const std::string& strategy) { return make_plan(test::spec_of(kModel, strategy)); }
 
 // Bytes that a slot's tasks send, or receive, in forward.
@@ -90,12 +93,58 @@ TEST(Replicas, ShardTheirOwnStage) {
   EXPECT_NEAR(static_cast<double>(moments[4]) / static_cast<double>(moments[0]), 2, 0.05);
 }
 
+// Where sequences are cut over tensor ranks, every row of a micro-batch leaves one of them and reaches one.
+TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
+  for (const char* order : {"tp-cp-dp-pp", "pp-dp-cp-tp"}) {
+    for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {2, 3, 6}, {4, 4, 4}}) {
+      const Plan plan = plan_of(
+          fmt::format("tensor: 4, pipeline: 2, data: 2, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, "
+                      "global_batch: {}, rank_order: {}",
+                      a, b, micro_batch, 8 * micro_batch, order));
+      ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>((a + b) * 4));
+      const Bytes whole = Bytes{4} * micro_batch * 32 * 64 * plan.element_bytes;
+      for (const RankSlot& slot : plan.slots) {
+        EXPECT_EQ(slot.multiplicity, 2);
+        EXPECT_EQ(crossed(plan, slot, true), slot.stage == 0 ? whole / a / 4 : 0);
+        EXPECT_EQ(crossed(plan, slot, false), slot.stage == 1 ? whole / b / 4 : 0);
+      }
+      const Plan all = unfold(plan);
+      for (TaskId t = 0; t < all.task_count(); ++t) {
+        const bool transfer = std::holds_alternative<Transfer>(all.op_of(t).work);
+        EXPECT_TRUE(!transfer || all.members_of(all.tasks[t].match).size() == 2);
+      }
+    }
+  }
+}
+
+// Of a word table on both ends: as many replicas on each sum it two by two behind their own reductions; else all ranks
+// of both reduce it together, and cut its states.
+TEST(Replicas, SumAWordTableOverBothEnds) {
+  for (const auto& [ranks, name, size] :
+       {std::tuple{"[2, 1, 2]", "reduce tied embedding", 2U}, {"[2, 1, 1]", "reduce gradients", 6U}}) {
+    const Plan plan = make_plan(test::spec_of(
+        kTied,
+        fmt::format("pipeline: 3, data: 2, stage_replicas: {}, sharding: zero1, micro_batch: 2, global_batch: 16",
+                    ranks)));
+    for (const RankSlot& slot : plan.slots) {
+      int sums = 0;
+      for (TaskId t = slot.begin; t < slot.end; ++t) {
+        const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+        if (c == nullptr || c->group != Dimension::embedding || plan.op_of(t).name != name) continue;
+        ++sums;
+        const GroupTable& ends = plan.dimensions[static_cast<std::size_t>(Dimension::embedding)];
+        EXPECT_EQ(ends.groups[ends.member_of[slot.representative]].size(), size) << ranks;
+      }
+      EXPECT_EQ(sums, slot.stage == 1 ? 0 : 1) << ranks << ", " << slot.name;
+    }
+  }
+}
+
 TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
   for (const auto& [more, expected] : std::vector<std::pair<std::string, std::string>>{
            {"schedule: pipedream, clip: 0", "strategy.schedule: not built yet with strategy.stage_replicas"},
            {"schedule: chimera, overlap: {gradient_reduce: false}", "strategy.schedule: not built yet"},
            {"schedule: vocab-1f1b", "strategy.schedule: not built yet"},
-           {"schedule: dapple, tensor: 2, sequence_parallel: true", "strategy.sequence_parallel: not built yet"},
            {"schedule: dapple, context: 2", "strategy.context: not built yet"},
            {"schedule: dapple, sharding: hsdp, shard_group: 1", "choose none, zero1, zero2, zero3 or fsdp"},
            {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}", "strategy.offload: not built yet"}}) {
@@ -105,6 +154,15 @@ TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
     }
+  }
+  try {
+    make_plan(
+        test::spec_of(kTied, "pipeline: 2, stage_replicas: [2, 1], sharding: fsdp, micro_batch: 2, global_batch: 8"));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("choose none or zero1, or as many ranks for the last stage"),
+              std::string::npos)
+        << e.what();
   }
 }
 

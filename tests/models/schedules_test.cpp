@@ -31,7 +31,8 @@ void for_all(const F& f) {
   for (const ScheduleRow& row : schedule_rows()) {
     for (const ScheduleShape& shape : shapes(row.chunks)) {
       if (row.name.starts_with("dualpipe") && shape.micro_batches < 2 * shape.stages) continue;
-      if (row.placement == ChunkPlacement::both_ways && (shape.stages % 2 != 0 || shape.micro_batches % 2 != 0))
+      if (row.placement == ChunkPlacement::both_ways &&
+          (shape.stages % row.copies != 0 || shape.micro_batches % row.copies != 0))
         continue;
       f(row, shape, make_schedule(row.name, shape));
     }
@@ -58,7 +59,7 @@ TEST(Schedules, RunEveryActionOnce) {
           EXPECT_TRUE(weight.insert(key).second) << row.name;
         }
       }
-      // Two copies share the micro-batches.
+      // Copies share the micro-batches.
       const std::int64_t chunks = shape.chunks + (schedule.spreads_vocabulary() ? 2 : 0);
       EXPECT_EQ(forward.size(), static_cast<std::size_t>(shape.micro_batches * chunks)) << row.name;
       EXPECT_EQ(input.size(), forward.size()) << row.name;
@@ -181,6 +182,22 @@ TEST(Schedules, MayWeaveForwardsWithBackwards) {
       EXPECT_LE(last(woven), last(make_schedule("interleaved", plain)) + 3);
     }
   }
+}
+
+// Copies that mirror each other run the same on a stage and on its mirror image, chunks exchanged; one action more, or
+// of another kind, and they do not.
+TEST(Schedules, AreMirroredWhereBothCopiesRunAlike) {
+  for (const std::int64_t p : {2, 4, 8}) {
+    Schedule dualpipe = make_schedule("dualpipe", {p, 2 * p, 1, {}});
+    EXPECT_TRUE(is_mirrored(dualpipe)) << p;
+    std::swap(dualpipe.order.front().front(), dualpipe.order.front().back());
+    EXPECT_FALSE(is_mirrored(dualpipe)) << p;
+    dualpipe.order.front().pop_back();
+    EXPECT_FALSE(is_mirrored(dualpipe)) << p;
+    EXPECT_TRUE(is_mirrored(make_schedule("chimera", {p, 2 * p, 1, {}}))) << p;
+    EXPECT_FALSE(is_mirrored(make_schedule("zb-h1", {p, 2 * p, 1, {}}))) << p;
+  }
+  EXPECT_FALSE(is_mirrored(make_schedule("chimera-4", {4, 4, 1, {}})));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ std::vector<std::pair<std::string, ScheduleShape>> cases() {
         for (const char* name : {"zb-v", "v-half", "v-min"}) all.push_back({name, {p, m, 2}});
         if (m >= 2 * p) all.push_back({"dualpipev", {p, m, 2}});
         if (p % 2 == 0 && m % 2 == 0) all.push_back({"chimera", {p, m, 1}});
+        if (p % 4 == 0 && m % 4 == 0) all.push_back({"chimera-4", {p, m, 1}});
         if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p) all.push_back({"dualpipe", {p, m, 1}});
       }
       for (const std::int64_t v : {2, 3}) {

@@ -89,6 +89,9 @@ TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   for (const double part : staggered.time_s) sum += part;
   EXPECT_NEAR(sum / staggered.step_time_s, 1, 1e-6);
   EXPECT_DOUBLE_EQ(staggered.tokens_per_s * staggered.step_time_s, 32.0 * 256);
+  EXPECT_EQ(plain.set_right_s, 0);
+  EXPECT_GT(staggered.set_right_s, 0);
+  EXPECT_LT(staggered.set_right_s, staggered.step_time_s);
 }
 
 }  // namespace

@@ -52,6 +52,11 @@ TEST(StageReplicas, FoldToThePicosecond) {
   const Spec spec = test::spec_of(
       test::kSmall, "pipeline: 2, data: 2, stage_replicas: [2, 1], sharding: zero1, micro_batch: 2, global_batch: 16");
   EXPECT_EQ(predict(spec).trace.step_time, predict(spec, true).trace.step_time);
+  const Spec cut = test::spec_of(
+      test::kSmall,
+      "tensor: 2, pipeline: 2, data: 2, stage_replicas: [2, 1], sharding: zero1, micro_batch: 2, global_batch: 16");
+  ASSERT_TRUE(cut.strategy.sequence_parallel);
+  EXPECT_EQ(predict(cut).trace.step_time, predict(cut, true).trace.step_time);
 }
 
 std::string shared_spec_text(const std::string& strategy) {

@@ -1,0 +1,51 @@
+// Steps behind each other in one plan: what stands how often, and that ends of transfers still meet.
+#include "models/repeat_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "models/make_plan.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t updates_of(const Plan& plan, const RankSlot& slot) {
+  std::int64_t n = 0;
+  for (TaskId t = slot.begin; t < slot.end; ++t) n += std::holds_alternative<Update>(plan.op_of(t).work) ? 1 : 0;
+  return n;
+}
+
+TEST(RepeatSteps, RunAgainWhatStandsBeforeAnUpdateThatIsSetRight) {
+  for (const char* strategy : {"pipeline: 4, data: 2, tensor: 2, global_batch: 16, schedule: zb-h2",
+                               "pipeline: 2, virtual_stages: 2, schedule: zb-v, global_batch: 8"}) {
+    const Plan one =
+        make_plan(test::spec_of(test::kSmall, strategy, 32, "profile: orrery, validates_after_update: true"));
+    const Plan three = repeat_steps(one, {false, true, false});
+    ASSERT_EQ(three.slots.size(), one.slots.size());
+    std::int64_t again = 0;
+    for (std::size_t s = 0; s < one.slots.size(); ++s) {
+      const RankSlot& slot = one.slots[s];
+      const std::int64_t before = slot.validated + 1 - slot.begin, updates = updates_of(one, slot);
+      EXPECT_GT(updates, 0);
+      EXPECT_EQ(three.slots[s].end - three.slots[s].begin, 3 * (slot.end - slot.begin) + before + 2 * updates);
+      for (TaskId t = slot.begin; t <= slot.validated; ++t) again += one.tasks[t].match != kNone ? 1 : 0;
+    }
+    std::int64_t ends = 0;
+    for (std::uint32_t m = 0; m < three.matches.size(); ++m) {
+      const auto members = three.members_of(m);
+      ends += std::ssize(members);
+      const Op& first = three.op_of(members.front());
+      for (const TaskId t : members) EXPECT_EQ(three.op_of(t).work.index(), first.work.index());
+      EXPECT_GE(members.size(), 2U) << first.name;
+    }
+    EXPECT_EQ(ends, 3 * std::ssize(one.match_members) + again);
+  }
+}
+
+TEST(RepeatSteps, OfNothingValidatedAreStepsAlone) {
+  const Plan one = make_plan(test::spec_of(test::kSmall, "pipeline: 2, global_batch: 8"));
+  EXPECT_EQ(repeat_steps(one, {true, true}).task_count(), 2 * one.task_count());
+}
+
+}  // namespace
+}  // namespace orrery

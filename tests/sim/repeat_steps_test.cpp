@@ -1,0 +1,61 @@
+// Steps whose updates are validated in the next one, in time.
+#include "models/repeat_steps.h"
+
+#include <gtest/gtest.h>
+
+#include "models/make_plan.h"
+#include "sim/report.h"
+#include "sim/simulate.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+// Phases of layers take all the time.
+Timing phases_alone(const Plan& plan, Picoseconds forward, Picoseconds input, Picoseconds weight) {
+  Timing timing;
+  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
+  for (const Block& block : plan.blocks) {
+    if (block.role != BlockRole::layer) continue;
+    timing.rows[0][block.forward.front()].duration = forward;
+    timing.rows[0][block.backward.front()].duration = input;
+    timing.rows[0][block.backward[block.input_gradients]].duration = weight;
+  }
+  return timing;
+}
+
+// Steps that run behind each other follow as fast as the report says of one; one that sets an update right takes longer
+// by what ran before that was known, at most: its forwards, which the pipeline has to fill with again.
+TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
+  for (const std::int64_t p : {2, 4}) {
+    for (const std::int64_t m : {2 * p, 3 * p + 1}) {
+      const Spec spec =
+          test::spec_of(fmt::format("name: m, layers: {}, hidden: 64, heads: 8, feed_forward: 256, vocab: 256", p),
+                        fmt::format("pipeline: {}, schedule: zb-h2, global_batch: {}", p, m), 32,
+                        "profile: orrery, validates_after_update: true");
+      const Plan plan = make_plan(spec);
+      const Picoseconds f = 1000, b = 1100, w = 900;
+      const Timing timing = phases_alone(plan, f, b, w);
+      const auto end = [&](const std::vector<bool>& sets_right) {
+        return simulate(repeat_steps(plan, sets_right), timing).step_time;
+      };
+      const Report report =
+          make_report(spec, plan, simulate(plan, timing), std::vector<TransferNote>(plan.ops.size()), {});
+      const Picoseconds period = end({false, false, false, false}) - end({false, false, false});
+      EXPECT_NEAR(static_cast<double>(period), report.step_time_s * 1e12, 1e-3) << p << " " << m;
+      std::int64_t most = 0;
+      for (const RankSlot& slot : plan.slots) {
+        std::int64_t forwards = 0;
+        for (TaskId t = slot.begin; t < slot.validated; ++t) forwards += timing.rows[0][plan.tasks[t].op].duration / f;
+        most = std::max(most, forwards);
+      }
+      const Picoseconds more = end({false, true, false}) - end({false, false, false});
+      EXPECT_GE(more, f) << p << " " << m;
+      EXPECT_LE(more, (most + p - 1) * f) << p << " " << m;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery
