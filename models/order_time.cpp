@@ -7,6 +7,8 @@ namespace orrery {
 
 double order_time(const Op& op, Bytes width, const Gpu& gpu) {
   const bool known = !gpu.tflops.empty() && gpu.memory_GBps > 0;
+  const auto* copy = std::get_if<PlaceCopy>(&op.work);
+  if (copy != nullptr && copy->from != copy->to) return 0;
   const Cost cost = cost_of(op.work, width);
   const auto* c = std::get_if<Collective>(&op.work);
   if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(gpu.nvlink_GBps, gpu.pcie_GBps);

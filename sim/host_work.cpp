@@ -17,31 +17,14 @@ constexpr double kAdamFraction = 0.5;
 
 double& at(HostWork& w, Port p) { return w.share[static_cast<std::size_t>(p)]; }
 
-class Machine {
- public:
-  explicit Machine(const Cluster& c) : cluster_(c) {}
-  double link() const { return cluster_.gpu.pcie_GBps * 1e9 * kPinnedFraction; }
-  // A host whose memory the cluster does not describe slows no copy.
-  double memory() const {
-    const bool known = cluster_.host && cluster_.host->dram_GBps > 0;
-    return known ? cluster_.host->dram_GBps * 1e9 : std::numeric_limits<double>::infinity();
-  }
-  double disk(bool read) const {
-    if (!cluster_.nvme || cluster_.nvme->read_GBps <= 0 || cluster_.nvme->write_GBps <= 0)
-      throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
-    return (read ? cluster_.nvme->read_GBps : cluster_.nvme->write_GBps) * 1e9;
-  }
-
- private:
-  const Cluster& cluster_;
-};
-
 }  // namespace
 
 HostRates host_rates(const Cluster& c) {
   constexpr double kGiga = 1e9;
-  HostRates r{.link = c.gpu.pcie_GBps * kGiga * kPinnedFraction};
-  if (c.host) r.update = c.host->dram_GBps * kGiga * kAdamFraction;
+  HostRates r{.link = c.gpu.pcie_GBps * kGiga * kPinnedFraction, .memory = std::numeric_limits<double>::infinity()};
+  const bool known = c.host && c.host->dram_GBps > 0;
+  if (known) r.memory = c.host->dram_GBps * kGiga;
+  if (known) r.update = r.memory * kAdamFraction;
   if (c.nvme) r.read = c.nvme->read_GBps * kGiga;
   if (c.nvme) r.write = c.nvme->write_GBps * kGiga;
   return r;
@@ -53,21 +36,22 @@ bool is_host_work(const Op& op) {
 }
 
 HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start) {
-  const Machine machine(cluster);
+  const HostRates rates = host_rates(cluster);
   HostWork w;
   const auto* c = std::get_if<PlaceCopy>(&op.work);
   if (c == nullptr) {
-    if (!cluster.host || cluster.host->dram_GBps <= 0)
+    if (rates.update <= 0)
       throw Error("cluster.host: missing; an update on the host needs dram_GiB and dram_GBps of a node");
-    const double rate = machine.memory() * kAdamFraction;
-    w.seconds = cost_of(op.work, plan.element_bytes).bytes / rate;
+    w.seconds = cost_of(op.work, plan.element_bytes).bytes / rates.update;
     if (w.seconds == 0) return w;
     at(w, Port::processors) = 1;
     at(w, Port::host_memory) = kAdamFraction;
     return w;
   }
   const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
-  const double way = fetch || store ? machine.disk(fetch) : machine.link(), rate = std::min(way, machine.memory());
+  if ((fetch || store) && (rates.read <= 0 || rates.write <= 0))
+    throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
+  const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);
   const Port port = fetch                     ? Port::disk_read
                     : store                   ? Port::disk_write
                     : c->from == Home::device ? Port::down
@@ -76,7 +60,7 @@ HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Secon
   const double moving = static_cast<double>(c->bytes) / w.seconds;
   at(w, port) = moving / way;
   w.device_bytes_per_s = fetch || store ? 0 : moving;
-  at(w, Port::host_memory) = std::min(1.0, moving / machine.memory());
+  at(w, Port::host_memory) = std::min(1.0, moving / rates.memory);
   return w;
 }
 

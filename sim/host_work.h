@@ -16,10 +16,11 @@ struct HostWork {
   double device_bytes_per_s = 0;  // through the device's memory
 };
 
-// Bytes a second when nothing else runs: of a device's link to its host either way, of the host's optimizer, of the
-// node's disks. 0: not known.
+// Bytes a second when nothing else runs: of a device's link to its host either way, of the host's memory (infinite
+// where the cluster does not describe it: it slows no copy then), of the host's optimizer, of the node's disks. 0: not
+// known.
 struct HostRates {
-  double link = 0, update = 0, read = 0, write = 0;
+  double link = 0, memory = 0, update = 0, read = 0, write = 0;
 };
 HostRates host_rates(const Cluster& cluster);
 

@@ -120,7 +120,7 @@ void add_search(CLI::App& app, Options& o) {
       "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300e9");
 }
 
-// Ctrl-C ends a search with the best so far; a second one ends the program.
+// Ctrl-C, or a scheduler that ends a job (SIGTERM), ends a search with the best so far; a second one ends the program.
 std::atomic<bool> stop_search = false;
 void on_interrupt(int signal) {
   stop_search = true;
@@ -308,9 +308,8 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   orrery::SearchCommandOptions options = o.search;
   options.stop = &stop_search;
   options.peers = peers.get();
-  std::signal(SIGINT, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, on_interrupt);
   if (peers == nullptr) return orrery::search_command(options, common);
-  std::signal(SIGTERM, on_interrupt);
   const bool speaks = peers->rank() == 0;
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {

@@ -107,6 +107,13 @@ void Space::check_schedule(const std::string& from, const std::string& name) con
     throw Error(where + fmt::format("search does not know {} yet; leave the key out or name another", name));
 }
 
+bool Space::splits() const {
+  const std::vector<ScheduleRow>& rows = schedule_rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const ScheduleRow& row) {
+    return row.splits && has_bounds(row) && schedule_.admits(std::string(row.name));
+  });
+}
+
 // What the spec itself gives is fixed.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";

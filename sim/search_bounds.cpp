@@ -109,8 +109,7 @@ Bound Bounds::of(const Degrees& layout) {
   std::optional<Picoseconds> least;
   for (const Kind kind : kinds()) {
     for (const bool splits : {false, true}) {
-      const bool units = kind != Kind{};
-      if (splits && (units || layout.pipeline == 1)) continue;
+      if (splits && (layout.pipeline == 1 || !space_.splits())) continue;
       const StackCost& cost = *stack("none", kind, splits);
       if (!cost.possible) continue;
       const auto way_of = [&](const BlockCost& layer) {
@@ -118,7 +117,7 @@ Bound Bounds::of(const Degrees& layout) {
       };
       Picoseconds way = way_of(cost.layers.front());
       for (const BlockCost& layer : cost.layers) way = std::min(way, way_of(layer));
-      const Picoseconds idle = way * layers_ahead(layout.pipeline, !units) / layout.pipeline;
+      const Picoseconds idle = way * layers_ahead(layout.pipeline, splits || kind == Kind{}) / layout.pipeline;
       const Picoseconds time = work_of(cost, splits) / layout.pipeline * layout.micro_batches + idle;
       least = std::min(least.value_or(time), time);
     }
@@ -188,7 +187,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
     cost += range(plain_->sums.*sums, middle, end);
     cost.busy = cost.through;
     if (first_place) cost += plain_->embedding.*member;
-    if (last_place) cost += plain_->head.*member;
+    if (last_place) cost += again_->head.*member;
   };
   pass(costs.forward, &LayerSums::forward, &BlockCost::forward);
   pass(costs.backward, &LayerSums::backward, &BlockCost::backward);
@@ -205,7 +204,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
       costs.weight.busy -= low.weight.through - low.weight.busy;
     }
     stage.last_forward = woven_ ? 0 : high.forward.busy;
-    costs.early = last_place ? plain_->head.early : high.early;
+    costs.early = last_place ? again_->head.early : high.early;
   }
   const bool first_chunk = stage.first_place < 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
@@ -240,10 +239,10 @@ void Bounds::add_weights(Stage& stage, std::int64_t place) {
   const bool meet = layout_.pipeline == 1 || placed_.placement != ChunkPlacement::in_turn;
   if (place == 0) stage.elements += plain_->embedding.elements;
   if (place + 1 == std::ssize(c.layers)) {
-    stage.elements += plain_->head.elements;
+    stage.elements += again_->head.elements;
     if (space_.base().model.tied_embeddings && meet)
-      stage.elements -= std::min(plain_->head.elements, plain_->embedding.elements);
-    stage.expert_elements += plain_->head.expert_elements;
+      stage.elements -= std::min(again_->head.elements, plain_->embedding.elements);
+    stage.expert_elements += again_->head.expert_elements;
   }
   stage.layer_elements += sums.elements[end] - sums.elements[first];
   stage.layers += n;
@@ -257,8 +256,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
   const std::int64_t group = row.hybrid ? cell_.shard_group : layout_.replicas();
   const std::int64_t expert_copies =
       copies_ * std::max<std::int64_t>(1, layout_.tensor * group / (layout_.expert * layout_.expert_tensor));
-  return ceil_div(stage.elements, row.hybrid ? group : group * copies_) +
-         ceil_div(stage.expert_elements, expert_copies);
+  return ceil_div(stage.elements, group * copies_) + ceil_div(stage.expert_elements, expert_copies);
 }
 
 // Norm, clipping, update and clearing of what one rank owns.
@@ -364,7 +362,8 @@ Picoseconds Bounds::time_of_group(const Recipe& group) {
   if (group.offload == "none") return known.time;
   cell_ = group;
   known_.reset();
-  copies_ = 1;
+  copies_ = find_schedule(group.schedule).placement == ChunkPlacement::both_ways ? 2 : 1;
+  micro_batches_ = layout_.micro_batches / copies_;
   const HostLoad load = host_load(known.least);
   return std::max(known.time + load.update, load.beside);
 }

@@ -94,10 +94,11 @@ class Bounds {
     Picoseconds update = 0;
     Bytes held = 0, prefetched = 0;  // at least; more where weights are gathered ahead
   };
-  // Bytes of a rank's states in a step: over its link, from and to its node's disks. update: of its node's processors,
-  // behind the last gradient, with what disks bring them; beside: the longest of what may run beside all else.
+  // Bytes of a rank's states in a step: over its link, from and to its node's disks; swapped: of those, what an update
+  // reads and writes. update: of its node's processors, behind the last gradient, with what disks bring them; beside:
+  // the longest of what may run beside all else.
   struct HostLoad {
-    double down = 0, up = 0, read = 0, written = 0;
+    double down = 0, up = 0, read = 0, written = 0, swapped = 0;
     Picoseconds update = 0, beside = 0;
   };
   struct GroupTime {
@@ -159,6 +160,8 @@ class Bounds {
   Picoseconds update_time(std::int64_t elements);
   Bytes state_bytes(const Stage& stage) const;
   Stage fewest_elements() const;
+  HostLoad host_moves(const Stage& stage, const Offload& away) const;
+  Bytes moment_bytes() const;
   HostLoad host_load(const Stage& stage) const;
   Picoseconds through_link(double down, double up) const;
   Picoseconds through_host(const HostLoad& states) const;

@@ -58,53 +58,60 @@ Bounds::Stage Bounds::fewest_elements() const {
   return least;
 }
 
-// Of a rank that holds the stage, beside others of its node that hold no less. With clipping nobody updates before all
-// gradients are there, and then the node updates what is all its ranks'.
-Bounds::HostLoad Bounds::host_load(const Stage& stage) const {
-  HostLoad load;
-  if (cell_.offload == "none") return load;
-  const Spec& spec = space_.base();
-  const Strategy& s = spec.strategy;
+// Bytes of the states of a rank that holds the stage.
+Bounds::HostLoad Bounds::host_moves(const Stage& stage, const Offload& away) const {
+  const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
-  Offload away = s.offload;
-  set_offload(away, cell_.offload);
-  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
-  const auto mine = static_cast<double>(own(stage)), m = static_cast<double>(layout_.micro_batches);
   Stage layers;
   layers.elements = stage.layer_elements;
+  const auto mine = static_cast<double>(own(stage)), m = static_cast<double>(micro_batches_);
   const auto gradients = mine * static_cast<double>(storage_bytes(s.gradient_precision));
   const auto width = static_cast<double>(row.fp32_shards ? s.optimizer.master_bytes : storage_bytes(s.precision));
-  const double states = mine * static_cast<double>(s.optimizer.master_bytes + (sgd ? 0 : 2 * s.optimizer.moment_bytes));
+  const Bytes each = s.optimizer.master_bytes + 2 * moment_bytes();
   // Weights that stay gathered from forward to backward may do for several micro-batches.
   const double gathers = (row.reshards_after_forward ? 2 * m : 1) * static_cast<double>(own(layers)) * width;
   const bool host_gradients = away.gradients != Device::none, host_parameters = away.parameters != Device::none;
+  HostLoad load;
   load.down = (host_gradients ? m : 1) * gradients;
   load.up = (host_gradients ? (m - 1) * gradients : 0) + (host_parameters ? gathers : mine * width);
-  if (away.gradients == Device::nvme) load.read += m * gradients;
-  if (away.gradients == Device::nvme) load.written += m * gradients;
+  load.swapped = away.optimizer == Device::nvme ? mine * static_cast<double>(each) : 0;
+  load.read = load.written = load.swapped + (away.gradients == Device::nvme ? m * gradients : 0);
   if (away.parameters == Device::nvme) load.read += gathers;
   if (away.parameters == Device::nvme) load.written += mine * width;
-  const double swapped = away.optimizer == Device::nvme ? states : 0;
-  load.read += swapped;
-  load.written += swapped;
+  return load;
+}
+
+// Of each of the two moments.
+Bytes Bounds::moment_bytes() const {
+  const Optimizer& o = space_.base().strategy.optimizer;
+  return o.kind == OptimizerKind::sgd ? 0 : o.moment_bytes;
+}
+
+// Of a rank that holds the stage, beside others of its node that hold no less. With clipping nobody updates before all
+// gradients are there, and then the node updates what is all its ranks'.
+Bounds::HostLoad Bounds::host_load(const Stage& stage) const {
+  if (cell_.offload == "none") return {};
+  const Spec& spec = space_.base();
+  const Strategy& s = spec.strategy;
+  Offload away = s.offload;
+  set_offload(away, cell_.offload);
+  HostLoad load = host_moves(stage, away);
   const HostRates rates = host_rates(spec.cluster);
-  const Update update = {own(stage),
-                         storage_bytes(s.gradient_precision),
-                         s.optimizer.master_bytes,
-                         s.optimizer.moment_bytes,
-                         0,
-                         sgd ? 0 : 2,
-                         true};
+  const Update update = {.elements = own(stage),
+                         .gradient = storage_bytes(s.gradient_precision),
+                         .master = s.optimizer.master_bytes,
+                         .moment = s.optimizer.moment_bytes,
+                         .forward = 0,
+                         .moments = moment_bytes() > 0 ? 2 : 0};
   const double bytes = cost_of(update, storage_bytes(s.precision)).bytes;
   const bool together = s.clip > 0 && !away.delayed_update;
   const auto node = static_cast<double>(std::min<std::int64_t>(spec.cluster.gpus_per_node, space_.gpus()));
   const double ranks = together ? node : 1;
   const Picoseconds computes = at_rate(ranks * bytes, rates.update);
-  const Picoseconds swaps = std::max(at_rate(ranks * swapped, rates.read), at_rate(ranks * swapped, rates.write));
+  const Picoseconds swaps = at_rate(ranks * load.swapped, std::min(rates.read, rates.write));
   load.update = away.delayed_update ? 0 : std::max(computes, swaps);
   load.beside = std::max({at_rate(node * bytes, rates.update), at_rate(node * load.read, rates.read),
-                          at_rate(node * load.written, rates.write)});
-  load.beside = std::max(load.beside, through_link(load.down, load.up));
+                          at_rate(node * load.written, rates.write), through_link(load.down, load.up)});
   return load;
 }
 
@@ -128,7 +135,7 @@ Picoseconds Bounds::through_host(const HostLoad& states) const {
   if (cell_.activations == "none") return states.beside;
   Bytes least = left(0);
   for (std::size_t s = 1; s < stages_.size(); ++s) least = std::min(least, left(static_cast<std::int64_t>(s)));
-  const double moved = static_cast<double>(least) * static_cast<double>(layout_.micro_batches);
+  const double moved = static_cast<double>(least) * static_cast<double>(micro_batches_);
   Picoseconds time = std::max(states.beside, through_link(states.down + moved, states.up + moved));
   if (cell_.activations != "nvme") return time;
   const Cluster& c = space_.base().cluster;
@@ -146,8 +153,7 @@ bool Bounds::lacks_host() {
   set_offload(away, cell_.offload);
   const Strategy& s = spec.strategy;
   Bytes each = 0;
-  if (away.optimizer == Device::cpu)
-    each += s.optimizer.master_bytes + (s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes);
+  if (away.optimizer == Device::cpu) each += s.optimizer.master_bytes + 2 * moment_bytes();
   if (away.gradients == Device::cpu) each += storage_bytes(s.gradient_precision);
   if (away.parameters == Device::cpu && !row_of(cell_.sharding).fp32_shards) each += storage_bytes(s.precision);
   Bytes least = own(fewest_elements()) * each;

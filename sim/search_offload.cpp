@@ -156,13 +156,12 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp), and what has no bounds yet (left_out()).
+// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp).
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const auto& rows = sharding_rows();
   const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
-  const bool two = schedule.placement == ChunkPlacement::both_ways;
   // Gradients on the host are reduced unit by unit: with zero1 as with zero2, where that is in the space.
   const bool repeats = row.kind == Sharding::zero1 && sharding_.admits("zero2") &&
                        std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) {
@@ -174,7 +173,7 @@ std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& ce
     const bool disk =
         away.optimizer == Device::nvme || away.gradients == Device::nvme || away.parameters == Device::nvme;
     const bool copies = base_.software.gradient_average == "copy" && !alone && !units;
-    const bool built = !two && !(schedule.splits && units) && (row.shards_optimizer || alone) && !copies &&
+    const bool built = (!units || builds_units(schedule, row)) && (row.shards_optimizer || alone) && !copies &&
                        !(disk && row.fp32_shards) && !(gradients && repeats) &&
                        (away.parameters == Device::none || row.shards_parameters);
     if (name == "none" || built) result.push_back(name);

@@ -12,18 +12,22 @@ namespace {
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
+// Of woven actions the one keeps ever more while the other gives up as much: what is alive counts before them and
+// after.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
+    bool woven = false;  // with the action before
     for (const Action& a : stages[s]) {
-      if (a.phase == Phase::weight_gradient) continue;
-      const std::int64_t change = a.phase == Phase::forward ? 1 : -1;
-      if (change < 0 && sum > largest) {
+      if (!woven && sum > largest) {
         largest = sum;
         most = now;
       }
+      woven = a.woven;
+      if (a.phase == Phase::weight_gradient) continue;
+      const std::int64_t change = a.phase == Phase::forward ? 1 : -1;
       now[a.chunk] += change;
       sum += change;
     }
@@ -118,7 +122,9 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    if (waits_ && end < order.size()) stage.free = std::max(stage.free, sent);  // an update does not wait
+    // An update does not wait, nor all of what makes weight gradients: gathers of its own do, beside compute.
+    const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
+    if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }

@@ -43,7 +43,7 @@ std::vector<PhaseTimes> Bounds::order_times() const {
     if (k == 0) add(plain_->embedding);
     for (std::int64_t i = 0; i < cut_->layers[k]; ++i)
       add((layers_before++ < most ? again_ : plain_)->layers[cut_->first[k] + i]);
-    if (k + 1 == places) add(plain_->head);
+    if (k + 1 == places) add(again_->head);
     const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
     times.push_back({whole(forward), whole(input), whole(weight)});
   }
@@ -97,7 +97,7 @@ Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   const Stage& stage = stages_[static_cast<std::size_t>(s)];
   const std::int64_t m = micro_batches_;
   Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  Picoseconds beside = m * (stage.forward.beside + stage.backward.beside);
+  Picoseconds beside = m * (stage.forward.beside + stage.backward.beside + stage.weight.beside);
   std::int64_t gathered = space_.base().strategy.prefetch_units + 1;
   const auto had = [&](std::int64_t k) {
     work -= virtual_stages_[k].forward.through;

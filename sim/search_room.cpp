@@ -27,9 +27,9 @@ void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again, st
                                        plain_->sums.leaves[both];
   kept = std::max<Bytes>(0, kept - leaves);
   if (place == 0) kept += plain_->embedding.kept;
-  stage.head_kept = last_place ? plain_->head.kept : 0;
-  stage.head_forward = last_place ? plain_->head.forward_extra : 0;
-  stage.head_backward = last_place ? plain_->head.backward_extra : 0;
+  stage.head_kept = last_place ? again_->head.kept : 0;
+  stage.head_forward = last_place ? again_->head.forward_extra : 0;
+  stage.head_backward = last_place ? again_->head.backward_extra : 0;
   stage.layer_backward = stage.layer_forward = 0;
   if (n > 0) {
     const BlockCost &a = again_->layers[end - 1], &b = plain_->layers[end - 1];
@@ -77,6 +77,7 @@ Bytes Bounds::in_flight(std::int64_t s) const {
 Bytes Bounds::gathered(std::int64_t s) const {
   const ShardingRow& row = row_of(cell_.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
+  if (placed_.placement != ChunkPlacement::in_turn) return 0;  // a backward before may have given them up
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < chunks_; ++c) elements += alive(s, c) > 0 ? chunk_elements_[s * chunks_ + c] : 0;
   return elements * storage_bytes(space_.base().strategy.precision);

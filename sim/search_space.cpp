@@ -75,11 +75,6 @@ std::vector<std::string_view> Space::left_out() const {
   if (activations_unlisted_) names.emplace_back("offload.activations");
   if (host_unlisted_) names.emplace_back("offload");
   if (disks_unlisted_ && !host_unlisted_) names.emplace_back("offload to disks");
-  // The planner builds them, but their bounds are not worked out.
-  if (schedule_.open && sharding_.open)
-    names.emplace_back(
-        "gradients reduced unit by unit where a schedule splits backward or holds two copies of a model");
-  if (schedule_.open && offloads_.size() > 1) names.emplace_back("offload with such schedules");
   return names;
 }
 
@@ -211,6 +206,14 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
   return result;
 }
 
+// Rules of the planner (make_plan.cpp) about gradients that are reduced unit by unit.
+bool Space::builds_units(const ScheduleRow& schedule, const ShardingRow& row) const {
+  const bool woven = is_woven(schedule.name), meet = schedule.placement != ChunkPlacement::in_turn;
+  if (schedule.placement == ChunkPlacement::both_ways && !woven) return false;  // the copies' orders differ
+  if (meet && base_.model.mtp_layers > 0) return false;
+  return !(woven && base_.model.tied_embeddings && row.shards_parameters);
+}
+
 std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
@@ -223,13 +226,10 @@ std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
 void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
   const ScheduleRow& schedule = find_schedule(cell.schedule);
   const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
-  const bool shared = base_.model.tied_embeddings || base_.model.mtp_layers > 0;  // by both ends
   for (const ShardingRow& row : sharding_rows()) {
-    if (!sharding_.admits(std::string(row.name))) continue;
-    if (row.master || row.servers) continue;
+    if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
-    if (units && (schedule.splits || two)) continue;
-    if (two && shared && row.shards_optimizer) continue;
+    if (units && !builds_units(schedule, row)) continue;
     // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
@@ -309,17 +309,17 @@ std::vector<Recipe> Space::cells(const Degrees& l) const {
   return result;
 }
 
-// Schedules and shardings go together but for those that split backward; recomputation depends on the schedule's
-// stages alone, features on the sharding's alone.
+// Shardings depend on where a schedule's stages lie and whether it weaves; recomputation on the schedule's stages
+// alone, features on the sharding's alone.
 std::uint64_t Space::count(const Degrees& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
-  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule splits
+  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule weaves
   for (const Recipe& schedule : schedules(l)) {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule);
     const ScheduleRow& row = find_schedule(schedule.schedule);
-    auto& shardings = sharded[{row.splits, row.placement}];
+    auto& shardings = sharded[{is_woven(row.name), row.placement}];
     if (!shardings) {
       shardings = 0;
       std::vector<Recipe> cells;

@@ -15,6 +15,7 @@
 namespace orrery {
 
 struct ScheduleRow;
+struct ShardingRow;
 bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
@@ -120,6 +121,7 @@ class Space {
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
   // Layers of the stage that has most of them; of one copy of the model, where there are two.
   std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
+  bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
   bool offloads_gradients() const;
   // Whether strategies that keep all activations on the device are part of the space, and those that keep all states.
@@ -144,6 +146,7 @@ class Space {
   bool valid(const Degrees& layout) const;
   bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
+  bool builds_units(const ScheduleRow& schedule, const ShardingRow& row) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
   std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
   std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;

@@ -130,8 +130,12 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int6
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer(group, CollectiveKind::reduce_scatter, stage.elements * gradient);
   const std::int64_t again = row.reshards_after_forward ? stage.layer_elements : 0;  // gathered for backward too
+  // A lookup's weights stay till weight gradients are made, for whatever micro-batches come until then.
+  const std::int64_t stay =
+      splits_ && !row.reshards_after_forward && stage.first_place == 0 ? plain_->embedding.elements : 0;
   if (row.shards_parameters) {
-    times.gather = m * transfer(group, CollectiveKind::all_gather, stage.elements * width);
+    times.gather =
+        m * transfer(group, CollectiveKind::all_gather, std::max<std::int64_t>(0, stage.elements - stay) * width);
     if (again > 0) times.gather += m * transfer(group, CollectiveKind::all_gather, again * width);
     if (gathered > 0) times.gather = 0;
   }
@@ -148,7 +152,9 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int6
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
   const std::int64_t outer = stage.first_place == 0 ? std::min(layer, plain_->embedding.elements) : layer;
   if (row.shards_parameters) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
-  times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
+  // A V's last chunk may come last, and be no more than what follows the last layer.
+  const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
+  times.after = in_turn ? transfer(group, CollectiveKind::reduce_scatter, outer * gradient) : 0;
   return times;
 }
 
@@ -167,12 +173,14 @@ Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picosec
   return work + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
 }
 
-// When a stage ends that moves units.
+// When a stage ends that moves units. Weight gradients of their own may fill the way back.
 Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const {
   const std::int64_t m = micro_batches_;
-  const Picoseconds idle = std::max(stage.head + hops_[s], units.before) + std::max(stage.tail + hops_[s], units.after);
+  const Picoseconds back = splits_ ? 0 : stage.tail + hops_[s];
+  const Picoseconds idle = std::max(stage.head + hops_[s], units.before) + std::max(back, units.after);
   const Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  return with_units(units, work, m * (stage.forward.beside + stage.backward.beside), idle) + stage.update;
+  return with_units(units, work, m * (stage.forward.beside + stage.backward.beside + stage.weight.beside), idle) +
+         stage.update;
 }
 
 // Fills works_ and hops_; returns when the first stage's last backward ends, and raises `bound` to what else takes
@@ -191,10 +199,11 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
     Picoseconds waits = 0;
     if (!f.pipeline && p > 1 && in_turn)
       waits = (m * v - 1) * (s + 1 < p ? hops_[s + 1] - hops_[s] : hops_[s] - hops_[s - 1]);
-    if (!f.gradient_reduce) waits = std::max(waits, units.reduce);
     if (!f.parameter_gather) waits = std::max(waits, units.gather);
-    const Picoseconds input = m * (stage.forward.busy + stage.backward.busy) + waits;
-    works_[s] = input + m * stage.weight.busy;
+    Picoseconds input = m * (stage.forward.busy + stage.backward.busy);
+    const Picoseconds reduces = f.gradient_reduce ? waits : std::max(waits, units.reduce);  // with weight gradients
+    works_[s] = input + m * stage.weight.busy + reduces;
+    input += waits;
     const Picoseconds head = stage.head + hops_[s], tail = stage.tail + hops_[s];
     // Where the schedule splits, weight gradients may still run when the first stage has all its input gradients.
     end = std::max(end, head + (splits_ ? input : works_[s]) + tail);

@@ -133,6 +133,42 @@ inline SmallSpace offload_space(std::uint64_t seed) {
   return s;
 }
 
+// Schedules that split backward or run two copies of the model, with gradients that are reduced unit by unit and states
+// elsewhere.
+inline SmallSpace split_space(std::uint64_t seed) {
+  Draw random{seed};
+  const auto pick = [&](auto... values) {
+    const std::vector<std::string> list{fmt::format("{}", values)...};
+    return list[random.below(list.size())];
+  };
+  const bool experts = random.below(6) == 0;
+  SmallSpace s;
+  s.gpus = random.below(2) == 0 ? 16 : 8;
+  const std::string ends = pick("", "", ", mtp_layers: 1");
+  s.text = fmt::format(
+      "model: {{name: small, layers: {}, hidden: {}, heads: 8, kv_heads: {}, feed_forward: {}, vocab: 16000, gated: "
+      "{}, tied_embeddings: {}{}}}\nsequence: {}\ncluster: {{node: {}, nodes: 2}}\nsoftware: {}\n",
+      pick(4, 6, 8), pick(1024, 2048, 6144), pick(2, 8), pick(4096, 8192, 24576), pick(true, false),
+      experts || !ends.empty() ? "false" : pick(true, false),
+      experts ? ", moe: {experts: 4, top_k: 2, feed_forward: 2048}" : ends, pick(1024, 2048, 8192),
+      pick("dgx-a100", "dgx-h100"),
+      experts ? "megatron-core" : pick("megatron-core", "deepspeed-2019", "pytorch-fsdp", "torchtitan"));
+  s.text +=
+      fmt::format("strategy: {{global_batch: {}, micro_batch: {}, clip: {}}}\n", pick(16, 32), pick(1, 2), pick(0, 1));
+  s.text += fmt::format(
+      "search: {{tensor: [1, {}], pipeline: [2, 4], context: [1], schedule: [{}, {}], virtual_stages: [1, 2], "
+      "sharding: [{}, {}], shard_group: [2], offload: [none, {}], offload_activations: [none, {}], recompute: [none, "
+      "{}], recompute_layers: [null], rank_order: [{}], sequence_parallel: [true], overlap_tensor: [false], "
+      "overlap_gradient_reduce: [{}, false], overlap_parameter_gather: [{}], overlap_pipeline: [{}]}}\n",
+      pick(1, 2), pick("zb-h1", "zb-h2", "zb-1p", "zb-2p"),
+      pick("zb-v", "v-half", "v-min", "dualpipev", "chimera", "dualpipe"), pick("zero1", "zero2"),
+      pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"),
+      pick("optimizer", "optimizer+gradients", "optimizer+gradients+parameters", "optimizer+parameters"),
+      pick("none", "cpu"), pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"), pick(true, false),
+      pick(true, false), pick(true, false));
+  return s;
+}
+
 inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
 
 // Where activations leave in as few layers as it takes: points of every number of layers.
