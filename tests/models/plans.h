@@ -138,14 +138,14 @@ inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
     const bool both_ways = row.placement == ChunkPlacement::both_ways;
     if (drawn == Drawn::plain && (both_ways || row.vocabulary_barriers > 0)) continue;
     if (row.updates != Updates::flush || row.moves != nullptr || (row.chunks != 1 && p.pipeline == 1)) continue;
-    if (!both_ways || p.pipeline % 2 == 0) schedules.emplace_back(row.name);
+    if (!both_ways || p.pipeline % row.copies == 0) schedules.emplace_back(row.name);
   }
   p.schedule = r.pick(schedules);
   const std::int64_t chunks = p.row().chunks;
   p.chunks = chunks == 0 ? r.pick<int>({2, 3}) : static_cast<int>(chunks);
   p.micro_batches = chunks == 0 ? p.pipeline * r.pick<int>({1, 2, 3}) : r.pick<int>({1, 2, 3, 5});
   if (p.weaves()) p.micro_batches += 2 * p.pipeline;
-  if (p.both_ways()) p.micro_batches *= 2;
+  if (p.both_ways()) p.micro_batches *= static_cast<int>(p.row().copies);
   for (int i = 0; i < p.pipeline * p.chunks; ++i) {
     p.cut.push_back(i == 0 ? r.pick<int>({1, 1, 2, 3}) : r.pick<int>({0, 1, 2, 3}));
     p.layers += p.cut.back();
@@ -156,7 +156,7 @@ inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
 // Those of the given ones that the schedule can have.
 inline std::vector<std::string> shardings_of(const RandomPipeline& p, const std::vector<std::string>& given,
                                              Drawn drawn) {
-  if (p.schedule != "chimera" && !(drawn == Drawn::plain && p.row().splits)) return given;
+  if (!p.schedule.starts_with("chimera") && !(drawn == Drawn::plain && p.row().splits)) return given;
   std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
   for (const char* sharding : {"none", "zero1"}) {
     if (std::find(given.begin(), given.end(), sharding) != given.end()) whole.emplace_back(sharding);
