@@ -116,7 +116,9 @@ TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
 // Each leaves strategies that its rules allow, and what it adds to them is no bound's to forget.
 TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
   for (const std::string more :
-       {", offload: {optimizer: cpu}, sharding: zero1", ", offload: {optimizer: cpu, gradients: cpu}, sharding: zero2",
+       {", offload: {optimizer: cpu}, sharding: zero1",
+        ", offload: {optimizer: {device: cpu, delayed_update: true}}, sharding: zero1",
+        ", offload: {optimizer: cpu, gradients: cpu}, sharding: zero2",
         ", offload: {activations: {device: cpu, layers: 3}}",
         ", partition_activations: true, recompute: full, sequence_parallel: false, tensor: 2", ", precision: fp8"}) {
     Comparison counts;
