@@ -99,8 +99,8 @@ std::int64_t tasks_named(const Plan& plan, const RankSlot& slot, std::string_vie
 TEST(Buckets, OneForEveryChunkButThePipelinesFirst) {
   const std::string strategy = "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8, bucket_MiB: 0.0001";
   const auto reductions = [&](const char* first, std::size_t stage) {
-    const Plan plan = make_plan(spec_of(kSmall, strategy, 32,
-                                        fmt::format("profile: orrery, buckets_on_first_chunk: {}", first)));
+    const Plan plan =
+        make_plan(spec_of(kSmall, strategy, 32, fmt::format("profile: orrery, buckets_on_first_chunk: {}", first)));
     return tasks_named(plan, plan.slots[stage], "reduce gradients");
   };
   EXPECT_GT(reductions("false", 1), 8);
