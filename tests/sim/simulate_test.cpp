@@ -52,26 +52,6 @@ TEST(Simulate, TransferStartsWhenItsLastEndHasEntered) {
             "slot 1 compute          work   issued   0 entered  34 matched  34 ended  64\n");
 }
 
-// What is launched behind a kernel that waits in its stream waits too, though its own stream is free.
-TEST(Simulate, KernelsOfOneQueueBeginInTheOrderOfTheirLaunches) {
-  TinyPlan p;
-  const auto a = p.op("a", LaneKind::compute, {.duration = 10});
-  const auto reduce = p.op("reduce", LaneKind::data_reduce, {.duration = 40});
-  p.slot(0);
-  p.task(reduce, {p.task(a)});
-  p.task(reduce, {p.task(a)});
-  p.task(a);
-  p.finish();
-  EXPECT_EQ(p.run().spans.back().ended, 30);
-  p.timing().one_queue = true;
-  EXPECT_EQ(timeline(p.plan(), p.run()),
-            "slot 0 compute          a      issued   0 entered   0 matched   0 ended  10\n"
-            "slot 0 data reduce      reduce issued   0 entered  10 matched  10 ended  50\n"
-            "slot 0 compute          a      issued   0 entered  10 matched  10 ended  20\n"
-            "slot 0 data reduce      reduce issued   0 entered  50 matched  50 ended  90\n"
-            "slot 0 compute          a      issued   0 entered  50 matched  50 ended  60\n");
-}
-
 // Long before a plan of that many tasks would be through.
 TEST(Simulate, EndsWhenTheUserStopsIt) {
   TinyPlan p;
