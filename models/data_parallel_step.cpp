@@ -1,31 +1,55 @@
 // PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
+#include <algorithm>
+
 #include "models/plan_builder.h"
 
 namespace orrery {
 
-// After the update every rank collects the parameters that the others updated, in the order in which forward needs
-// them.
-void PlanBuilder::gather_buckets() {
+void PlanBuilder::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
   // Norms' and biases' few elements count as eight-bit ones too.
   const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
   const Bytes width = eight_bit ? 1 : context_.width;
+  const Op op = {.name = "gather parameters",
+                 .work = Collective{.kind = CollectiveKind::all_gather,
+                                    .group = bucket.group,
+                                    .bytes = bucket.elements * width,
+                                    .width = width,
+                                    .first = bucket.first,
+                                    .tensors = tensors_in(bucket)},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_gather,
+                 .operands = {state(kParameters, Access::write)}};
+  const TaskId task = emit(op_id(op), chunk.state, after);
+  for (const std::uint32_t u : bucket.units) state_writers_[u][kParameters] = task;
+}
+
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs
+// them. With one queue for all kernels the next bucket is gathered when the one before it is waited for (Megatron-Core
+// param_and_grad_buffer.py, finish_param_sync): more at once would hold up what forward launches.
+void PlanBuilder::gather_buckets() {
+  to_gather_.clear();
   for (const Chunk* chunk : in_model_order()) {
     for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
-      if (group_size(bucket->group) == 1) continue;
-      const Op op = {.name = "gather parameters",
-                     .work = Collective{.kind = CollectiveKind::all_gather,
-                                        .group = bucket->group,
-                                        .bytes = bucket->elements * width,
-                                        .width = width,
-                                        .first = bucket->first,
-                                        .tensors = tensors_in(*bucket)},
-                     .phase = Phase::step,
-                     .lane = LaneKind::data_gather,
-                     .operands = {state(kParameters, Access::write)}};
-      const TaskId task = emit(op_id(op), chunk->state, {last_of(LaneKind::compute), last_of(LaneKind::up)});
-      for (const std::uint32_t u : bucket->units) state_writers_[u][kParameters] = task;
+      if (group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
     }
   }
+  const bool stepwise = one_queue_ && spec_.strategy.overlap.parameter_gather;
+  for (gathering_ = 0; gathering_ < to_gather_.size() && !(stepwise && gathering_ > 0); ++gathering_) {
+    const auto& [chunk, bucket] = to_gather_[gathering_];
+    gather_bucket(*chunk, *bucket, {last_of(LaneKind::compute), last_of(LaneKind::up)});
+  }
+}
+
+// All buckets that hold the unit, and one more.
+void PlanBuilder::gather_ahead(std::uint32_t unit) {
+  if (gathering_ == to_gather_.size()) return;
+  const auto holds = [&](const auto& of) {
+    return std::find(of.second->units.begin(), of.second->units.end(), unit) != of.second->units.end();
+  };
+  const auto last = std::find_if(to_gather_.rbegin(), to_gather_.rend(), holds);
+  const auto end = std::min<std::size_t>(to_gather_.size(), static_cast<std::size_t>(to_gather_.rend() - last) + 1);
+  for (; gathering_ < (last == to_gather_.rend() ? 0 : end); ++gathering_)
+    gather_bucket(*to_gather_[gathering_].first, *to_gather_[gathering_].second, {});
 }
 
 // With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.

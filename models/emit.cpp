@@ -155,6 +155,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
     if (!forward) release_activations();
     if (row_.shards_parameters && !weights) gather_for(action, pass.at, pass.entries);
     if (!forward && !weights) fetch_activations(pass);
+    if (forward) gather_ahead(entry.unit);
     if (forward && action.micro_batch == chunk.first_micro_batch) cast_weights(chunk, entry);
     pass.op = weights ? split : forward ? 0 : plan_.blocks[entry.block].fetches;
     pass.begun = true;

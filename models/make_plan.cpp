@@ -144,7 +144,8 @@ PlanBuilder::PlanBuilder(const Spec& spec)
       context_(spec_, row_),
       layers_of_(stage_layers(spec)),
       gradient_width_(storage_bytes(spec.strategy.gradient_precision)),
-      unit_gradients_(unit_gradients(spec, row_)) {
+      unit_gradients_(unit_gradients(spec, row_)),
+      one_queue_(has_one_queue(spec)) {
   std::int64_t first = 0;
   for (const std::int64_t n : layers_of_) {
     first_layer_.push_back(first);
@@ -368,6 +369,15 @@ Plan PlanBuilder::build() {
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
   link_matches();
   return std::move(plan_);
+}
+
+bool has_one_queue(const Spec& spec) {
+  constexpr int kBlackwell = 100;
+  const Strategy& s = spec.strategy;
+  if (row_of(s.sharding).shards_parameters || s.overlap.micro_batches) return false;
+  const std::string& when = spec.software.one_queue;
+  return when == "always" ||
+         (when == "before_blackwell" && s.tensor * s.context > 1 && spec.cluster.gpu.compute_capability < kBlackwell);
 }
 
 Plan make_unchecked_plan(const Spec& spec) {

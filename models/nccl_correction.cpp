@@ -37,9 +37,9 @@ constexpr Reached kReached[] = {
 // of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
 // the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
 // such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
-constexpr double kSharedRing = 0.7, kSharedTree = 0.85;           // part for two nodes
-constexpr double kSlowest = 0.15;                                 // power of their number, EFA
-constexpr double kSlowestOmniRing = 0.6, kSlowestOmniTree = 0.3;  // Omni-Path
+constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part for two nodes
+constexpr double kSlowest = 0.15;                                  // power of their number, EFA
+constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
 
 double reached_on_shared(const NcclTopology& t, A a) {
   const bool ring = a == A::ring;

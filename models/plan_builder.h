@@ -232,7 +232,9 @@ class PlanBuilder {
   std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // of all micro-batches
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
+  void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
   void gather_buckets();
+  void gather_ahead(std::uint32_t unit);
   void begin_step();
   void end_step();
   void reduce_replicas(std::uint32_t unit, const Operand& gradients);
@@ -330,6 +332,7 @@ class PlanBuilder {
   std::vector<std::int64_t> first_layer_;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;
+  bool one_queue_ = false;  // Software::one_queue, on these GPUs
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;
   std::map<std::string, std::uint32_t> step_ops_;
@@ -355,7 +358,9 @@ class PlanBuilder {
   std::vector<Chunk> chunks_;
   std::vector<TaskId> writers_;                     // by buffer id
   std::vector<TaskId> computed_with_, moved_with_;  // likewise: the last user on the compute lane, elsewhere
-  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // by unit frame, then state slot
+  std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;  // after an update, in forward's order
+  std::size_t gathering_ = 0;                                      // of these, how many are issued
+  std::vector<std::array<TaskId, kStateSlots>> state_writers_;     // by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
   std::vector<TaskId> sends_;                      // of the last turn, for stacks whose next action waits for them
   std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them

@@ -55,6 +55,8 @@ constexpr SoftwareKey kKeys[] = {
     {"batched_p2p", &Software::batched_p2p},
     {"bucket_MiB", &Software::bucket_MiB},
     {"sharded_in_one_bucket", &Software::sharded_in_one_bucket},
+    {"one_queue", &Software::one_queue},
+    {"buckets_on_first_chunk", &Software::buckets_on_first_chunk},
     {"shards_all_reduce", &Software::shards_all_reduce},
     {"overlap_gradient_reduce", &Software::overlap_gradient_reduce},
     {"overlap_sharded", &Software::overlap_sharded},

@@ -74,7 +74,12 @@ struct Software {
   // Sequence parallel: a product of gathered rows begins with this rank's own while the others' come, and takes those
   // before and behind them then.
   bool own_rows_first = false;
-  bool overlap_sharded = true;  // gradient reduction overlaps also where states are sharded
+  bool overlap_sharded = true;      // gradient reduction overlaps also where states are sharded
+  std::string one_queue = "never";  // CUDA_DEVICE_MAX_CONNECTIONS=1, kernels of all streams begin in the order of their
+                                    // launches: never | before_blackwell (with tensor or context ranks, on older GPUs)
+                                    // | always
+  bool buckets_on_first_chunk = false;  // a rank has buckets of gradients in its first chunk, where that is the
+                                        // pipeline's first; one for all of any other
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
   bool gathers_eight_bit = false;           // eight-bit training: ZeRO-1 gathers matrices in eight bits

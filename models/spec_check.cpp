@@ -117,6 +117,7 @@ Broken trouble_rules(const Spec& spec) {
 }
 
 constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+constexpr std::string_view kOneQueue[] = {"never", "before_blackwell", "always"};
 constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
 constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
 constexpr std::string_view kAverages[] = {"none", "scale", "copy", "scale_or_premultiply"};
@@ -146,6 +147,7 @@ Broken software_rules(const Spec& spec) {
                           Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},
                           Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
                           Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
+                          Choice{"software.one_queue", "choice", w.one_queue, kOneQueue},
                           Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},
                           Choice{"software.logged_memory", "choice", w.logged_memory, kLoggedMemory}}) {
     if (std::find(c.known.begin(), c.known.end(), c.value) == c.known.end())

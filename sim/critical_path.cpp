@@ -25,7 +25,7 @@ Node task_node(const Plan& plan, TaskId t) {
   return match == kNone ? t : plan.members_of(match).front();
 }
 
-std::vector<std::pair<Node, Node>> edges_of(const Plan& plan) {
+std::vector<std::pair<Node, Node>> edges_of(const Plan& plan, const Trace& trace) {
   std::vector<std::pair<Node, Node>> edges;
   edges.reserve(plan.dependencies.size() + 3 * plan.tasks.size());
   std::vector<TaskId> last(plan.slots.size() * kLanes, kNone);
@@ -37,6 +37,8 @@ std::vector<std::pair<Node, Node>> edges_of(const Plan& plan) {
     TaskId& previous = last[plan.tasks[t].lane];
     if (previous != kNone) edges.emplace_back(node, task_node(plan, previous));
     previous = t;
+    const TaskId cause = trace.spans[t].cause;  // not of these where kernels have one queue
+    if (cause != kNone) edges.emplace_back(node, task_node(plan, cause));
     edges.emplace_back(node, launch);
     if (t != plan.slots[plan.slot_of(t)].begin) edges.emplace_back(launch, launch - 1);
   }
@@ -54,7 +56,7 @@ Network network_of(const Plan& plan, const Trace& trace) {
     n.start[count + t] = launch_start(plan, trace, t);
     n.end[count + t] = trace.spans[t].issued;
   }
-  const auto edges = edges_of(plan);
+  const auto edges = edges_of(plan, trace);
   n.graph = Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), 2 * count);
   return n;
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "models/expert_sizes.h"
+#include "models/make_plan.h"
 #include "models/nccl.h"
 #include "models/placement.h"
 #include "models/stragglers.h"
@@ -71,6 +72,7 @@ class Pricer {
     find_host_parts();
     add_step_begin();
     find_shared_links(plan_, spec_.cluster, prices_.timing);
+    prices_.timing.one_queue = has_one_queue(spec_);
     return std::move(prices_);
   }
 

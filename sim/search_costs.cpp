@@ -99,6 +99,7 @@ bool runs_once(const Op& op) {
 
 // Only what counts takes time.
 Timing bare(const Plan& plan, Timing timing) {
+  timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const Op& op = plan.ops[i];

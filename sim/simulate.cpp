@@ -71,6 +71,10 @@ class Engine {
     prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
+    if (timing.one_queue) {
+      for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
+      held_.resize(count_);
+    }
     for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
       hosts_.push_back({timing.rows[timing.row_of_slot[s]].data(), plan.slots[s].begin, plan.slots[s].begin, 0, {}});
     line_up();
@@ -86,7 +90,7 @@ class Engine {
       while (queue_.due()) handle(queue_.take());
       if (contention_.unsettled()) {
         for (const Contention::Change& c : contention_.settle()) restretch(c);
-      } else if (!queue_.advance()) {
+      } else if (!queue_.advance() && !open_queues()) {
         break;
       }
       if (now() > latest) return {std::move(trace_), true};
@@ -115,7 +119,7 @@ class Engine {
   void handle(EventQueue::Event e) {
     const Lane& lane = lanes_[lane_of(e.id)];
     if (e.serial == kIssued)
-      enter(e.id);
+      arrive(e.id);
     else if (lane.head == e.id && lane.serial == e.serial)
       finish(e.id);
   }
@@ -220,7 +224,59 @@ class Engine {
     if (trace_.spans[t].issued > now())
       queue_.push(trace_.spans[t].issued, {t, kIssued});
     else
-      enter(t);
+      arrive(t);
+  }
+
+  // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
+  // has them where they come: those hold nothing up.
+  bool is_kernel(TaskId t) const {
+    switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
+      case LaneKind::receive_previous:
+      case LaneKind::receive_next:
+      case LaneKind::receive_partner:
+      case LaneKind::down:
+      case LaneKind::up:
+      case LaneKind::cpu:
+      case LaneKind::fetch:
+      case LaneKind::store:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  // t, or the next kernel behind it; the last one's is that of another slot, which never comes here.
+  TaskId first_kernel(TaskId t) const {
+    while (t < count_ && !is_kernel(t)) ++t;
+    return t;
+  }
+
+  // With one queue for all of a rank's kernels, one that comes before those launched earlier is held until they begin.
+  void arrive(TaskId t) {
+    const std::uint32_t slot = plan_.slot_of(t);
+    if (fronts_.empty() || !is_kernel(t)) return enter(t);
+    held_[t] = true;
+    const TaskId first = t;
+    for (TaskId& front = fronts_[slot]; front < plan_.slots[slot].end && held_[front];) {
+      const TaskId next = front;
+      front = first_kernel(front + 1);
+      if (next != first) trace_.spans[next].cause = trace_.spans[first].cause;
+      enter(next);
+    }
+  }
+
+  // Nothing can go on: launches in another order than the plan's would do. Whether anything was held.
+  bool open_queues() {
+    bool any = false;
+    const std::vector<TaskId> fronts = std::exchange(fronts_, {});
+    for (std::size_t s = 0; s < fronts.size(); ++s) {
+      for (TaskId t = fronts[s]; t < plan_.slots[s].end; ++t) {
+        if (!held_[t]) continue;
+        enter(t);
+        any = true;
+      }
+    }
+    return any;
   }
 
   void enter(TaskId t) {
@@ -311,6 +367,8 @@ class Engine {
   std::vector<Waiter> waiters_;  // lanes, then hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
+  std::vector<TaskId> fronts_;          // by slot, where kernels have one queue: the next to begin
+  std::vector<char> held_;              // by task: arrived
   std::vector<std::uint32_t> entered_;  // members, by match
 };
 

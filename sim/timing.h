@@ -50,6 +50,7 @@ struct Timing {
   std::vector<std::vector<OpTiming>> rows;  // [row][op]
   std::vector<SlotLinks> links;             // by slot; empty: nothing is shared
   LinkId link_count = 0;
+  bool one_queue = false;  // a rank's kernels begin in the order of their launches, whatever their lanes
 
   const OpTiming& of(std::uint32_t slot, std::uint32_t op) const { return rows[row_of_slot[slot]][op]; }
 };

@@ -89,5 +89,44 @@ TEST(Buckets, AreReducedWhenComplete) {
     check("order_reversed.txt", fmt::format("sharding: {}", sharding), test::kSmall);
 }
 
+std::int64_t tasks_named(const Plan& plan, const RankSlot& slot, std::string_view name) {
+  std::int64_t count = 0;
+  for (TaskId t = slot.begin; t < slot.end; ++t) count += plan.op_of(t).name == name ? 1 : 0;
+  return count;
+}
+
+// Megatron-Core: of a pipeline only the first chunk is reduced bucket by bucket.
+TEST(Buckets, OneForEveryChunkButThePipelinesFirst) {
+  const std::string strategy = "pipeline: 2, virtual_stages: 2, data: 2, global_batch: 8, bucket_MiB: 0.0001";
+  const auto reductions = [&](const char* first, std::size_t stage) {
+    const Plan plan =
+        make_plan(spec_of(kSmall, strategy, 32, fmt::format("profile: orrery, buckets_on_first_chunk: {}", first)));
+    return tasks_named(plan, plan.slots[stage], "reduce gradients");
+  };
+  EXPECT_GT(reductions("false", 1), 8);
+  EXPECT_EQ(reductions("true", 1), 2);
+  EXPECT_GT(reductions("true", 0), 3);
+  EXPECT_LT(reductions("true", 0), reductions("false", 0));
+}
+
+// With one queue a gather is launched when the one before it is needed, not all of them before forward.
+TEST(Buckets, AreGatheredOneAheadWithOneQueue) {
+  const auto plan_with = [](const char* queue) {
+    return make_plan(spec_of(kSmall, "data: 2, sharding: zero1, global_batch: 4, bucket_MiB: 0.0001", 32,
+                             fmt::format("profile: orrery, one_queue: {}, overlap_parameter_gather: true", queue)));
+  };
+  const auto at_once = [](const Plan& plan) {
+    TaskId t = 0;
+    while (plan.op_of(t).name == "gather parameters") ++t;
+    return t;
+  };
+  const Plan several = plan_with("never"), one = plan_with("always");
+  const std::int64_t all = tasks_named(several, several.slots[0], "gather parameters");
+  EXPECT_GT(all, 4);
+  EXPECT_EQ(at_once(several), all);
+  EXPECT_EQ(tasks_named(one, one.slots[0], "gather parameters"), all);
+  EXPECT_LT(at_once(one), all);
+}
+
 }  // namespace
 }  // namespace orrery

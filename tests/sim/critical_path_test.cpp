@@ -4,6 +4,7 @@
 
 #include "sim/simulate.h"
 #include "tests/sim/small_plans.h"
+#include "tests/sim/tiny_plan.h"
 
 namespace orrery {
 namespace {
@@ -108,6 +109,30 @@ TEST(CriticalPath, OfAnEmptyPlanIsEmpty) {
   plan.tasks.emplace_back();  // the sentinel
   EXPECT_TRUE(critical_path(plan, {}).empty());
   EXPECT_TRUE(slack(plan, {}).empty());
+}
+
+// What is launched behind a kernel that waits in its stream waits too, though its own stream is free.
+TEST(CriticalPath, GoesOverWhatHeldUpItsQueue) {
+  TinyPlan p;
+  const auto a = p.op("a", LaneKind::compute, {.duration = 10});
+  const auto reduce = p.op("reduce", LaneKind::data_reduce, {.duration = 40});
+  const auto last = p.op("last", LaneKind::compute, {.duration = 60});
+  p.slot(0);
+  p.task(reduce, {p.task(a)});
+  p.task(reduce, {p.task(a)});
+  p.task(last);
+  p.finish();
+  EXPECT_EQ(p.run().spans.back().ended, 80);
+  p.timing().one_queue = true;
+  EXPECT_EQ(timeline(p.plan(), p.run()),
+            "slot 0 compute          a      issued   0 entered   0 matched   0 ended  10\n"
+            "slot 0 data reduce      reduce issued   0 entered  10 matched  10 ended  50\n"
+            "slot 0 compute          a      issued   0 entered  10 matched  10 ended  20\n"
+            "slot 0 data reduce      reduce issued   0 entered  50 matched  50 ended  90\n"
+            "slot 0 compute          last   issued   0 entered  50 matched  50 ended 110\n");
+  // The last kernel waited for the first reduction, in another lane, which it does not need.
+  const Trace trace = p.run();
+  EXPECT_EQ(critical_path(p.plan(), trace), (std::vector<TaskId>{0, 1, 4}));
 }
 
 }  // namespace
