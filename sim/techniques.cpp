@@ -10,6 +10,7 @@
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "sim/formulas.h"
+#include "sim/techniques_memory.h"
 #include "sim/text.h"
 
 namespace orrery {
@@ -43,9 +44,9 @@ void drop_options(const Strategy& before, Strategy& s) {
   if (s.sharding != Sharding::parameter_server) s.parameter_server.reset();
 }
 
-// The spec with other degrees; what is no longer cut makes more replicas.
-template <class F>
-Spec changed(const Spec& spec, F change) {
+}  // namespace
+
+Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
   Spec other = spec;
   Strategy& s = other.strategy;
   change(s);
@@ -53,12 +54,15 @@ Spec changed(const Spec& spec, F change) {
   const std::int64_t model_ranks = s.tensor * s.places() * s.context;
   s.data = std::max<std::int64_t>(1, spec.strategy.gpus() / model_ranks);
   drop_options(spec.strategy, s);
-  if (s.sharding != spec.strategy.sharding) {
-    s.shard_group = 0;
-    s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding);
-  }
+  if (s.sharding != spec.strategy.sharding) s.shard_group = 0;
+  // Copies of the model reduce after the last backward.
+  const bool both_ways = runs_both_ways(s.schedule);
+  if (s.sharding != spec.strategy.sharding || both_ways != runs_both_ways(spec.strategy.schedule))
+    s.overlap.gradient_reduce = reduces_beside(spec.software, s.sharding) && !both_ways;
   return other;
 }
+
+namespace {
 
 // What each row of the table of shardings does, by its fields.
 std::string saved_by(const ShardingRow& row, std::int64_t shards) {
@@ -184,6 +188,26 @@ void add_schedule(const Spec& spec, const Spec& once, List& list) {
                     "a step begins before the one before it has ended: the pipeline is never emptied",
                     "gradients are of older weights, whose versions are kept until their micro-batches are done",
                     "without them (1f1b)", once});
+  if (runs_both_ways(s.schedule))
+    list.push_back(
+        {fmt::format("{} copies of the model in opposite directions, {}", model_copies(s.schedule), s.schedule), true,
+         "the pipeline fills from both ends at once",
+         fmt::format("every stage holds {} stages' parameters and gradients, and copies reduce them together",
+                     model_copies(s.schedule)),
+         "without it (1f1b)", once});
+  else if (row.splits)
+    list.push_back({fmt::format("backward in two parts, {}", s.schedule), true,
+                    "weight gradients are left for when a stage would wait for others",
+                    "what they are made of is kept until then", "without it (1f1b)", once});
+  if (spec.software.validates_after_update) {
+    Spec barrier = spec;
+    barrier.software.validates_after_update = false;
+    list.push_back({"updates validated in the next step", true,
+                    "no stage waits for the gradients' norm of all: steps overlap",
+                    "an update that should have been clipped, or left out, is taken back and made again, and what ran "
+                    "since runs again",
+                    "without it (a barrier ends each step)", barrier});
+  }
   if (row.moves != nullptr)
     list.push_back({fmt::format("activations left with another stage, {}", s.schedule), true,
                     "the first stages keep no more than the average", "what is left goes there and comes back",
@@ -302,8 +326,8 @@ void add_overlap(const Spec& spec, List& list) {
 
 List techniques(const Spec& spec) {
   List list;
-  for (const auto add :
-       {add_sharding, add_tensor, add_pipeline, add_context, add_experts, add_recompute, add_offload, add_overlap})
+  for (const auto add : {add_sharding, add_tensor, add_pipeline, add_context, add_experts, add_recompute, add_memory,
+                         add_offload, add_overlap})
     add(spec, list);
   std::stable_partition(list.begin(), list.end(), [](const Technique& t) { return t.used; });
   return list;

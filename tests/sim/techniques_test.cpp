@@ -111,7 +111,19 @@ TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
            {"tensor: 4, sequence_parallel: false, data: 4, recompute: full, partition_activations: true, "
             "global_batch: 64",
             "full recomputation"},
-           {"data: 8, sharding: zero1, fused_buffers: true, global_batch: 64", "zero1 over 8 ranks"}}) {
+           {"data: 8, sharding: zero1, fused_buffers: true, global_batch: 64", "buffers of constant size (ZeRO-R)"},
+           {"tensor: 4, sequence_parallel: false, data: 4, recompute: full, partition_activations: true, "
+            "contiguous_activations: true, global_batch: 64",
+            "partitioned checkpoints (ZeRO-R)"},
+           {"data: 8, recompute: full, contiguous_activations: true, global_batch: 64",
+            "checkpoints side by side (ZeRO-R)"},
+           {"data: 8, sharding: zero3, offload: {tiling: 2}, attention: unfused, global_batch: 64",
+            "operators in 2 tiles"},
+           {"pipeline: 4, data: 4, schedule: zb-h1, global_batch: 64", "backward in two parts, zb-h1"},
+           {"pipeline: 4, data: 4, virtual_stages: 2, schedule: v-half, global_batch: 64",
+            "backward in two parts, v-half"},
+           {"pipeline: 4, data: 4, schedule: chimera, overlap: {gradient_reduce: false}, global_batch: 64",
+            "2 copies of the model in opposite directions, chimera"}}) {
     const Spec spec = spec_with(c.strategy);
     bool named = false;
     std::vector<Technique> all = techniques(spec);
