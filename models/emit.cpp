@@ -43,7 +43,8 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
   for (const Operand& operand : op.frees) {  // what it gives back nobody may still use
     if (const TaskId* last = writer(frame, operand)) need(*last);
     need(computed_with_[buffer(operand)]);
-    need(moved_with_[buffer(operand)]);
+    for (std::uint32_t u = moved_with_[buffer(operand)]; u != kNone; u = moved_uses_[u].before)
+      need(moved_uses_[u].task);
   }
   for (const TaskId t : after) need(t);
   const auto* device = std::get_if<Wait>(&op.work);
@@ -57,8 +58,15 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     if (t != kNone) plan_.dependencies.push_back(t);
   }
   last_in_lane_[lane] = id;
-  std::vector<TaskId>& used = op.lane == LaneKind::compute ? computed_with_ : moved_with_;
-  for (const Operand& operand : op.operands) used[buffer(operand)] = id;
+  for (const Operand& operand : op.operands) {
+    if (op.lane == LaneKind::compute) {
+      computed_with_[buffer(operand)] = id;
+    } else {
+      moved_uses_.push_back({id, moved_with_[buffer(operand)]});
+      moved_with_[buffer(operand)] = static_cast<std::uint32_t>(moved_uses_.size() - 1);
+    }
+  }
+  for (const Operand& operand : op.frees) moved_with_[buffer(operand)] = kNone;
   note_writes(op, frame, id);
   if (!schedule_.moves.empty()) note_alive(op, frame);
   return id;
@@ -276,6 +284,7 @@ void PlanBuilder::emit_stage(std::int64_t stage) {
   writers_.resize(plan_.buffers, kNone);
   computed_with_.resize(plan_.buffers, kNone);
   moved_with_.resize(plan_.buffers, kNone);
+  moved_uses_.clear();
   alive_.assign(plan_.buffers, 0);
   guests_.clear();
   state_writers_.resize(plan_.frames.size(), [] {

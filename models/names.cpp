@@ -8,6 +8,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLongestWord = 64;  // longer ones are no misspelt names, and the table is quadratic
+constexpr std::size_t kMostListed = 40;   // beside a name that is near
 
 }  // namespace
 
@@ -42,8 +43,9 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest(word, known);
   const std::string hint = near.empty() ? "" : fmt::format(" did you mean {}?", near);
-  return printable(
-      fmt::format("unknown {} {};{} known: {}", what, word.substr(0, kLongestWord), hint, fmt::join(known, ", ")));
+  const bool listed = near.empty() || known.size() <= kMostListed;
+  return printable(fmt::format("unknown {} {};{}{}", what, word.substr(0, kLongestWord), hint,
+                               listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
 std::string printable(std::string text) {

@@ -356,8 +356,15 @@ class PlanBuilder {
   WeightVersions versions_;      // of an asynchronous schedule
   std::int64_t updates_ = 0;     // that were emitted
   std::vector<Chunk> chunks_;
-  std::vector<TaskId> writers_;                     // by buffer id
-  std::vector<TaskId> computed_with_, moved_with_;  // likewise: the last user on the compute lane, elsewhere
+  std::vector<TaskId> writers_;        // by buffer id
+  std::vector<TaskId> computed_with_;  // likewise: the last user on the compute lane
+  // Users on other lanes: by buffer id the last one's place in a list, where each names the one before it.
+  struct MovedUse {
+    TaskId task = kNone;
+    std::uint32_t before = kNone;
+  };
+  std::vector<std::uint32_t> moved_with_;
+  std::vector<MovedUse> moved_uses_;
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;  // after an update, in forward's order
   std::size_t gathering_ = 0;                                      // of these, how many are issued
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;     // by unit frame, then state slot

@@ -228,6 +228,9 @@ TEST(MakePlan, RefusesWhatItCannotPlan) {
            {"pipeline: 2, virtual_stages: 4, schedule: zb-v, global_batch: 4", "zb-v has 2 a stage"},
            {"data: 2, sharding: zero3, overlap: {micro_batches: true}, global_batch: 8",
             "weaves passes over the same weights; not built yet where they are gathered: choose zero2 or less"},
+           {"pipeline: 2, virtual_stages: 2, schedule: interleaved, data: 2, sharding: fsdp, overlap: {micro_batches: "
+            "true}, global_batch: 16",
+            "weaves passes over the same weights"},
            {"context: 2, attention: unfused", "not built yet"},
            {"tensor: 2, data: 2, sharding: data-parallel, global_batch: 4",
             "strategy.tensor above 1 with sharding: data-parallel: not built yet"},
