@@ -122,9 +122,9 @@ void add_search(CLI::App& app, Options& o) {
 
 // Ctrl-C, or a scheduler that ends a job (SIGTERM), ends a search with the best so far; a second one ends the program.
 std::atomic<bool> stop_search = false;
-void on_interrupt(int signal) {
+void on_interrupt(int) {
   stop_search = true;
-  std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
 }
 
 void add_explain(CLI::App& app, Options& o) {

@@ -160,7 +160,7 @@ void Bounds::place() {
   const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
   const bool same = placed_.placement == row.placement && placed_.pipeline == p && placed_.virtual_stages == v;
   if (!same) {
-    placed_ = {row.placement, p, v, place_chunks(row.placement, {.stages = p, .chunks = v}), {}};
+    placed_ = {row.placement, p, v, place_chunks(row.placement, {.stages = p, .chunks = v}, row.copies), {}};
     placed_.of_stage.resize(p);
     for (std::size_t k = 0; k < placed_.where.stage_of.size(); ++k)
       placed_.of_stage[placed_.where.stage_of[k]].push_back(static_cast<std::int64_t>(k));
@@ -362,7 +362,7 @@ Picoseconds Bounds::time_of_group(const Recipe& group) {
   if (group.offload == "none") return known.time;
   cell_ = group;
   known_.reset();
-  copies_ = find_schedule(group.schedule).placement == ChunkPlacement::both_ways ? 2 : 1;
+  copies_ = model_copies(group.schedule);
   micro_batches_ = layout_.micro_batches / copies_;
   const HostLoad load = host_load(known.least);
   return std::max(known.time + load.update, load.beside);

@@ -130,12 +130,8 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int6
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   times.reduce = m * transfer(group, CollectiveKind::reduce_scatter, stage.elements * gradient);
   const std::int64_t again = row.reshards_after_forward ? stage.layer_elements : 0;  // gathered for backward too
-  // A lookup's weights stay till weight gradients are made, for whatever micro-batches come until then.
-  const std::int64_t stay =
-      splits_ && !row.reshards_after_forward && stage.first_place == 0 ? plain_->embedding.elements : 0;
   if (row.shards_parameters) {
-    times.gather =
-        m * transfer(group, CollectiveKind::all_gather, std::max<std::int64_t>(0, stage.elements - stay) * width);
+    times.gather = m * transfer(group, CollectiveKind::all_gather, stage.elements * width);
     if (again > 0) times.gather += m * transfer(group, CollectiveKind::all_gather, again * width);
     if (gathered > 0) times.gather = 0;
   }

@@ -88,21 +88,24 @@ TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
 // hybrid sharding; weight gradients begin before a send has ended.
 TEST(SearchBounds, AreBelowWhereTheyOnceWereNot) {
   const auto space = [](const std::string& model, const std::string& software, const std::string& search) {
-    return "model: {name: big, hidden: 6144, heads: 64, kv_heads: 8, feed_forward: 24576, vocab: 16000, " + model +
+    return "model: {name: big, hidden: 6144, heads: 64, kv_heads: 8, feed_forward: 24576, " + model +
            "}\nsequence: 8192\ncluster: {node: dgx-a100, nodes: 2}\nsoftware: " + software +
            "\nstrategy: {global_batch: 16, micro_batch: 1}\nsearch: {context: [1], rank_order: [tp-cp-dp-pp], "
            "overlap_tensor: [false], recompute_layers: [null, 1], " +
            search + "}\n";
   };
   const std::vector<SmallSpace> spaces = {
-      {space("layers: 8, mtp_layers: 1", "deepspeed-2019",
+      {space("vocab: 16000, layers: 8, mtp_layers: 1", "deepspeed-2019",
              "tensor: [1], pipeline: [4], schedule: [zb-1p, zb-2p, 1f1b], sharding: [zero1], recompute: [mlp, full]")},
-      {space("layers: 8", "deepspeed-2019",
+      {space("vocab: 16000, layers: 8", "deepspeed-2019",
              "tensor: [2], pipeline: [2], schedule: [dualpipe], sharding: [zero1, fsdp], recompute: [none]")},
-      {space("layers: 6", "megatron-core",
+      {space("vocab: 16000, layers: 6", "megatron-core",
              "tensor: [1], pipeline: [2], schedule: [dualpipe], sharding: [hsdp], shard_group: [2], recompute: [none], "
              "offload: [optimizer+gradients]")},
-      {space("layers: 4, tied_embeddings: true", "megatron-core",
+      {space("vocab: 256000, layers: 8", "pytorch-fsdp",
+             "tensor: [1], pipeline: [2], schedule: [zb-h1, zb-h2, zb-1p, zb-2p], sharding: [fsdp-grad-op], recompute: "
+             "[none, full]")},
+      {space("vocab: 16000, layers: 4, tied_embeddings: true", "megatron-core",
              "tensor: [2], pipeline: [4], schedule: [zb-h1], sharding: [zero1], recompute: [none], overlap_pipeline: "
              "[false], sequence_parallel: [true]")}};
   std::uint64_t seed = 0;

@@ -1,0 +1,4 @@
+# So are recipes.
+$ ! orrery validate --recipes --set strategy.tensor=4
+stderr --set: published steps are predicted as they were run; leave it out, or give a SPEC
+no-stdout .
