@@ -53,7 +53,12 @@ class Planner {
     s.forward += run + pass;
     s.backward += 2 * run + pass;
     s.dearest = std::max({s.dearest, 3 * run, 2 * pass});
-    s.tail = std::max(s.tail, s.backward + reducing(gradients_[first + n] - gradients_[first], place, r));
+    const bool to_end = first + n == layers();
+    double bytes = gradients_[first + n] - gradients_[first];
+    if (first > 0 && to_end) bytes += c_.table.gradients;
+    // The ends of a pipeline sum a tied table two by two, when both have done so by themselves.
+    const double ends = first == 0 && !to_end ? c_.table.gradients / link(0, places() - 1) : 0;
+    s.tail = std::max(s.tail, s.backward + reducing(bytes, place, r) + ends);
     s.layers = n;
     s.replicas = r;
     return s;
@@ -111,8 +116,12 @@ class Planner {
     return n > 1 ? 2 * (n - 1) / n * bytes / speed : 0;
   }
   bool fits(std::int64_t first, std::int64_t n, std::int64_t r) const {
-    return states_[first + n] - states_[first] + (shared_[first + n] - shared_[first]) / static_cast<double>(r) <=
-           c_.memory;
+    double own = states_[first + n] - states_[first], shared = shared_[first + n] - shared_[first];
+    if (first > 0 && first + n == layers()) {
+      own += c_.table.states;
+      shared += c_.table.shared_states;
+    }
+    return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
   // Suffixes of `count` stages (0 where their number is free) from this layer on, on so many places.
@@ -218,13 +227,19 @@ void set_states(const Spec& spec, PipelineCosts& c) {
   const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
   const Bytes update =
       (width < s.optimizer.master_bytes ? s.optimizer.master_bytes : 0) + (sgd ? 0 : 2 * s.optimizer.moment_bytes);
+  const Bytes cut =
+      (row.shards_parameters ? width : 0) + (row.shards_gradients ? gradient : 0) + (row.shards_optimizer ? update : 0);
+  const double whole = static_cast<double>(width + gradient + update - cut);
+  const double shared = static_cast<double>(cut) / static_cast<double>(s.data);
   for (const double count : parameters_by_layer(spec)) {
     const double own = count / static_cast<double>(s.tensor);
     c.gradients.push_back(own * static_cast<double>(gradient));
-    const Bytes cut = (row.shards_parameters ? width : 0) + (row.shards_gradients ? gradient : 0) +
-                      (row.shards_optimizer ? update : 0);
-    c.states.push_back(own * static_cast<double>(width + gradient + update - cut));
-    c.shared_states.push_back(own * static_cast<double>(cut) / static_cast<double>(s.data));
+    c.states.push_back(own * whole);
+    c.shared_states.push_back(own * shared);
+  }
+  if (spec.model.tied_embeddings) {
+    const double own = static_cast<double>(spec.model.vocab * spec.model.hidden) / static_cast<double>(s.tensor);
+    c.table = {own * static_cast<double>(gradient), own * whole, own * shared};
   }
   c.memory = static_cast<double>(spec.cluster.gpu.memory_bytes);
 }
@@ -243,7 +258,8 @@ PipelineCosts pipeline_costs(const Spec& spec) {
   const double flops = peak_flops(cluster.gpu, s.precision) * kReachedPeak * static_cast<double>(s.tensor);
   for (const double cost : layer_costs(spec)) c.forward.push_back(2 * cost * tokens / flops);
   set_states(spec, c);
-  c.hidden_bytes = tokens * static_cast<double>(spec.model.hidden * storage_bytes(s.precision));
+  const double cut = s.sequence_parallel ? static_cast<double>(s.tensor) : 1;  // each rank passes its own rows
+  c.hidden_bytes = tokens * static_cast<double>(spec.model.hidden * storage_bytes(s.precision)) / cut;
   c.samples = s.micro_batch;
   c.micro_batches = s.micro_batches();
   c.copies = s.data;

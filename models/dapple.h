@@ -25,7 +25,10 @@ struct PipelineCosts {
   double inside_GBps = 0, between_GBps = 0;  // of a place's link in a node, and out of it
   std::vector<double> states;                // bytes per layer that each rank keeps whatever its stage's replicas,
   std::vector<double> shared_states;         // and those that they share
-  double memory = 0;                         // bytes for both
+  struct {
+    double gradients = 0, states = 0, shared_states = 0;
+  } table;            // of the tied word table, which the last stage holds too unless it is the first one
+  double memory = 0;  // bytes for both
 };
 
 // Of a spec whose degrees are read; places() many ranks stand in a pipeline. Throws Error where the speed of its GPUs

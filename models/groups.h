@@ -40,7 +40,7 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //   expert_replicate: ranks at the same place of every set of shards (hybrid), else alone
 //   model: ranks among which the gradient norm is summed: tensor x pipeline, and the shards' group when sharded;
 //     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
-//     shards), or runs in two copies
+//     shards), or runs in several copies
 //   world: everybody
 //   tensor_row, tensor_column, tensor_depth: of a grid of tensor ranks, q to a side (2d, 2.5d, 3d), the one at row i
 //   and

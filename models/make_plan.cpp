@@ -79,7 +79,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.on_grid() && s.overlap.tensor, "strategy.tensor_kind", " other than 1d with overlap.tensor"},
       {s.on_grid() && s.sharding == Sharding::hsdp, "strategy.tensor_kind", " other than 1d with hsdp"},
       {s.on_grid() && runs_both_ways(s.schedule), "strategy.tensor_kind",
-       " other than 1d with two copies of the model"},
+       " other than 1d with several copies of the model"},
       {s.offload.tiling > 1 && is_eight_bit(s.precision), "strategy.offload.tiling", " with eight-bit products"},
       {s.offload.tiling > 1 && s.overlap.tensor, "strategy.offload.tiling", " with overlap.tensor"},
       {s.offload.tiling > 1 && spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
@@ -94,7 +94,7 @@ void refuse_what_is_not_built(const Spec& spec) {
       {later && !s.stage_replicas.empty(), "software.validates_after_update", " with stage_replicas"},
       {slow && s.sharding == Sharding::hsdp, "cluster.stragglers", " with sharding: hsdp"},
       {slow && spec.model.moe.has_value(), "cluster.stragglers", " with experts"},
-      {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with two copies of the model"},
+      {slow && runs_both_ways(s.schedule), "cluster.stragglers", " with several copies of the model"},
       {own_pace(s) && s.clip > 0, "strategy.clip", " above 0 where servers take each worker's gradients by themselves",
        "set it to 0"},
       {chains && own_pace(s), "strategy.parameter_server.replicas", " above 1 with a mode other than sync"},
@@ -229,7 +229,7 @@ void PlanBuilder::refuse_key(std::string_view key, std::string_view why) const {
   throw Error(fmt::format("{}{}: {}", place_of(spec_, key), key, why));
 }
 
-// What two copies of a model cannot do, or not yet.
+// What several copies of a model cannot do, or not yet.
 void PlanBuilder::refuse_both_ways() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](std::string_view key, std::string_view why) {

@@ -69,9 +69,9 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
 }
 
 // Of three steps behind each other the one in the middle sets the update before it right.
-double set_right_time(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
+double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
-    return simulate(repeat_steps(plan, {false, sets_right, false}), timing, stop).step_time;
+    return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
   };
   return seconds(time(true) - time(false));
 }
@@ -116,7 +116,11 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   go_on();
   p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
   if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
-  if (p.plan.slots.front().validated != kNone) p.report.set_right_s = set_right_time(p.plan, p.prices.timing, stop);
+  if (p.plan.slots.front().validated != kNone) {
+    const Plan folded = unfolded ? make_plan(spec) : p.plan;
+    p.report.set_right_s =
+        set_right_time(folded, unfolded ? price(folded, spec, p.profile).timing : p.prices.timing, stop);
+  }
   add_interval(p.report, spec, p.profile);
   if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -3,9 +3,11 @@
 
 #include <limits>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "models/make_plan.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
@@ -25,6 +27,7 @@ PipelineCosts costs_of(std::uint64_t seed, std::int64_t layers, std::int64_t pla
   c.micro_batches = random.pick<std::int64_t>({1, 2, 8, 32});
   c.copies = random.pick<std::int64_t>({1, 2});
   for (std::int64_t p = 0; p < places; ++p) c.node.push_back(p / 2);
+  if (random.flag()) c.table = {3e7, 2, 1};
   c.inside_GBps = 100;
   c.between_GBps = 10;
   c.memory = random.flag() ? 1e9 : 8;
@@ -34,7 +37,8 @@ PipelineCosts costs_of(std::uint64_t seed, std::int64_t layers, std::int64_t pla
 bool fits(const PipelineCosts& c, const StagePlan& plan) {
   std::size_t layer = 0;
   for (std::size_t s = 0; s < plan.layers.size(); ++s) {
-    double bytes = 0;
+    const bool copy = s > 0 && s + 1 == plan.layers.size();
+    double bytes = copy ? c.table.states + c.table.shared_states / static_cast<double>(plan.replicas[s]) : 0;
     for (std::int64_t i = 0; i < plan.layers[s]; ++i, ++layer)
       bytes += c.states[layer] + c.shared_states[layer] / static_cast<double>(plan.replicas[s]);
     if (bytes > c.memory) return false;
@@ -50,7 +54,7 @@ double weighed(const PipelineCosts& c, const StagePlan& plan) {
   std::vector<double> back(stages), passed(stages), reduced(stages);
   std::size_t layer = 0, place = 0;
   for (std::size_t s = 0; s < stages; ++s) {
-    double run = 0, bytes = 0;
+    double run = 0, bytes = s > 0 && s + 1 == stages ? c.table.gradients : 0;
     const auto r = static_cast<std::size_t>(plan.replicas[s]);
     for (std::int64_t i = 0; i < plan.layers[s]; ++i, ++layer) {
       run += c.forward[layer] / static_cast<double>(r);
@@ -61,6 +65,7 @@ double weighed(const PipelineCosts& c, const StagePlan& plan) {
     if (next > 0) passed[s] = c.hidden_bytes / static_cast<double>(std::min(r, next)) / speed(place + r + next - 1);
     const auto ranks = static_cast<double>(plan.replicas[s] * c.copies);
     reduced[s] = ranks > 1 ? 2 * (ranks - 1) / ranks * bytes / speed(place + r - 1) : 0;
+    if (s == 0 && stages > 1) reduced[s] += c.table.gradients / speed(c.node.size() - 1);
     back[s] = 2 * run;
     forward += run + passed[s];
     dearest = std::max({dearest, 3 * run, 2 * passed[s]});
@@ -130,6 +135,49 @@ TEST(Dapple, ReplicatesWhatIsHeavy) {
   const StagePlan plan = plan_stages(c, 2);
   EXPECT_EQ(plan.layers, (std::vector<std::int64_t>{3, 1}));
   EXPECT_EQ(plan.replicas, (std::vector<std::int64_t>{1, 3}));
+}
+
+// Both ends of a pipeline hold a tied word table: what a rank of either keeps is what the plan's flat buffers take.
+TEST(Dapple, CountsATiedTableAtBothEnds) {
+  const Spec spec = test::spec_of(
+      "name: tied, layers: 2, hidden: 64, heads: 8, kv_heads: 8, head_dim: 8, feed_forward: 256, vocab: 32768, "
+      "tied_embeddings: true",
+      "pipeline: 2, stage_replicas: [1, 2], micro_batch: 6, global_batch: 12");
+  const PipelineCosts c = pipeline_costs(spec);
+  const Plan plan = make_plan(spec);
+  for (const std::uint32_t slot : {0U, 1U}) {
+    double held = 0;
+    for (const Frame& f : plan.frames) {
+      if (f.slot != slot || plan.blocks[f.block].role != BlockRole::state) continue;
+      for (const Slot& buffer : plan.blocks[f.block].slots)
+        held += buffer.category == Category::buffers ? 0 : static_cast<double>(buffer.bytes);
+    }
+    EXPECT_NEAR((c.states[slot] + (slot == 1 ? c.table.states : 0)) / held, 1, 0.01) << slot;
+  }
+  PipelineCosts small = c;
+  small.memory = 1.01 * std::max(c.states[0], c.states[1] + c.table.states);
+  EXPECT_EQ(plan_stages(small, 2).layers.size(), 2U);
+  small.memory = 0.99 * (c.states[1] + c.table.states);
+  EXPECT_THROW(plan_stages(small, 2), Error);
+  small.memory = 1.01 * (c.states[0] + c.states[1]);  // one stage holds the table once
+  EXPECT_EQ(plan_stages(small, 1).layers, std::vector<std::int64_t>{2});
+}
+
+// Where tensor ranks hold rows of their own, each passes those.
+TEST(Dapple, WeighsTheBytesThatThePlanPasses) {
+  for (const char* sequence : {"true", "false"}) {
+    const Spec spec = test::spec_of(
+        test::kSmall,
+        fmt::format("tensor: 2, pipeline: 2, sequence_parallel: {}, micro_batch: 2, global_batch: 8", sequence));
+    const Plan plan = make_plan(spec);
+    int sends = 0;
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      if (plan.op_of(t).lane != LaneKind::send_next) continue;
+      EXPECT_EQ(static_cast<double>(std::get<Transfer>(plan.op_of(t).work).bytes), pipeline_costs(spec).hidden_bytes);
+      ++sends;
+    }
+    EXPECT_GT(sends, 0);
+  }
 }
 
 }  // namespace

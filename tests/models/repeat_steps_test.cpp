@@ -1,6 +1,8 @@
 // Steps behind each other in one plan: what stands how often, and that ends of transfers still meet.
 #include "models/repeat_steps.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
@@ -13,6 +15,18 @@ std::int64_t updates_of(const Plan& plan, const RankSlot& slot) {
   std::int64_t n = 0;
   for (TaskId t = slot.begin; t < slot.end; ++t) n += std::holds_alternative<Update>(plan.op_of(t).work) ? 1 : 0;
   return n;
+}
+
+// Which repetition of its slot's step a task of three stands in, the one before the update that is set right included,
+// and the task of the one step that it repeats.
+std::pair<std::int64_t, TaskId> origin_of(const Plan& one, const Plan& three, TaskId t) {
+  const std::uint32_t s = three.slot_of(t);
+  const RankSlot& slot = one.slots[s];
+  const TaskId step = slot.end - slot.begin, before = slot.validated + 1 - slot.begin;
+  const TaskId second = step + before + 2 * static_cast<TaskId>(updates_of(one, slot)), at = t - three.slots[s].begin;
+  const TaskId starts[] = {0, step, second, second + step};
+  const std::int64_t repetition = std::upper_bound(std::begin(starts), std::end(starts), at) - starts - 1;
+  return {repetition, slot.begin + at - starts[repetition]};
 }
 
 TEST(RepeatSteps, RunAgainWhatStandsBeforeAnUpdateThatIsSetRight) {
@@ -36,7 +50,13 @@ TEST(RepeatSteps, RunAgainWhatStandsBeforeAnUpdateThatIsSetRight) {
       ends += std::ssize(members);
       const Op& first = three.op_of(members.front());
       for (const TaskId t : members) EXPECT_EQ(three.op_of(t).work.index(), first.work.index());
-      EXPECT_GE(members.size(), 2U) << first.name;
+      const auto [repetition, task] = origin_of(one, three, members.front());
+      EXPECT_EQ(members.size(), one.members_of(one.tasks[task].match).size()) << first.name;
+      for (const TaskId t : members) {
+        const auto [its, original] = origin_of(one, three, t);
+        EXPECT_EQ(its, repetition) << first.name;
+        EXPECT_EQ(one.tasks[original].match, one.tasks[task].match) << first.name;
+      }
     }
     EXPECT_EQ(ends, 3 * std::ssize(one.match_members) + again);
   }

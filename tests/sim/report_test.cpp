@@ -94,5 +94,16 @@ TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   EXPECT_LT(staggered.set_right_s, staggered.step_time_s);
 }
 
+// What setting right takes is that of the folded plan, also where every rank is simulated by itself.
+TEST(Report, SetsRightAlikeUnfolded) {
+  const Spec spec = parse_spec(
+      "{model: gpt2, sequence: 256, cluster: {node: dgx-a100, nodes: 1}, gpus: 4, strategy: {pipeline: 2, data: 2, "
+      "global_batch: 16, schedule: zb-h2}, software: {profile: orrery, validates_after_update: true}}",
+      "case");
+  const double folded = predict(spec).report.set_right_s;
+  EXPECT_GT(folded, 0);
+  EXPECT_DOUBLE_EQ(predict(spec, true).report.set_right_s, folded);
+}
+
 }  // namespace
 }  // namespace orrery
