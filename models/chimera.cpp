@@ -1,6 +1,7 @@
 #include "models/chimera.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -125,10 +126,11 @@ std::vector<std::vector<Action>> chimera_orders(const ScheduleShape& shape, std:
   for (const std::int64_t most_each : {shape.stages / copies, shape.stages / copies + 1, shape.stages}) {
     Greedy greedy(shape, copies, std::max<std::int64_t>(1, most_each));
     const bool complete = greedy.run();
-    if (!best.empty() && (!complete || greedy.end() >= shortest)) continue;
+    if (!complete || (!best.empty() && greedy.end() >= shortest)) continue;
     shortest = greedy.end();
     best = std::move(greedy.orders);
   }
+  assert(!best.empty());
   return best;
 }
 

@@ -180,7 +180,7 @@ const std::vector<ScheduleRow>& schedule_rows() {
        true, ChunkPlacement::v_shaped, stage_by_stage<dualpipe_v>},
       {"chimera", "two copies of the model in opposite directions: bubbles halved (Li and Hoefler 2021)", 1, false,
        ChunkPlacement::both_ways, chimera<2>},
-      {"chimera-4", "four copies, two each way: bubbles shorter still (section 3.6)", 1, false,
+      {"chimera-4", "four copies, two each way: bubbles shorter still (Li and Hoefler 2021)", 1, false,
        ChunkPlacement::both_ways, chimera<4>, Updates::flush, nullptr, 0, "", 4},
       {"chimera-8", "eight copies, four each way", 1, false, ChunkPlacement::both_ways, chimera<8>, Updates::flush,
        nullptr, 0, "", 8},

@@ -79,8 +79,8 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  constexpr Dimension kExperts = Dimension::expert_data;
-  const StateFormula all = state_formula(spec, p.plan), e = state_formula(spec, p.plan, kExperts);
+  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};  // that have shards of their own
+  const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
   const Scale scale = memory_scale(largest);
@@ -90,7 +90,10 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
       fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
                   term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
                   term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
-  if (spec.model.moe) text += fmt::format("{}of experts: N = {}\n", kIndented, e.shards);
+  for (const auto& [of, copies] : {std::pair{"experts", kOthers[0]}, {"the word table at both ends", kOthers[1]}}) {
+    if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
+      text += fmt::format("{}of {}: N = {}\n", kIndented, of, state_formula(spec, p.plan, copies).shards);
+  }
   if (spec.strategy.offload.any()) text += offloaded(spec, p, f);
   text += snapshots(spec, p);
   Table t;
@@ -98,15 +101,21 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
                {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
                {"activations", unit},           {"peak", unit}};
   for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
-    const double elements = as_double(elements_of(p.plan, s)), of_experts = as_double(elements_of(p.plan, s, kExperts));
     const SlotMemory& m = p.report.memory.ranks[s].memory;
-    StateFormula kept = of_slot(all, p.plan, s), of_kept = e;  // of all versions of the weights
-    for (StateFormula* one : {&kept, &of_kept}) one->parameters *= p.plan.slots[s].versions;
-    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity),
-                      count_text(elements + of_experts),
-                      with_numbers(kept, elements) + (of_experts > 0 ? " + " + with_numbers(of_kept, of_experts) : ""),
-                      number(kept.bytes(elements) + of_kept.bytes(of_experts), scale),
-                      number(as_double(states_in_plan(p.plan, s)), scale),
+    double elements = 0, bytes = 0;
+    std::string numbers;
+    const auto add = [&](StateFormula kept, Dimension copies) {
+      const double n = as_double(elements_of(p.plan, s, copies));
+      if (n == 0 && copies != Dimension::data) return;
+      kept.parameters *= p.plan.slots[s].versions;  // all of them
+      elements += n;
+      bytes += kept.bytes(n);
+      numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
+    };
+    add(of_slot(all, p.plan, s), Dimension::data);
+    for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies), copies);
+    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements),
+                      numbers, number(bytes, scale), number(as_double(states_in_plan(p.plan, s)), scale),
                       number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
                       number(as_double(m.peak), scale)});
   }

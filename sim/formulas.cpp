@@ -1,14 +1,12 @@
 #include "sim/formulas.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "models/blocks.h"
 #include "models/expert_sizes.h"
-#include "models/placement.h"
 #include "models/schedule_file.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
@@ -17,13 +15,6 @@ namespace orrery {
 namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
-
-// Ranks of the group that a slot's first rank is in.
-std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0) {
-  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
-  if (table.groups.empty()) return 1;
-  return static_cast<std::int64_t>(table.groups[table.member_of[plan.slots[slot].representative]].size());
-}
 
 double simulated_bytes(const Report& report, std::initializer_list<Dimension> groups, std::string_view but = "") {
   double sum = 0;
@@ -137,7 +128,8 @@ Volume tensor_volume(const Spec& spec) {
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
   const double full = s.recompute.layer && !s.recompute.layers ? (1 + gather) * blocks : 0;
-  const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
+  // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
+  const double layers = real(spec.model.layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{}·S·m·(L/p)·(t-1)/t", per_layer),
@@ -285,86 +277,7 @@ Volume expert_volume(const Spec& spec) {
           .bytes = rows * (row + full) * real(s.micro_batches()) * layers * (e - 1) / e};
 }
 
-std::int64_t elements_of(const Block& block, Dimension copies) {
-  std::int64_t sum = 0;
-  for (const LocalParameter& p : block.parameters)
-    sum += (p.experts > 0) == (copies == Dimension::expert_data) ? p.out * p.in : 0;
-  return sum;
-}
-
 }  // namespace
-
-double StateFormula::bytes(double elements) const {
-  const auto part = [&](Bytes each, bool sharded) { return real(each) * elements / (sharded ? real(shards) : 1); };
-  return part(parameters, shards_parameters) + part(gradients, shards_gradients) +
-         part(optimizer + copies, shards_optimizer);
-}
-
-StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
-  const Strategy& s = spec.strategy;
-  const ShardingRow& row = row_of(s.sharding);
-  const Bytes width = storage_bytes(s.precision);
-  StateFormula f;
-  f.parameters = row.fp32_shards ? s.optimizer.master_bytes : width;
-  f.gradients = storage_bytes(s.gradient_precision);
-  f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
-  const bool on_host = s.offload.optimizer != Device::none;
-  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;  // from the shard it is
-  if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
-    f.optimizer += s.optimizer.master_bytes;
-  if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
-  f.shards_parameters = row.shards_parameters;
-  f.shards_gradients = unit_gradients(spec, row);
-  f.shards_optimizer = row.shards_optimizer;
-  f.shards = row.shards_optimizer ? group_size(plan, copies) : 1;
-  return f;
-}
-
-StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
-  if (plan.slots[slot].server) {
-    f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
-    f.shards = plan.ranges();
-  } else if (!updates(plan, plan.slots[slot])) {
-    f.optimizer = 0;
-  } else if (f.shards_optimizer) {
-    f.shards = group_size(plan, Dimension::data, slot);
-  }
-  return f;
-}
-
-std::string term(Bytes per_parameter, bool sharded) { return fmt::format("{}Ψ{}", per_parameter, sharded ? "/N" : ""); }
-
-std::string text_of(const StateFormula& f) {
-  Bytes whole = 0, cut = 0;
-  (f.shards_parameters ? cut : whole) += f.parameters;
-  (f.shards_gradients ? cut : whole) += f.gradients;
-  (f.shards_optimizer ? cut : whole) += f.optimizer + f.copies;
-  if (cut == 0) return term(whole, false);
-  return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
-}
-
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies) {
-  std::map<std::uint32_t, std::int64_t> by_unit;  // a tied output shares the embedding's unit, which comes first
-  for (const Frame& f : plan.frames) {
-    const Block& block = plan.blocks[f.block];
-    const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
-    if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, elements_of(block, copies));
-  }
-  std::int64_t sum = 0;
-  for (const auto& [unit, elements] : by_unit) sum += elements;
-  return sum;
-}
-
-Bytes states_in_plan(const Plan& plan, std::size_t slot) {
-  Bytes sum = 0;
-  for (const Frame& f : plan.frames) {
-    const BlockRole role = plan.blocks[f.block].role;
-    if (f.slot != slot || (role != BlockRole::state && role != BlockRole::version)) continue;
-    for (const Slot& buffer : plan.blocks[f.block].slots)
-      sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
-  }
-  return sum;
-}
 
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report) {
   std::vector<Volume> list;
@@ -380,6 +293,8 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   const bool alike = !row.servers && !row.master;
   add((alike && group_sizes(plan, Dimension::data) != "1") || group_size(plan, Dimension::replicate) > 1,
       data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
+  add(alike && elements_of(plan, 0, Dimension::embedding) > 0, data_volume(spec, plan, Dimension::embedding),
+      {Dimension::embedding});
   if (spec.model.moe) {
     add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
         data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});

@@ -23,14 +23,17 @@ struct StateFormula {
 
   double bytes(double elements) const;
 };
-// Of experts' weights (copies: expert_data) or all others (data).
+// Of experts' weights (copies: expert_data), of a word table that unlike ends of a pipeline reduce together
+// (embedding), or all others (data).
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
 // Of the ranks of a slot, where not all update: servers hold shards of everything, who updates nothing no optimizer.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
 std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
 std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 
-// Weights that the ranks of a slot hold before sharding: experts' or all others.
+std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);  // that a slot's first rank is in
+
+// Weights that the ranks of a slot hold before sharding, by the ranks that have copies of them, as above.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data);
 Bytes states_in_plan(const Plan& plan,
                      std::size_t slot);  // what the plan's flat buffers take, copies beside the states left out

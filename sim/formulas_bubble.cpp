@@ -12,6 +12,8 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
     double (*share)(double p, double m, double v);
     std::int64_t least = 0;  // micro-batches a stage from which on the formula holds
     bool as_many = false;    // and no more
+    std::int64_t reached =
+        0;  // stages up to which the order comes to it; with more it waits longer (0: it always does)
   };
   // GPipe: Huang et al. 2019; 1F1B and interleaved: Narayanan et al. 2021, section 2.2, as a share of the whole step.
   // The others where forward, input and weight gradient take the same time and a barrier ends the step: Qi et al. 2024
@@ -33,8 +35,10 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
       {"v-half", "at most p/(2m+p)", [](double p, double m, double) { return p / (2 * m + p); }, 1},
       {"v-min", "at most 2p/(3m+2p)", [](double p, double m, double) { return 2 * p / (3 * m + 2 * p); }, 1},
       {"chimera", "(p-2)/(1.5m+p-2)", [](double p, double m, double) { return (p - 2) / (1.5 * m + p - 2); }, 1, true},
-      {"chimera-4", "(p-4)/(3m+p-4)", [](double p, double m, double) { return (p - 4) / (3 * m + p - 4); }, 1, true},
-      {"chimera-8", "(p-8)/(6m+p-8)", [](double p, double m, double) { return (p - 8) / (6 * m + p - 8); }, 1, true},
+      {"chimera-4", "(p-4)/(3m+p-4)", [](double p, double m, double) { return (p - 4) / (3 * m + p - 4); }, 1, true,
+       12},
+      {"chimera-8", "(p-8)/(6m+p-8)", [](double p, double m, double) { return (p - 8) / (6 * m + p - 8); }, 1, true,
+       24},
       {"dualpipe", "(p-2)/(3m+p-2)", [](double p, double m, double) { return (p - 2) / (3 * m + p - 2); }, 2},
       {"dualpipev", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }, 2}};
   const std::int64_t p = strategy.pipeline, m = strategy.micro_batches();
@@ -47,8 +51,10 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
   for (const Row& row : rows) {
     if (row.schedule != strategy.schedule || m < row.least * p || (row.as_many && m != row.least * p)) continue;
     if (p % model_copies(strategy.schedule) != 0) continue;
-    return Bubble{std::string(row.formula), row.share(static_cast<double>(p), static_cast<double>(m),
-                                                      static_cast<double>(strategy.virtual_stages))};
+    const bool longer = row.reached > 0 && p > row.reached;
+    return Bubble{
+        (longer ? "at least " : "") + std::string(row.formula),
+        row.share(static_cast<double>(p), static_cast<double>(m), static_cast<double>(strategy.virtual_stages))};
   }
   return std::nullopt;
 }

@@ -168,7 +168,8 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
 Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
-  const auto& group = plan.dimensions[static_cast<std::size_t>(c.group)].groups.front();
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
+  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike ones
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();
   switch (c.kind) {

@@ -23,13 +23,15 @@ TEST(Chimera, WaitsAsThePaperSays) {
   for (const std::int64_t p : {2, 4, 8, 16}) EXPECT_EQ(bubble_of("chimera", p, p, {1, 1, 1}), 2 * (p - 2)) << p;
 }
 
-// Section 3.6: of f pipelines each way (p - 2f) / (3 f m + p - 2f) for as many micro-batches as stages; orders that are
-// found step by step come to it, but for a forward or two where pipelines are long.
+// The same paper: of f pipelines each way 2 (p / f - 2) forwards of 3 m + 2 (p / f - 2), which is (p - 2f) / (1.5 f m +
+// p - 2f), for as many micro-batches as stages; orders that are found step by step come to it, but for up to two
+// forwards where pipelines are long.
 TEST(Chimera, WaitsLessWithMoreCopies) {
   for (const auto& [name, f] : {std::pair{"chimera-4", 2}, {"chimera-8", 4}}) {
     for (const std::int64_t p : {2 * f, 4 * f, 6 * f})
       EXPECT_EQ(bubble_of(name, p, p, {1, 1, 1}), 2 * (p / f - 2)) << p;
-    for (const std::int64_t p : {8 * f, 16 * f}) EXPECT_LE(bubble_of(name, p, p, {1, 1, 1}), 2 * (p / f - 2) + 2) << p;
+    EXPECT_EQ(bubble_of(name, 8 * f, 8 * f, {1, 1, 1}), 12 + 1) << f;
+    EXPECT_EQ(bubble_of(name, 16 * f, 16 * f, {1, 1, 1}), 28 + 2) << f;
   }
 }
 
