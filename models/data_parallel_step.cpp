@@ -33,8 +33,14 @@ void PlanBuilder::gather_buckets() {
       if (group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
     }
   }
-  const bool stepwise = one_queue_ && spec_.strategy.overlap.parameter_gather;
-  for (gathering_ = 0; gathering_ < to_gather_.size() && !(stepwise && gathering_ > 0); ++gathering_) {
+  std::size_t first = to_gather_.size();
+  if (one_queue_ && spec_.strategy.overlap.parameter_gather) {
+    // A table that both ends of the pipeline gather waits for no stage's forward.
+    const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
+    const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);
+    first = std::min(first, static_cast<std::size_t>(others - to_gather_.begin()) + 1);
+  }
+  for (gathering_ = 0; gathering_ < first; ++gathering_) {
     const auto& [chunk, bucket] = to_gather_[gathering_];
     gather_bucket(*chunk, *bucket, {last_of(LaneKind::compute), last_of(LaneKind::up)});
   }

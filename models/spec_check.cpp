@@ -66,9 +66,8 @@ Broken model_rules(const Spec& spec) {
   Broken b = in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
   if (!b.what.empty()) return b;
   if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
-    return broken("sequence",
-                  "sequence: {} is longer than the model's {} learned positions; shorten it, or choose positions: rope",
-                  spec.sequence, m.max_positions);
+    return broken("sequence", "sequence: {} is longer than the model's {} learned positions; shorten it", spec.sequence,
+                  m.max_positions);
   }
   return {};
 }

@@ -111,9 +111,12 @@ void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
+  // Woven passes would give up gathered weights that the other reads.
+  const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
       x.sharding = kind;
+      x.overlap.micro_batches = x.overlap.micro_batches && !weaves(kind);
       x.fused_buffers = x.fused_buffers && kind < Sharding::zero2;
     });
   };
@@ -132,7 +135,9 @@ void add_sharding(const Spec& spec, List& list) {
   const bool flushes = !s.schedule_file.empty() || find_schedule(s.schedule).updates == Updates::flush;
   for (const Sharding kind : {Sharding::zero1, Sharding::zero3}) {
     if (flushes && kind > s.sharding && s.sharding <= Sharding::zero2 && s.offload.parameters == Device::none)
-      list.push_back({std::string(name_of(kind)), false, "", "", fmt::format("with {}", name_of(kind)), as(kind)});
+      list.push_back({std::string(name_of(kind)), false, "", "",
+                      fmt::format("with {}{}", name_of(kind), weaves(kind) ? ", micro-batches not woven" : ""),
+                      as(kind)});
   }
 }
 
@@ -343,6 +348,7 @@ List situations(const Spec& spec) {
     x.tensor = x.pipeline = x.context = x.virtual_stages = x.expert = x.expert_tensor = 1;
     x.context_ring = x.context_ulysses = 1;
     x.schedule = "1f1b";
+    x.overlap.micro_batches = false;
     x.sharding = Sharding::none;
     x.offload = {};
     x.fused_buffers = false;

@@ -42,8 +42,6 @@ TEST(Formulas, StatesAreWhatThePlanHolds) {
 TEST(Formulas, KnowStagesOfSeveralRanks) {
   for (const char* sharding : {"none", "zero1"}) {
     for (const char* replicas : {"[1, 2]", "[2, 1]", "[2, 2]"}) {
-      // Not built right yet: a first stage of one rank before shards of two deadlocks.
-      if (sharding == std::string("zero1") && replicas == std::string("[1, 2]")) continue;
       const Spec spec =
           spec_of({fmt::format("strategy.sharding={}", sharding), "strategy.pipeline=2", "strategy.tensor=2",
                    "strategy.data=1", "strategy.micro_batch=2", fmt::format("strategy.stage_replicas={}", replicas),
