@@ -23,7 +23,9 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
                      !shares_table_unlike();
   if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
-  const bool whole = spec_.software.buckets_on_first_chunk && (stage_ > 0 || chunk.number > 0);
+  const bool first = chunk.place >= 0 && chunk.place % schedule_.virtual_stages() == 0 &&
+                     chunk.place / schedule_.virtual_stages() < schedule_.copies;  // of a copy of the model
+  const bool whole = spec_.software.buckets_on_first_chunk && !first;
   const std::int64_t limit =
       elements > 0 && !whole ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
   Bucket open;

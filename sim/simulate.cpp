@@ -71,6 +71,7 @@ class Engine {
     prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
+    experts_apart_ = std::any_of(plan.ops.begin(), plan.ops.end(), reduces_experts);
     if (timing.one_queue) {
       for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
       held_.resize(count_);
@@ -227,10 +228,19 @@ class Engine {
       arrive(t);
   }
 
+  // Gradients of experts and of other weights are reduced by communicators of their own, which the plan has on one
+  // lane.
+  static bool reduces_experts(const Op& op) {
+    const auto* c = std::get_if<Collective>(&op.work);
+    return c != nullptr && c->group == Dimension::expert_data && op.lane == LaneKind::data_reduce;
+  }
+
   // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
-  // has them where they come: those hold nothing up.
+  // has them where they come: those hold nothing up. Nor do reductions that the plan alone lets wait for each other.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
+      case LaneKind::data_reduce:
+        return !experts_apart_;
       case LaneKind::receive_previous:
       case LaneKind::receive_next:
       case LaneKind::receive_partner:
@@ -369,6 +379,7 @@ class Engine {
   std::vector<bool> ended_;
   std::vector<TaskId> fronts_;          // by slot, where kernels have one queue: the next to begin
   std::vector<char> held_;              // by task: arrived
+  bool experts_apart_ = false;          // whether their gradients are reduced beside others'
   std::vector<std::uint32_t> entered_;  // members, by match
 };
 

@@ -78,13 +78,16 @@ bool bits_agree(const Tensors& a, const Tensors& b) {
 
 // A master weight that is off by its rounding, 2^-24 of it, lies on the other side of a boundary of bf16, which are
 // 2^-8 apart, for one weight in 30,000; so many of forward's weights differ by 2^-8, all together by sqrt(2^-15) 2^-8 =
-// 2e-5 of their norm, and so do the gradients of all later steps. Without such a flip weights agree as in fp32.
+// 2e-5 of their norm. Without such a flip weights agree as in fp32. With one, values and gradients of all later steps
+// lie on other sides of boundaries too, how many depends on the processor's products: what a step changes, and so what
+// weights have changed, is off by no more than one rounding of every gradient, 2^-8.
 constexpr double kFlips = 10;
+constexpr double kRounding = 1.0 / 256;
 
 void expect_agreement_but_for_flips(const Distance& d) {
   EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
-  EXPECT_LE(d.weight, kFlips * kLimit) << "weight " << d.of_weight;
-  EXPECT_LE(d.change, kFlips * kChangeLimit) << "change of " << d.of_change;
+  EXPECT_LE(d.weight, kRounding * kLimit / kChangeLimit) << "weight " << d.of_weight;
+  EXPECT_LE(d.change, kRounding) << "change of " << d.of_change;
   EXPECT_LE(d.loss, kFlips * kLimit);
 }
 
