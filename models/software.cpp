@@ -81,6 +81,7 @@ constexpr SoftwareKey kKeys[] = {
     {"micro_batch_us", &Software::micro_batch_us},
     {"step_us", &Software::step_us},
     {"rank_us", &Software::rank_us},
+    {"segment_us", &Software::segment_us},
     {"blocking_launches", &Software::blocking_launches},
     {"expandable_segments", &Software::expandable_segments},
     {"moments", &Software::moments},

@@ -114,7 +114,9 @@ struct Software {
   double micro_batch_us = 0;         // per micro-batch and pass
   double step_us = 0;                // per step
   double rank_us = 0;                // per step and rank of the job: what waits for every rank in turn
-  bool blocking_launches = false;    // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it goes on
+  double segment_us = 0;           // per cudaMalloc or cudaFree of a step that fits only if the allocator gives cached
+                                   // segments back and takes them again
+  bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it goes on
 
   // Memory
   bool expandable_segments = false;

@@ -21,7 +21,7 @@ struct Range {
 };
 
 struct Real {
-  const char* key;
+  std::string key;
   double value;
   double least;
   double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
@@ -159,18 +159,11 @@ Broken software_rules(const Spec& spec) {
                        {"software.nccl_minor", w.nccl_minor, 0, 99},
                        {"software.attention_copies", w.attention_copies, 0, 100}});
   if (!b.what.empty()) return b;
-  return at_least({{"software.launch_us", w.launch_us, 0},
-                   {"software.call_us", w.call_us, 0},
-                   {"software.backward_call_share", w.backward_call_share, 0},
-                   {"software.collective_launch_us", w.collective_launch_us, 0},
-                   {"software.layer_us", w.layer_us, 0},
-                   {"software.far_stage_layer_us", w.far_stage_layer_us, 0},
-                   {"software.micro_batch_us", w.micro_batch_us, 0},
-                   {"software.step_us", w.step_us, 0},
-                   {"software.rank_us", w.rank_us, 0},
-                   {"software.context_MiB", w.context_MiB, 0},
-                   {"software.workspace_MiB", w.workspace_MiB, 0},
-                   {"software.buffers_MiB", w.buffers_MiB, 0}});
+  for (const SoftwareKey& key : software_keys()) {
+    const auto* real = std::get_if<double Software::*>(&key.field);
+    if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), w.*(*real), 0}});
+  }
+  return b;
 }
 
 Broken range_rules(const Spec& spec) {

@@ -70,12 +70,18 @@ class Replay : BlockSource {
       }
     }
     find_filling(slot);
+    AllocatorStats before;
     for (step_ = 0; step_ < 2; ++step_) {
+      before = allocator_.stats();
       for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
       if (step_ == 0) result_.first_step_peak = result_.peak;
     }
-    result_.peak_reserved = allocator_.stats().reserved.peak;
-    result_.retries = allocator_.stats().retries;
+    const AllocatorStats& after = allocator_.stats();
+    result_.peak_reserved = after.reserved.peak;
+    result_.retries = after.retries;
+    if (after.retries > before.retries && !result_.out_of_memory)
+      result_.device_calls =
+          after.device_allocations - before.device_allocations + after.device_frees - before.device_frees;
     name_largest();
     return result_;
   }

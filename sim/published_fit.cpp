@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -70,13 +71,17 @@ class Priced {
       else
         scale(profile, numbers[i].key, factor);
     }
-    return seconds(simulate(plan_, price(plan_, spec, profile).timing).step_time);
+    const Prices prices = price(plan_, spec, profile);
+    const Trace trace = simulate(plan_, prices.timing);
+    if (!calls_) calls_ = make_report(spec, plan_, prices, trace, profile).memory.device_calls;
+    return seconds(trace.step_time) + static_cast<double>(*calls_) * spec.software.segment_us * kMicrosecond;
   }
 
  private:
   Spec spec_;
   Profile profile_;
   Plan plan_;
+  mutable std::optional<std::int64_t> calls_;  // that take memory from the device, whatever the numbers
 };
 
 FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {

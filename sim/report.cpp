@@ -146,7 +146,9 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
     }
     add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
     if (m.out_of_memory || device > r.capacity) r.fits = false;
+    r.device_calls = std::max(r.device_calls, m.device_calls);
   }
+  r.remapping_s = static_cast<double>(r.device_calls) * software.segment_us * kMicrosecond;
   add_beyond_device(r, spec, plan, slots);
   return r;
 }
@@ -297,8 +299,9 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.source = trace.source;
   r.plan_hash = plan_hash(plan);
   r.software_version = kVersion;
-  r.step_time_s = seconds(period_of(plan, trace).length());
+  r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
   add_time(r, plan, a);
+  r.time_s[static_cast<std::size_t>(TimeKind::launch)] += memory.remapping_s;
   if (spec.software.validates_after_update && plan.steps == 1)
     overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
   r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;

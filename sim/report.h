@@ -53,6 +53,10 @@ struct MemoryReport {
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0;
   Bytes host_peak = 0, nvme_peak = 0;          // of the node whose ranks together hold most
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
+  // Of a step: while the host gives cached segments back and takes them again (software.segment_us), on the rank that
+  // does it most, and how often it does.
+  double remapping_s = 0;
+  std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
 // Adds a class of ranks and raises the peaks to its.

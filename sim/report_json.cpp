@@ -17,6 +17,8 @@ json memory_json(const Report& r) {
                  {"peak_device_bytes", r.memory.peak_device},
                  {"host_peak_bytes", r.memory.host_peak},
                  {"nvme_peak_bytes", r.memory.nvme_peak},
+                 {"device_calls", r.memory.device_calls},
+                 {"remapping_s", r.memory.remapping_s},
                  {"ranks", json::array()}};
   for (const RankMemory& rank : r.memory.ranks) {
     json at_peak;

@@ -148,6 +148,11 @@ std::string peak_text(const Report& r) {
   const std::vector<std::string>& alive = worst->memory.alive;
   const auto last = alive.begin() + static_cast<std::ptrdiff_t>(std::min(alive.size(), kAliveShown));
   if (!alive.empty()) text += fmt::format("{}alive then: {}\n", kIndent, fmt::join(alive.begin(), last, ", "));
+  if (r.memory.device_calls > 0)
+    text += fmt::format(
+        "{}full: a step gives cached segments back and takes them again, {} calls, {}; expandable segments or less "
+        "memory would spare that\n",
+        kIndent, r.memory.device_calls, time_text(r.memory.remapping_s));
   return text;
 }
 

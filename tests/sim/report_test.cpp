@@ -1,5 +1,7 @@
 #include "sim/report.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,11 +12,14 @@
 namespace orrery {
 namespace {
 
+Spec predicted_spec(const std::string& strategy, const std::string& more = "") {
+  return parse_spec("model: {name: t, layers: 4, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096" + more +
+                        "}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: " + strategy + "\n",
+                    "test.yaml");
+}
+
 Prediction predicted(const std::string& strategy, const std::string& more = "") {
-  return predict(parse_spec("model: {name: t, layers: 4, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096" +
-                                more + "}\nsequence: 256\ncluster: {node: dgx-h100, nodes: 1}\nstrategy: " + strategy +
-                                "\n",
-                            "test.yaml"));
+  return predict(predicted_spec(strategy, more));
 }
 
 const CommunicationRow* row(const Report& r, std::string_view group, std::string_view op) {
@@ -77,6 +82,32 @@ TEST(Report, DeviceIsReservedContextAndCommunicators) {
   EXPECT_GE(rank.memory.peak_reserved, rank.memory.peak);
   EXPECT_TRUE(p.report.memory.fits);
   EXPECT_LE(p.report.memory.first_step_peak, p.report.memory.peak);
+}
+
+// On a device just large enough, a step takes as much longer as its calls for memory take; on a larger one, and where
+// there is no room at all, none count.
+TEST(Report, FullDevicesTakeMemoryAgain) {
+  Spec spec = predicted_spec("{data: 8, global_batch: 32, micro_batch: 4, sharding: zero3}");
+  const auto at = [&](Bytes memory, double segment_us) {
+    spec.cluster.gpu.memory_bytes = memory;
+    spec.software.segment_us = segment_us;
+    return predict(spec).report;
+  };
+  const Report roomy = at(Bytes{80} << 30, 20'000);
+  EXPECT_EQ(roomy.memory.device_calls, 0);
+  int remapped = 0;
+  for (Bytes memory = roomy.memory.peak_device; memory > 0; memory -= Bytes{2} << 20) {
+    const Report tight = at(memory, 20'000);
+    if (!tight.memory.fits) {
+      EXPECT_EQ(tight.memory.device_calls, 0);
+      break;
+    }
+    const auto calls = static_cast<double>(tight.memory.device_calls);
+    EXPECT_NEAR(tight.step_time_s - at(memory, 0).step_time_s, calls * 0.02, 1e-9);
+    EXPECT_NEAR(std::accumulate(tight.time_s.begin(), tight.time_s.end(), 0.0), tight.step_time_s, 1e-9);
+    remapped += calls > 0;
+  }
+  EXPECT_GT(remapped, 0);
 }
 
 // Where no stage waits for the others between steps, those follow each other as fast as the busiest stage goes.
