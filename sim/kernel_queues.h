@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -10,7 +10,9 @@
 namespace orrery {
 
 // One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when those launched before it have
-// begun, whatever their lanes. Slots have a queue each.
+// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in them:
+// its transfers could be made one after another in issue order, and what computes waits for earlier tasks of its slot
+// alone.
 class KernelQueues {
  public:
   // one: else no kernel waits for its turn.
@@ -34,21 +36,6 @@ class KernelQueues {
       front = first_kernel(front + 1);
       begin(next);
     }
-  }
-
-  // Nothing can go on: launches in another order than the plan's would do. Whether anything was held.
-  template <typename Begin>
-  bool open(Begin begin) {
-    bool any = false;
-    const std::vector<TaskId> fronts = std::exchange(fronts_, {});
-    for (std::size_t s = 0; s < fronts.size(); ++s) {
-      for (TaskId t = fronts[s]; t < plan_.slots[s].end; ++t) {
-        if (!held_[t]) continue;
-        begin(t);
-        any = true;
-      }
-    }
-    return any;
   }
 
  private:
