@@ -262,6 +262,13 @@ std::int64_t PlanBuilder::reductions_of(const Chunk& chunk, std::uint32_t unit_f
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
 }
 
+// FSDP1's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward). FSDP2
+// copies them side by side for the ranks (_fsdp_collectives.py, foreach_reduce_scatter_copy_in); what it widens, on the
+// way.
+bool PlanBuilder::joins_gradients(const std::vector<Region>& regions) const {
+  return spec_.software.unit_copies == "gradients" || (copies_out(regions) && gradient_width_ == context_.width);
+}
+
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
 void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const std::vector<Region>& regions = regions_.at(unit_frame);
@@ -282,8 +289,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     emit(op_id(copy), unit_frame);
     source = to;
   };
-  // FSDP's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward).
-  if (spec_.software.unit_copies == "gradients") copied("join gradients", context_.width, kJoinedGradient);
+  if (joins_gradients(regions)) copied("join gradients", context_.width, kJoinedGradient);
   if (gradient_width_ != context_.width) copied("cast gradients", gradient_width_, kCastGradient);
   average(unit_frame, unit(source, Access::read_write), 0, elements);
   if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);

@@ -97,8 +97,9 @@ struct Software {
   bool dummy_gradients = false;             // products that add to the sums hand autograd one kept tensor per shape,
                                             // that of the logits a fresh one
   std::string unit_copies = "none";         // of what sharding gathers and reduces by unit: none | parameters (gathered
-                                            // shards are copied out into the weights) | gradients (the weights'
-                                            // gradients are joined in one tensor before they are reduced)
+                                            // shards are copied out into the weights, and their gradients side by side
+                                            // before they are reduced, widened in the same pass) | gradients (the
+                                            // weights' gradients are joined in one tensor before they are widened)
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.
