@@ -333,6 +333,7 @@ class PlanBuilder {
   std::vector<std::int64_t> first_layer_;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;
+  Averaging averaging_ = Averaging::none;
   bool one_queue_ = false;  // Software::one_queue, on these GPUs
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;

@@ -87,8 +87,9 @@ struct Software {
   bool accumulates_after_backward = false;  // a micro-batch's gradients are added to the sums once all are there; the
                                             // last micro-batch's as they come, for the reduction
   std::string gradient_average = "none";    // over data ranks: none (in the loss or the reduction) | scale (a pass over
-                                            // the gradients before it) | copy (into a bucket, divided, and back) |
-                                            // scale_or_premultiply (as scale; of whole fp32 units NCCL multiplies)
+                                            // the gradients before it) | copy (into a bucket, divided, and back)
+  std::string unit_average = "none";        // of what is reduced unit by unit: none | scale | scale_or_premultiply (as
+                                            // scale; of fp32 gradients NCCL multiplies)
   bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums, but
                                             // where states are sharded
   bool widens_gradient_shards = false;      // FSDP: reduced gradients are kept as wide as the shard that they update
