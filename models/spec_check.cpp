@@ -15,15 +15,12 @@ constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_c
 
 struct Range {
   const char* key;
-  std::int64_t value;
-  std::int64_t least;
-  std::int64_t most;
+  std::int64_t value, least, most;
 };
 
 struct Real {
   const char* key;
-  double value;
-  double least;
+  double value, least;
   double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
 };
 
