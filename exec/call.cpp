@@ -91,7 +91,7 @@ std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) 
 float loss_scale(const OpCall& c) {
   const Strategy& s = c.rank.spec.strategy;
   // So does a worker whose gradients a server takes by themselves.
-  const bool averaged = averages_gradients(c.rank.spec, row_of(s.sharding)) || own_pace(s);
+  const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || own_pace(s);
   const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
   const double tokens =
       static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.loss_ranks()) : 1);

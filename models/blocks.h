@@ -80,10 +80,12 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 // Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 
-// Whether a pass over the gradients takes their mean over the data ranks, so that each rank's loss is the mean over its
-// own tokens; else it is the mean over all of them, and gradients are summed. A copy into buckets has no units. Stages
-// of unlike replicas have no such mean in common.
-bool averages_gradients(const Spec& spec, const ShardingRow& row);
+// How gradients become their mean over the data ranks: by a pass that divides them before they are reduced, or by a
+// divided copy into buckets, which are reduced and copied back; each rank's loss is the mean over its own tokens then.
+// none: it is the mean over all of them, and gradients are summed. Stages of unlike replicas have no such mean in
+// common.
+enum class Averaging : std::uint8_t { none, scale, copy };
+Averaging averaging(const Spec& spec, const ShardingRow& row);
 
 // What ranks do beside computing. master and replica: of DataParallel, whose rank 0 has everybody's inputs, outputs and
 // losses. server: holds weights, and runs no block.

@@ -206,13 +206,13 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, T
 
 // The mean over data ranks, where the stack takes it in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
-  if (!averages_gradients(spec_, row_)) return;
+  if (averaging_ == Averaging::none) return;
   Op op = {
       .name = "average gradients",
       .work = Multiply{elements, gradient_width_, 1 / static_cast<double>(spec_.strategy.loss_ranks()), false, first},
       .phase = Phase::step,
       .operands = {gradients}};
-  if (spec_.software.gradient_average == "copy") {
+  if (averaging_ == Averaging::copy) {
     op.operands.front().access = Access::read;
     op.operands.push_back(state(kBuckets, Access::write));
   }
@@ -221,7 +221,7 @@ void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::in
 
 void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after) {
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
-  if (averages_gradients(spec_, row_)) after = last_of(LaneKind::compute);
+  if (averaging_ != Averaging::none) after = last_of(LaneKind::compute);
   if (row_.servers || (row_.master && group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
   const bool leaves = host_update() && !sums_over_model();  // else behind these sums
   if (group_size(bucket.group) == 1) {
@@ -232,18 +232,18 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-  const Op op = {.name = "reduce gradients",
-                 .work = Collective{.kind = kind,
-                                    .group = bucket.group,
-                                    .bytes = bucket.elements * gradient_width_,
-                                    .width = gradient_width_,
-                                    .first = bucket.first,
-                                    .tensors = scatters ? tensors_in(bucket) : 1},
-                 .phase = Phase::step,
-                 .lane = LaneKind::data_reduce,
-                 .operands = {fused ? number(kFusedBuffer, Access::read_write)
-                                    : state(spec_.software.gradient_average == "copy" ? kBuckets : kGradients,
-                                            Access::read_write)}};
+  const Op op = {
+      .name = "reduce gradients",
+      .work = Collective{.kind = kind,
+                         .group = bucket.group,
+                         .bytes = bucket.elements * gradient_width_,
+                         .width = gradient_width_,
+                         .first = bucket.first,
+                         .tensors = scatters ? tensors_in(bucket) : 1},
+      .phase = Phase::step,
+      .lane = LaneKind::data_reduce,
+      .operands = {fused ? number(kFusedBuffer, Access::read_write)
+                         : state(averaging_ == Averaging::copy ? kBuckets : kGradients, Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});
   if (fused) reduced = unfuse_bucket(chunk, bucket);
   if (leaves) lower_bucket(chunk, bucket, {reduced});
@@ -260,6 +260,13 @@ std::int64_t PlanBuilder::reductions_of(const Chunk& chunk, std::uint32_t unit_f
                            [&](const Entry& e) { return e.unit == unit_frame && reduces_apart(e); });
   }
   return std::max<std::int64_t>(1, users) * chunk.micro_batches;
+}
+
+// FSDP1's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward). FSDP2
+// copies them side by side for the ranks (_fsdp_collectives.py, foreach_reduce_scatter_copy_in); what it widens, on the
+// way.
+bool PlanBuilder::joins_gradients(const std::vector<Region>& regions) const {
+  return spec_.software.unit_copies == "gradients" || (copies_out(regions) && gradient_width_ == context_.width);
 }
 
 // A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
@@ -282,8 +289,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     emit(op_id(copy), unit_frame);
     source = to;
   };
-  // FSDP's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward).
-  if (spec_.software.unit_copies == "gradients") copied("join gradients", context_.width, kJoinedGradient);
+  if (joins_gradients(regions)) copied("join gradients", context_.width, kJoinedGradient);
   if (gradient_width_ != context_.width) copied("cast gradients", gradient_width_, kCastGradient);
   average(unit_frame, unit(source, Access::read_write), 0, elements);
   if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);

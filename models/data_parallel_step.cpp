@@ -192,7 +192,7 @@ void PlanBuilder::clip_and_update() {
 
 // DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
 void PlanBuilder::copy_buckets_back() {
-  if (spec_.software.gradient_average != "copy" || !averages_gradients(spec_, row_)) return;
+  if (averaging_ != Averaging::copy) return;
   for (const Chunk& chunk : chunks_) {
     if (chunk.buckets.empty()) continue;
     const Op op = {.name = "copy gradients back",

@@ -21,15 +21,17 @@ bool unit_gradients(const Spec& spec, const ShardingRow& row) {
   return sharded || spec.strategy.offload.gradients != Device::none;
 }
 
-bool averages_gradients(const Spec& spec, const ShardingRow& row) {
+Averaging averaging(const Spec& spec, const ShardingRow& row) {
   const Strategy& s = spec.strategy;
-  const std::string& pass = spec.software.gradient_average;
+  const Software& w = spec.software;
   const std::int64_t group = row.hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
-  // Of whole fp32 units NCCL multiplies as it reduces.
-  const bool premultiplies = unit_gradients(spec, row) && s.gradient_precision == Precision::fp32;
-  return group > 1 && !row.master && !row.servers && s.stage_replicas.empty() &&
-         (pass == "scale" || (pass == "copy" && !unit_gradients(spec, row)) ||
-          (pass == "scale_or_premultiply" && !premultiplies));
+  if (group == 1 || row.master || row.servers || !s.stage_replicas.empty()) return Averaging::none;
+  const bool units = unit_gradients(spec, row);
+  if (!units && w.gradient_average == "copy") return Averaging::copy;
+  const bool scales = units ? w.unit_average == "scale" ||
+                                  (w.unit_average == "scale_or_premultiply" && s.gradient_precision != Precision::fp32)
+                            : w.gradient_average == "scale";
+  return scales ? Averaging::scale : Averaging::none;
 }
 
 LayerBuilder::LayerBuilder(const BlockContext& context, const std::string& name, BlockRole role)

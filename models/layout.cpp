@@ -218,10 +218,10 @@ std::uint32_t PlanBuilder::add_unit(std::int64_t elements, const std::vector<Reg
                                       {"unit gradients", elements * context_.width, Category::gradients},
                                       {"cast gradients", cast, Category::buffers}}});
     add_staging(plan_.blocks.back(), shard(regions));
-    const std::string& copies = spec_.software.unit_copies;
     const Bytes whole = elements * context_.width;
     plan_.blocks.back().slots.push_back({"arrived parameters", copies_out(regions) ? whole : 0, Category::parameters});
-    plan_.blocks.back().slots.push_back({"joined gradients", copies == "gradients" ? whole : 0, Category::gradients});
+    plan_.blocks.back().slots.push_back(
+        {"joined gradients", joins_gradients(regions) ? whole : 0, Category::gradients});
   }
   const std::uint32_t frame = add_frame(it->second);
   regions_[frame] = regions;

@@ -36,16 +36,14 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Bytes moment = o.kind == OptimizerKind::sgd || !updates() ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
-  const bool copies = spec_.software.gradient_average == "copy" && !row_.shards_parameters && !unit_gradients_ &&
-                      group_size(Dimension::data) > 1 && !row_.master && !row_.servers;
   block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1 && !row_.shards_optimizer && !row_.master && !row_.servers;
   place_on_host(block, own);
   block.slots[kBuckets] = {"gradient buckets",
-                           copies   ? whole * gradient_width_
-                           : beside ? whole * width
-                                    : 0,
+                           averaging_ == Averaging::copy ? whole * gradient_width_
+                           : beside                      ? whole * width
+                                                         : 0,
                            Category::buffers};
   add_held(block, chunk);
   if (!serves) return block;

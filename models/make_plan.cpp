@@ -50,6 +50,7 @@ void refuse_what_is_not_built(const Spec& spec) {
   const ShardingRow& row = row_of(s.sharding);
   const bool apart = row.master || row.servers;  // not all ranks do the same
   const bool snapshots = row.servers && s.parameter_server->snapshot_every > 0;
+  const bool copies_gradients = averaging(spec, row) == Averaging::copy;
   const bool chains = row.servers && s.parameter_server->replicas > 1;
   const std::string with = fmt::format(" with sharding: {}", row.name);
   const std::vector<NotBuilt> features = {
@@ -67,7 +68,7 @@ void refuse_what_is_not_built(const Spec& spec) {
        "strategy.attention", ": unfused with context above 1, but for context_kind: ulysses and micro_batch: 1"},
       {s.fused_buffers && unit_gradients(spec, row_of(s.sharding)), "strategy.fused_buffers",
        " where gradients are reduced unit by unit (zero2, zero3, fsdp)"},
-      {s.fused_buffers && spec.software.gradient_average == "copy", "strategy.fused_buffers",
+      {s.fused_buffers && copies_gradients, "strategy.fused_buffers",
        " with a stack that copies gradients into buckets of its own"},
       {s.on_grid() && moe, "strategy.tensor_kind", " other than 1d with experts"},
       {s.on_grid() && spec.model.mla, "strategy.tensor_kind", " other than 1d with latent attention"},
@@ -84,9 +85,8 @@ void refuse_what_is_not_built(const Spec& spec) {
       {s.offload.tiling > 1 && s.overlap.tensor, "strategy.offload.tiling", " with overlap.tensor"},
       {s.offload.tiling > 1 && spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel,
        "strategy.offload.tiling", " with a stack that multiplies its own rows first"},
-      {s.offload.optimizer != Device::none && spec.software.gradient_average == "copy" && s.data * s.context > 1 &&
-           !unit_gradients(spec, row_of(s.sharding)),
-       "strategy.offload.optimizer", " with a stack that copies gradients into buckets"},
+      {s.offload.optimizer != Device::none && copies_gradients, "strategy.offload.optimizer",
+       " with a stack that copies gradients into buckets"},
       {s.overlap.tensor && s.tensor > 1 && !s.sequence_parallel, "strategy.overlap.tensor",
        " without sequence_parallel"},
       {later && moe, "software.validates_after_update", " with experts"},
@@ -145,6 +145,7 @@ PlanBuilder::PlanBuilder(const Spec& spec)
       layers_of_(stage_layers(spec)),
       gradient_width_(storage_bytes(spec.strategy.gradient_precision)),
       unit_gradients_(unit_gradients(spec, row_)),
+      averaging_(averaging(spec, row_)),
       one_queue_(has_one_queue(spec)) {
   std::int64_t first = 0;
   for (const std::int64_t n : layers_of_) {

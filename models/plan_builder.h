@@ -217,6 +217,7 @@ class PlanBuilder {
   void gather_unit(std::uint32_t unit, std::uint32_t state, Phase phase);
   void gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase);
   bool copies_out(const std::vector<Region>& regions) const;
+  bool joins_gradients(const std::vector<Region>& regions) const;
   void copy_out(std::uint32_t unit, Phase phase);
   Op gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const;
   struct Place {
@@ -332,6 +333,7 @@ class PlanBuilder {
   std::vector<std::int64_t> first_layer_;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;
+  Averaging averaging_ = Averaging::none;
   bool one_queue_ = false;  // Software::one_queue, on these GPUs
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;

@@ -66,6 +66,7 @@ constexpr SoftwareKey kKeys[] = {
     {"keep_gradients_whole", &Software::keep_gradients_whole},
     {"accumulates_after_backward", &Software::accumulates_after_backward},
     {"gradient_average", &Software::gradient_average},
+    {"unit_average", &Software::unit_average},
     {"gradient_buckets_beside", &Software::gradient_buckets_beside},
     {"widens_gradient_shards", &Software::widens_gradient_shards},
     {"whole_master", &Software::whole_master},

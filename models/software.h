@@ -87,8 +87,9 @@ struct Software {
   bool accumulates_after_backward = false;  // a micro-batch's gradients are added to the sums once all are there; the
                                             // last micro-batch's as they come, for the reduction
   std::string gradient_average = "none";    // over data ranks: none (in the loss or the reduction) | scale (a pass over
-                                            // the gradients before it) | copy (into a bucket, divided, and back) |
-                                            // scale_or_premultiply (as scale; of whole fp32 units NCCL multiplies)
+                                            // the gradients before it) | copy (into a bucket, divided, and back)
+  std::string unit_average = "none";        // of what is reduced unit by unit: none | scale | scale_or_premultiply (as
+                                            // scale; of fp32 gradients NCCL multiplies)
   bool gradient_buckets_beside = false;     // data parallelism keeps buckets as wide as weights beside wider sums, but
                                             // where states are sharded
   bool widens_gradient_shards = false;      // FSDP: reduced gradients are kept as wide as the shard that they update
@@ -97,8 +98,9 @@ struct Software {
   bool dummy_gradients = false;             // products that add to the sums hand autograd one kept tensor per shape,
                                             // that of the logits a fresh one
   std::string unit_copies = "none";         // of what sharding gathers and reduces by unit: none | parameters (gathered
-                                            // shards are copied out into the weights) | gradients (the weights'
-                                            // gradients are joined in one tensor before they are reduced)
+                                            // shards are copied out into the weights, and their gradients side by side
+                                            // before they are reduced, widened in the same pass) | gradients (the
+                                            // weights' gradients are joined in one tensor before they are widened)
   std::string kept_units = "none";          // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host. Seconds of the launching thread.

@@ -15,15 +15,12 @@ constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_c
 
 struct Range {
   const char* key;
-  std::int64_t value;
-  std::int64_t least;
-  std::int64_t most;
+  std::int64_t value, least, most;
 };
 
 struct Real {
   std::string key;
-  double value;
-  double least;
+  double value, least;
   double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
 };
 
@@ -119,7 +116,8 @@ constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
 constexpr std::string_view kOneQueue[] = {"never", "before_blackwell", "always"};
 constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
 constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
-constexpr std::string_view kAverages[] = {"none", "scale", "copy", "scale_or_premultiply"};
+constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
+constexpr std::string_view kUnitAverages[] = {"none", "scale", "scale_or_premultiply"};
 constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
 constexpr std::string_view kSelective[] = {"attention", "operations"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
@@ -138,6 +136,7 @@ Broken software_rules(const Spec& spec) {
   const Software& w = spec.software;
   for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
                           Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
+                          Choice{"software.unit_average", "way", w.unit_average, kUnitAverages},
                           Choice{"software.unit_copies", "choice", w.unit_copies, kUnitCopies},
                           Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
                           Choice{"software.moments", "choice", w.moments, kMoments},

@@ -1,14 +1,15 @@
 #include "sim/simulate.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include "models/error.h"
 #include "sim/contention.h"
 #include "sim/event_queue.h"
 #include "sim/huge_pages.h"
+#include "sim/kernel_queues.h"
 
 namespace orrery {
 namespace {
@@ -61,6 +62,7 @@ class Engine {
         count_(plan.task_count()),
         lane_count_(static_cast<std::uint32_t>(plan.slots.size()) * kLanes),
         contention_(plan, timing),
+        queues_(plan, timing.one_queue),
         lanes_(lane_count_),
         waiters_(lane_count_ + plan.slots.size()),
         next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
@@ -71,11 +73,6 @@ class Engine {
     prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
     trace_.spans.resize(count_);
     trace_.host.resize(plan.slots.size());
-    experts_apart_ = std::any_of(plan.ops.begin(), plan.ops.end(), reduces_experts);
-    if (timing.one_queue) {
-      for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
-      held_.resize(count_);
-    }
     for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
       hosts_.push_back({timing.rows[timing.row_of_slot[s]].data(), plan.slots[s].begin, plan.slots[s].begin, 0, {}});
     line_up();
@@ -91,12 +88,13 @@ class Engine {
       while (queue_.due()) handle(queue_.take());
       if (contention_.unsettled()) {
         for (const Contention::Change& c : contention_.settle()) restretch(c);
-      } else if (!queue_.advance() && !open_queues()) {
+      } else if (!queue_.advance()) {
         break;
       }
       if (now() > latest) return {std::move(trace_), true};
     }
-    assert(done_ == count_);
+    // Of an unchecked plan: check_plan() finds it too.
+    if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
 
@@ -228,65 +226,15 @@ class Engine {
       arrive(t);
   }
 
-  // Gradients of experts and of other weights are reduced by communicators of their own, which the plan has on one
-  // lane.
-  static bool reduces_experts(const Op& op) {
-    const auto* c = std::get_if<Collective>(&op.work);
-    return c != nullptr && c->group == Dimension::expert_data && op.lane == LaneKind::data_reduce;
-  }
-
-  // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
-  // has them where they come: those hold nothing up. Nor do reductions that the plan alone lets wait for each other.
-  bool is_kernel(TaskId t) const {
-    switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
-      case LaneKind::data_reduce:
-        return !experts_apart_;
-      case LaneKind::receive_previous:
-      case LaneKind::receive_next:
-      case LaneKind::receive_partner:
-      case LaneKind::down:
-      case LaneKind::up:
-      case LaneKind::cpu:
-      case LaneKind::fetch:
-      case LaneKind::store:
-        return false;
-      default:
-        return true;
-    }
-  }
-
-  // t, or the next kernel behind it; the last one's is that of another slot, which never comes here.
-  TaskId first_kernel(TaskId t) const {
-    while (t < count_ && !is_kernel(t)) ++t;
-    return t;
-  }
-
-  // With one queue for all of a rank's kernels, one that comes before those launched earlier is held until they begin.
+  // Its host has issued it, and what it depends on has ended. With one queue for all of a rank's kernels, one that
+  // comes before those launched earlier is held until they begin; copies, what is received and, in plans of experts,
+  // what reduces gradients are let through (KernelQueues).
   void arrive(TaskId t) {
-    const std::uint32_t slot = plan_.slot_of(t);
-    if (fronts_.empty() || !is_kernel(t)) return enter(t);
-    held_[t] = true;
-    const TaskId first = t;
-    for (TaskId& front = fronts_[slot]; front < plan_.slots[slot].end && held_[front];) {
-      const TaskId next = front;
-      front = first_kernel(front + 1);
-      if (next != first) trace_.spans[next].cause = trace_.spans[first].cause;
+    if (!queues_.takes(t)) return enter(t);
+    queues_.arrive(t, [&](TaskId next) {
+      if (next != t) trace_.spans[next].cause = trace_.spans[t].cause;
       enter(next);
-    }
-  }
-
-  // Nothing can go on: launches in another order than the plan's would do. Whether anything was held.
-  bool open_queues() {
-    bool any = false;
-    const std::vector<TaskId> fronts = std::exchange(fronts_, {});
-    for (std::size_t s = 0; s < fronts.size(); ++s) {
-      for (TaskId t = fronts[s]; t < plan_.slots[s].end; ++t) {
-        if (!held_[t]) continue;
-        enter(t);
-        any = true;
-      }
-    }
-    return any;
+    });
   }
 
   void enter(TaskId t) {
@@ -368,6 +316,7 @@ class Engine {
   TaskId count_;
   std::uint32_t lane_count_;
   Contention contention_;
+  KernelQueues queues_;
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
@@ -377,9 +326,6 @@ class Engine {
   std::vector<Waiter> waiters_;  // lanes, then hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
-  std::vector<TaskId> fronts_;          // by slot, where kernels have one queue: the next to begin
-  std::vector<char> held_;              // by task: arrived
-  bool experts_apart_ = false;          // whether their gradients are reduced beside others'
   std::vector<std::uint32_t> entered_;  // members, by match
 };
 

@@ -15,7 +15,7 @@ struct Stopped {};
 // ended, its lane is free and its host has issued it; a transfer starts when all its ends have entered. While transfers
 // run, compute of the same rank is slowed by their pressure. Whole picoseconds, ties by task id: the same plan and
 // timing give the same trace everywhere.
-// Throws Stopped within milliseconds after `stop` is set.
+// Throws Stopped within milliseconds after `stop` is set, and Error where an unchecked plan deadlocks.
 // The steps of the plan, from idle devices to the last task.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
 

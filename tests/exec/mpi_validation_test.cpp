@@ -8,6 +8,7 @@
 
 #include "models/blocks.h"
 #include "tests/exec/strategy_run.h"
+#include "tests/random_bits.h"
 
 namespace orrery {
 namespace {
@@ -76,19 +77,58 @@ bool bits_agree(const Tensors& a, const Tensors& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), alike);
 }
 
-// A master weight that is off by its rounding, 2^-24 of it, lies on the other side of a boundary of bf16, which are
-// 2^-8 apart, for one weight in 30,000; so many of forward's weights differ by 2^-8, all together by sqrt(2^-15) 2^-8 =
-// 2e-5 of their norm. Without such a flip weights agree as in fp32. With one, values and gradients of all later steps
-// lie on other sides of boundaries too, how many depends on the processor's products: what a step changes, and so what
-// weights have changed, is off by no more than one rounding of every gradient, 2^-8.
-constexpr double kFlips = 10;
-constexpr double kRounding = 1.0 / 256;
+// Calls f right before a step's gradients enter a norm, on the rank's own lane.
+Changes before_norm(const std::function<void(std::int64_t step, const Rank&, const Buffers&)>& f) {
+  struct Seen {
+    TaskId norm = kNone;
+    std::int64_t step = 0;
+    const Rank* rank = nullptr;
+    const Buffers* buffers = nullptr;
+  };
+  const auto seen = std::make_shared<Seen>();
+  Changes changes;
+  changes.on_begin = [seen](std::int64_t step, const Rank& rank, const Buffers& buffers) {
+    *seen = {0, step, &rank, &buffers};
+    while (!std::holds_alternative<SquaredNorm>(rank.plan.op_of(seen->norm).work)) ++seen->norm;
+  };
+  changes.watcher = [seen, f](TaskId t, bool entered) {
+    if (entered && t == seen->norm) f(seen->step, *seen->rank, *seen->buffers);
+  };
+  return changes;
+}
 
-void expect_agreement_but_for_flips(const Distance& d) {
-  EXPECT_LE(d.gradient, kLimit) << "gradient of " << d.of_gradient;
-  EXPECT_LE(d.weight, kRounding * kLimit / kChangeLimit) << "weight " << d.of_weight;
-  EXPECT_LE(d.change, kRounding) << "change of " << d.of_change;
-  EXPECT_LE(d.loss, kFlips * kLimit);
+// Before every update each master weight is off by one place, up or down: no less than rounding leaves of an update
+// that is taken back and made again, half a place each time. Ranks that hold the same weights move them alike.
+Changes off_by_a_place(std::uint64_t seed) {
+  return before_norm([seed](std::int64_t step, const Rank& rank, const Buffers& b) {
+    const std::uint64_t first = random_bits(kSteps * seed + static_cast<std::uint64_t>(step));
+    for (const std::uint32_t frame : rank.states) {
+      const Bytes bytes = rank.plan.blocks[rank.plan.frames[frame].block].slots[kMaster].bytes;
+      const std::span<float> master(reinterpret_cast<float*>(b.state(frame, kMaster)), bytes / sizeof(float));
+      for (std::size_t i = 0; i < master.size(); ++i)
+        master[i] = std::nextafter(master[i], random_bits(first + i) % 2 == 0 ? INFINITY : -INFINITY);
+    }
+  });
+}
+
+// How far a run may be from the barrier: as fp32 rounds; in bf16 as far as that carries a place of the masters. A
+// master that comes to lie on the other side of a boundary of bf16, one in 65,536, changes forward's weight by 2^-8 of
+// it, and with it all values and gradients that follow. Norms of tensors depend little on which they are
+// (measured: 2.2e-3 to 3.2e-3 of a change, where validated steps come to 1.6e-3 and a fault to 6e-2); a loss is one
+// number, off either way: twice the most.
+Distance limits(const ValidatedCase& c, const Result& barrier) {
+  Distance most = {.gradient = kLimit, .weight = kLimit, .change = kChangeLimit, .loss = kLimit};
+  if (c.job.precision == "fp32" || c.clip == kNever) return most;
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    const auto other = outcome_of(spec_of(c, false), off_by_a_place(seed));
+    if (!other) continue;
+    const Distance d = distance(spec_of(c, false), other->result, barrier);
+    EXPECT_GT(d.change, 0);
+    most.weight = std::max(most.weight, d.weight);
+    most.change = std::max(most.change, d.change);
+    most.loss = std::max(most.loss, 2 * d.loss);
+  }
+  return most;
 }
 
 class Validation : public testing::TestWithParam<ValidatedCase> {};
@@ -96,6 +136,7 @@ class Validation : public testing::TestWithParam<ValidatedCase> {};
 TEST_P(Validation, AgreesWithTheBarrier) {
   const ValidatedCase& c = GetParam();
   const auto later = outcome_of(spec_of(c, true)), barrier = outcome_of(spec_of(c, false));
+  const Distance most = limits(c, barrier ? barrier->result : Result{});
   if (!later) return;
   EXPECT_GE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : 1);
   EXPECT_LE(later->set_right, c.clip == kNever ? 0 : c.clip == kAlways ? kSteps : kSteps - 1);
@@ -104,9 +145,12 @@ TEST_P(Validation, AgreesWithTheBarrier) {
     EXPECT_EQ(later->result.losses, barrier->result.losses);
   }
   const Distance d = distance(spec_of(c, true), later->result, barrier->result);
-  if (c.job.precision == "bf16") return expect_agreement_but_for_flips(d);
-  expect_agreement(d);
-  expect_agreement(distance(spec_of(c, true), later->result, reference_of(spec_of(c, true))));
+  EXPECT_LE(d.gradient, most.gradient) << "gradient of " << d.of_gradient;
+  EXPECT_LE(d.weight, most.weight) << "weight " << d.of_weight;
+  EXPECT_LE(d.change, most.change) << "change of " << d.of_change;
+  EXPECT_LE(d.loss, most.loss);
+  if (c.job.precision == "fp32")
+    expect_agreement(distance(spec_of(c, true), later->result, reference_of(spec_of(c, true))));
 }
 
 std::vector<ValidatedCase> validated_cases() {
@@ -134,47 +178,45 @@ std::vector<ValidatedCase> validated_cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, Validation, testing::ValuesIn(validated_cases()));
 
-const ValidatedCase kFaulty = {{kLlama, "pipeline: 4, data: 1, schedule: zb-h2, global_batch: 8"}, kSometimes};
+ValidatedCase faulty(const std::string& precision) {
+  return {{kLlama, "pipeline: 4, data: 2, schedule: zb-h2, global_batch: 16", "adamw", "orrery", precision, precision},
+          kSometimes};
+}
 
-void expect_far_from_barrier(const std::function<void(Plan&)>& fault) {
-  const auto later = outcome_of(spec_of(kFaulty, true), {.plan = fault}), barrier = outcome_of(spec_of(kFaulty, false));
+// Ten times as far as a run without the fault may be.
+void expect_far_from_barrier(const std::string& precision, const std::function<void(Plan&)>& fault) {
+  const ValidatedCase c = faulty(precision);
+  const auto later = outcome_of(spec_of(c, true), {.plan = fault}), barrier = outcome_of(spec_of(c, false));
+  const Distance most = limits(c, barrier ? barrier->result : Result{});
   if (!later) return;
-  const Distance d = distance(spec_of(kFaulty, true), later->result, barrier->result);
-  EXPECT_TRUE(d.weight > 10 * kLimit || d.change > 10 * kChangeLimit)
+  const Distance d = distance(spec_of(c, true), later->result, barrier->result);
+  EXPECT_TRUE(d.weight > 10 * most.weight || d.change > 10 * most.change)
       << "weight " << d.weight << ", change " << d.change;
 }
 
-TEST(Faults, AnUpdateThatIsNotSetRightShows) {
-  expect_far_from_barrier([](Plan& plan) { plan.slots.front().validated = kNone; });
+class Faults : public testing::TestWithParam<const char*> {};
+
+TEST_P(Faults, AnUpdateThatIsNotSetRightShows) {
+  expect_far_from_barrier(GetParam(), [](Plan& plan) { plan.slots.front().validated = kNone; });
 }
 
-TEST(Faults, ANormWithoutTheStagesBeforeShows) {
-  expect_far_from_barrier([](Plan& plan) {
+TEST_P(Faults, ANormWithoutTheStagesBeforeShows) {
+  expect_far_from_barrier(GetParam(), [](Plan& plan) {
     for (Op& op : plan.ops) {
       if (op.name == "add partial norm") op.work = Wait{};
     }
   });
 }
 
-// Calls f right before a step's gradients enter a norm, on the rank's own lane.
-Changes before_norm(const std::function<void(std::int64_t step, const Rank&, const Buffers&)>& f) {
-  struct Seen {
-    TaskId norm = kNone;
-    std::int64_t step = 0;
-    const Rank* rank = nullptr;
-    const Buffers* buffers = nullptr;
-  };
-  const auto seen = std::make_shared<Seen>();
-  Changes changes;
-  changes.on_begin = [seen](std::int64_t step, const Rank& rank, const Buffers& buffers) {
-    *seen = {0, step, &rank, &buffers};
-    while (!std::holds_alternative<SquaredNorm>(rank.plan.op_of(seen->norm).work)) ++seen->norm;
-  };
-  changes.watcher = [seen, f](TaskId t, bool entered) {
-    if (entered && t == seen->norm) f(seen->step, *seen->rank, *seen->buffers);
-  };
-  return changes;
+TEST_P(Faults, AGradientOfOneRankAloneShows) {
+  expect_far_from_barrier(GetParam(), [](Plan& plan) {
+    for (Op& op : plan.ops) {
+      if (op.name == "reduce gradients") op.work = Wait{};
+    }
+  });
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Faults, testing::Values("fp32", "bf16"));
 
 // The only gradient that is not finite is one stage's: no stage updates. The same as a step whose gradients are zero,
 // of an optimizer without moments.
@@ -200,7 +242,8 @@ TEST(Validation, LeavesOutAnUpdateThatIsNotFinite) {
 // Whether the first stage begins a step while the last one still has its gradients of the step before, until the file
 // is there that says so.
 bool begins_early(bool validates) {
-  const Spec spec = spec_of(kFaulty, validates);
+  const Spec spec =
+      spec_of({{kLlama, "pipeline: 4, data: 1, schedule: zb-h2, global_batch: 8"}, kSometimes}, validates);
   std::string folder = testing::TempDir() + "orrery_validation_XXXXXX";
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -6,13 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "models/placement.h"
+#include "tests/models/passes.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
 namespace {
 
 using test::elements_moved;
-using K = CollectiveKind;
+using test::passes;
+using Moves = CollectiveKind;
 
 std::int64_t group_size(const Plan& plan, Dimension d) {
   return static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(d)].groups.front().size());
@@ -66,13 +68,13 @@ TEST(DataParallel, Volumes) {
       const auto chunks = test::local_parameters(spec, slot);
       const std::int64_t psi = std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0});
       const std::string where = fmt::format("seed {} {} slot {}", seed, name_of(spec.strategy.sharding), slot);
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::all_reduce), v.all_reduce * psi) << where;
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::reduce_scatter), v.reduce_scatter * psi) << where;
-      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, K::all_gather),
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, Moves::all_reduce), v.all_reduce * psi) << where;
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, Moves::reduce_scatter), v.reduce_scatter * psi) << where;
+      EXPECT_EQ(elements_moved(plan, slot, Dimension::data, Moves::all_gather),
                 v.all_gather * psi - spec.strategy.micro_batches() * kept(spec, plan, slot))
           << where;
       const std::int64_t shards = group_size(plan, Dimension::data), replicas = group_size(plan, Dimension::replicate);
-      const std::int64_t copies = elements_moved(plan, slot, Dimension::replicate, K::all_reduce);
+      const std::int64_t copies = elements_moved(plan, slot, Dimension::replicate, Moves::all_reduce);
       if (spec.strategy.sharding == Sharding::hsdp && replicas > 1) {
         EXPECT_GE(copies * shards, psi) << where;  // a shard of every unit is rounded up
         EXPECT_LT(copies * shards, psi + shards * 20) << where;
@@ -91,7 +93,7 @@ TEST(DataParallel, Widths) {
     for (const Op& op : make_plan(spec).ops) {
       const auto* c = std::get_if<Collective>(&op.work);
       if (c == nullptr || (c->group != Dimension::data && c->group != Dimension::replicate)) continue;
-      const Precision p = c->kind == K::all_gather ? spec.strategy.precision : spec.strategy.gradient_precision;
+      const Precision p = c->kind == Moves::all_gather ? spec.strategy.precision : spec.strategy.gradient_precision;
       EXPECT_EQ(c->width, storage_bytes(p)) << op.name;
     }
   }
@@ -134,7 +136,7 @@ TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
           const int copies = std::max(1, tensor / heads), shards = std::string(sharding) == "zero3" ? 2 : 1;
           EXPECT_EQ(group_size(plan, Dimension::kv), copies);
           for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
-            EXPECT_EQ(elements_moved(plan, slot, Dimension::kv, K::all_reduce),
+            EXPECT_EQ(elements_moved(plan, slot, Dimension::kv, Moves::all_reduce),
                       copies > 1 ? 2 * 8 * (64 + bias) / shards : 0)
                 << heads << " " << tensor << " " << sharding;
           }
@@ -155,7 +157,7 @@ TEST(DataParallel, ReducesTiedEmbedding) {
       const bool shards = row_of(spec.strategy.sharding).shards_gradients;
       for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
         const bool end = pipeline > 1 && (slot == 0 || slot + 1 == plan.slots.size());
-        EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, K::all_reduce),
+        EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, Moves::all_reduce),
                   end ? 256 * 64 / 2 / (shards ? 2 : 1) : 0)
             << sharding << " " << pipeline << " " << slot;
       }
@@ -173,7 +175,7 @@ TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
           fmt::format("pipeline: 4, schedule: {}, sharding: {}, global_batch: 8", schedule, sharding);
       const Plan plan = make_plan(test::spec_of(tied, strategy));
       for (std::uint32_t slot = 0; slot < plan.slots.size(); ++slot) {
-        EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, K::all_reduce), 0) << schedule;
+        EXPECT_EQ(elements_moved(plan, slot, Dimension::embedding, Moves::all_reduce), 0) << schedule;
         std::int64_t tables = 0;
         for (const std::uint32_t state : states_of(plan, slot)) {
           for (const PlacedParameter& p : parameters_of(plan, state)) tables += p.name == kWordTable ? 1 : 0;
@@ -194,7 +196,7 @@ TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
     int found = 0;
     for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
       const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-      found += c != nullptr && c->kind == K::reduce_scatter && c->bytes / c->width == 256 * 64;
+      found += c != nullptr && c->kind == Moves::reduce_scatter && c->bytes / c->width == 256 * 64;
     }
     EXPECT_EQ(found, 1) << slot;
   }
@@ -216,7 +218,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of_table(const Plan& p
   }
   for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
     const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
-    if (c == nullptr || c->kind != K::reduce_scatter) continue;
+    if (c == nullptr || c->kind != Moves::reduce_scatter) continue;
     const bool flat = plan.op_of(t).phase == Phase::step;
     if (!flat && plan.tasks[t].frame != unit) continue;
     const std::int64_t part = (c->bytes / c->width + ranks - 1) / ranks;
@@ -259,27 +261,10 @@ TEST(DataParallel, ClipsOverTheModel) {
     for (const char* sharding : {"none", "zero1", "fsdp"}) {
       const Plan plan = make_plan(test::spec_of(
           test::kSmall, fmt::format("tensor: 2, pipeline: 2, data: 2, sharding: {}, clip: {}", sharding, clip)));
-      EXPECT_EQ(elements_moved(plan, 0, Dimension::model, K::all_reduce), clip);
+      EXPECT_EQ(elements_moved(plan, 0, Dimension::model, Moves::all_reduce), clip);
       EXPECT_EQ(group_size(plan, Dimension::model), std::string(sharding) == "none" ? 4 : 8);
     }
   }
-}
-
-struct Passes {
-  int count = 0;
-  std::int64_t elements = 0;
-};
-
-Passes passes(const Plan& plan, const std::string& name) {
-  Passes result;
-  for (TaskId t = 0; t < plan.task_count(); ++t) {
-    if (plan.op_of(t).name != name) continue;
-    ++result.count;
-    if (const auto* s = std::get_if<Multiply>(&plan.op_of(t).work)) result.elements += s->elements;
-    if (const auto* s = std::get_if<SquaredNorm>(&plan.op_of(t).work)) result.elements += s->elements;
-    if (const auto* c = std::get_if<Collective>(&plan.op_of(t).work)) result.elements += c->bytes / c->width;
-  }
-  return result;
 }
 
 // fp16 unscales what the update reads and asks all ranks of the model whether one found an infinity; clipping
@@ -301,32 +286,6 @@ TEST(DataParallel, ScalesGradients) {
           EXPECT_EQ(passes(plan, "gradient norm").elements, clip ? own : 0);
           EXPECT_EQ(passes(plan, "reduce gradient norm").elements, clip ? 1 : 0);
           EXPECT_EQ(passes(plan, "clip gradients").elements, clips ? own : 0);
-        }
-      }
-    }
-  }
-}
-
-// The mean over data ranks costs a pass over what is reduced, or none; a bucket of its own a second copy and the way
-// back.
-TEST(DataParallel, AveragesGradients) {
-  for (const char* sharding : {"none", "zero1", "zero3"}) {
-    for (const char* how : {"none", "scale", "copy"}) {
-      for (const int data : {1, 2}) {
-        const Spec spec =
-            test::spec_of(test::kSmall,
-                          fmt::format("data: {}, sharding: {}, bucket_MiB: 0.05, micro_batch: 1, global_batch: {}",
-                                      data, sharding, 3 * data),
-                          32, fmt::format("profile: orrery, gradient_average: {}", how));
-        const Plan plan = make_plan(spec);
-        const std::int64_t psi = test::local_parameters(spec, 0)[0];
-        const bool whole = std::string(sharding) != "zero3", copy = std::string(how) == "copy" && whole && data > 1;
-        const bool scale = std::string(how) == "scale" && data > 1;
-        EXPECT_EQ(passes(plan, "average gradients").elements, scale ? (whole ? 1 : 3) * psi : copy ? psi : 0);
-        EXPECT_EQ(passes(plan, "copy gradients back").count, copy);
-        for (const Block& block : plan.blocks) {
-          if (block.role != BlockRole::state) continue;
-          EXPECT_EQ(block.slots[kBuckets].bytes, copy ? psi * 4 : 0);
         }
       }
     }

@@ -107,6 +107,7 @@ inline std::string random_software(Random& r) {
                           "own_rows_first", "keep_gradients_whole", "batched_p2p"})
     s += fmt::format(", {}: {}", key, r.flag());
   s += ", gradient_average: " + r.pick<std::string>({"none", "scale", "copy"});
+  s += ", unit_average: " + r.pick<std::string>({"none", "scale", "scale_or_premultiply"});
   s += ", kept_units: " + r.pick<std::string>({"none", "last", "ends"});
   s += ", unit_copies: " + r.pick<std::string>({"none", "parameters", "gradients"});
   return s;

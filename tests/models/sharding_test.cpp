@@ -21,30 +21,37 @@ TEST(Sharding, RowsAreOrdered) {
 }
 
 // FSDP1 joins a unit's gradients before it widens and reduces them; FSDP2 copies what it gathered out, where a block's
-// first op waits for it. Stacks that keep parameters whole have no units to copy.
+// first op waits for it, and gradients in, which one pass widens. Stacks that keep parameters whole have no units to
+// copy.
 TEST(Sharding, CopiesUnits) {
   for (const char* sharding : {"zero1", "zero3", "fsdp"}) {
     for (const char* copies : {"none", "parameters", "gradients"}) {
       for (const int data : {1, 2}) {
-        const Spec spec = test::spec_of(
-            test::kSmall, fmt::format("data: {}, sharding: {}, micro_batch: 1, global_batch: {}", data, sharding, data),
-            32, fmt::format("profile: orrery, kept_units: none, unit_copies: {}", copies));
-        const Plan plan = make_plan(spec);
-        const std::int64_t psi = test::local_parameters(spec, 0)[0];
-        const bool units = std::string(sharding) != "zero1", out = std::string(copies) == "parameters";
-        const auto copied = [&](const char* name) {
-          std::int64_t elements = 0;
+        for (const char* gradients : {"fp32", "bf16"}) {
+          const Spec spec = test::spec_of(
+              test::kSmall,
+              fmt::format("data: {}, sharding: {}, gradient_precision: {}, micro_batch: 1, global_batch: {}", data,
+                          sharding, gradients, data),
+              32, fmt::format("profile: orrery, kept_units: none, unit_copies: {}", copies));
+          const Plan plan = make_plan(spec);
+          const std::int64_t psi = test::local_parameters(spec, 0)[0];
+          const bool units = std::string(sharding) != "zero1", wide = std::string(gradients) == "fp32";
+          const bool out = std::string(copies) == "parameters" && data > 1, joins = std::string(copies) == "gradients";
+          const auto copied = [&](const char* name) {
+            std::int64_t elements = 0;
+            for (TaskId t = 0; t < plan.task_count(); ++t) {
+              if (plan.op_of(t).name == name) elements += std::get<Cast>(plan.op_of(t).work).elements;
+            }
+            return elements;
+          };
+          EXPECT_EQ(copied("join gradients"), units && (joins || (out && !wide)) ? psi : 0);
+          EXPECT_EQ(copied("cast gradients"), units && wide ? psi : 0);
+          EXPECT_EQ(copied("copy unit out"), units && out ? 2 * psi : 0);
           for (TaskId t = 0; t < plan.task_count(); ++t) {
-            if (plan.op_of(t).name == name) elements += std::get<Cast>(plan.op_of(t).work).elements;
+            if (plan.op_of(t).name != "copy unit out") continue;
+            EXPECT_EQ(plan.op_of(t).lane, LaneKind::compute);
+            EXPECT_EQ(plan.op_of(t + 1).lane, LaneKind::compute);  // the op that reads the weights
           }
-          return elements;
-        };
-        EXPECT_EQ(copied("join gradients"), units && std::string(copies) == "gradients" ? psi : 0);
-        EXPECT_EQ(copied("copy unit out"), units && out && data > 1 ? 2 * psi : 0);
-        for (TaskId t = 0; t < plan.task_count(); ++t) {
-          if (plan.op_of(t).name != "copy unit out") continue;
-          EXPECT_EQ(plan.op_of(t).lane, LaneKind::compute);
-          EXPECT_EQ(plan.op_of(t + 1).lane, LaneKind::compute);  // the op that reads the weights
         }
       }
     }

@@ -7,23 +7,10 @@
 #include "sim/report.h"
 #include "sim/simulate.h"
 #include "tests/models/plans.h"
+#include "tests/sim/layers_alone.h"
 
 namespace orrery {
 namespace {
-
-// Phases of layers take all the time.
-Timing phases_alone(const Plan& plan, Picoseconds forward, Picoseconds input, Picoseconds weight) {
-  Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
-  timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
-  for (const Block& block : plan.blocks) {
-    if (block.role != BlockRole::layer) continue;
-    timing.rows[0][block.forward.front()].duration = forward;
-    timing.rows[0][block.backward.front()].duration = input;
-    timing.rows[0][block.backward[block.input_gradients]].duration = weight;
-  }
-  return timing;
-}
 
 // Steps that run behind each other follow as fast as the report says of one; one that sets an update right takes longer
 // by what ran before that was known, at most: its forwards, which the pipeline has to fill with again.
@@ -36,7 +23,7 @@ TEST(RepeatSteps, ValidatedStepsBehindEachOtherKeepThePeriod) {
                         "profile: orrery, validates_after_update: true");
       const Plan plan = make_plan(spec);
       const Picoseconds f = 1000, b = 1100, w = 900;
-      const Timing timing = phases_alone(plan, f, b, w);
+      const Timing timing = layers_alone(plan, f, b, w);
       const auto end = [&](const std::vector<bool>& sets_right) {
         return simulate(repeat_steps(plan, sets_right), timing).step_time;
       };

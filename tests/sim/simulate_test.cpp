@@ -9,6 +9,7 @@
 #include "models/spec.h"
 #include "models/unfold.h"
 #include "sim/report.h"
+#include "tests/sim/layers_alone.h"
 #include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"
 
@@ -274,22 +275,6 @@ strategy: {{pipeline: {}, virtual_stages: {}, schedule: {}, data: 1, global_batc
 )",
                                 layers * p * v, (p + 7) / 8, p, v, schedule, m),
                     "case");
-}
-
-// The first op of a layer's forward, of its backward and, where those run apart, of its weight gradients take all its
-// time; everything else is free.
-Timing layers_alone(const Plan& plan, Picoseconds forward, Picoseconds backward, Picoseconds weight = 0) {
-  Timing timing;
-  timing.row_of_slot.assign(plan.slots.size(), 0);
-  timing.rows.assign(1, std::vector<OpTiming>(plan.ops.size()));
-  for (const Block& block : plan.blocks) {
-    if (block.role != BlockRole::layer) continue;
-    timing.rows[0][block.forward.front()].duration = forward;
-    timing.rows[0][block.backward.front()].duration = backward;
-    if (block.input_gradients < block.backward.size())
-      timing.rows[0][block.backward[block.input_gradients]].duration = weight;
-  }
-  return timing;
 }
 
 // techniques.md's table: bubble of the naive order, GPipe, 1F1B, interleaved 1F1B, with times of a whole stage.

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "models/plan.h"
+
+namespace orrery {
+
+// One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when those launched before it have
+// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in them:
+// its transfers could be made one after another in issue order, and what computes waits for earlier tasks of its slot
+// alone.
+class KernelQueues {
+ public:
+  // one: else no kernel waits for its turn.
+  KernelQueues(const Plan& plan, bool one) : plan_(plan) {
+    if (!one) return;
+    experts_apart_ = std::any_of(plan.ops.begin(), plan.ops.end(), reduces_experts);
+    for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
+    held_.resize(plan.task_count());
+  }
+
+  // Whether a task has a turn to wait for.
+  bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
+
+  // A kernel that takes() is true of might begin: begin(task) is called for those whose turn has come, in their order.
+  template <typename Begin>
+  void arrive(TaskId t, Begin begin) {
+    const std::uint32_t slot = plan_.slot_of(t);
+    held_[t] = true;
+    for (TaskId& front = fronts_[slot]; front < plan_.slots[slot].end && held_[front];) {
+      const TaskId next = front;
+      front = first_kernel(front + 1);
+      begin(next);
+    }
+  }
+
+ private:
+  // Gradients of experts and of other weights are reduced by communicators of their own, which the plan has on one
+  // lane.
+  static bool reduces_experts(const Op& op) {
+    const auto* c = std::get_if<Collective>(&op.work);
+    return c != nullptr && c->group == Dimension::expert_data && op.lane == LaneKind::data_reduce;
+  }
+
+  // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
+  // has them where they come: those hold nothing up. Nor do reductions that the plan alone lets wait for each other.
+  bool is_kernel(TaskId t) const {
+    switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
+      case LaneKind::data_reduce:
+        return !experts_apart_;
+      case LaneKind::receive_previous:
+      case LaneKind::receive_next:
+      case LaneKind::receive_partner:
+      case LaneKind::down:
+      case LaneKind::up:
+      case LaneKind::cpu:
+      case LaneKind::fetch:
+      case LaneKind::store:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  // t, or the next kernel behind it; the last one's is that of another slot, which never comes here.
+  TaskId first_kernel(TaskId t) const {
+    while (t < plan_.task_count() && !is_kernel(t)) ++t;
+    return t;
+  }
+
+  const Plan& plan_;
+  std::vector<TaskId> fronts_;  // by slot: the next to begin; none: no kernel waits
+  std::vector<char> held_;      // by task: arrived
+  bool experts_apart_ = false;  // whether their gradients are reduced beside others'
+};
+
+}  // namespace orrery
