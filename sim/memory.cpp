@@ -79,7 +79,7 @@ class Replay : BlockSource {
     const AllocatorStats& after = allocator_.stats();
     result_.peak_reserved = after.reserved.peak;
     result_.retries = after.retries;
-    if (after.retries > before.retries && !result_.out_of_memory)
+    if (after.retries > before.retries && !result_.out_of_memory && !options_.expandable_segments)
       result_.device_calls =
           after.device_allocations - before.device_allocations + after.device_frees - before.device_frees;
     name_largest();
