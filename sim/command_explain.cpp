@@ -181,6 +181,27 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
+// Whether a step's gradient depends on the micro-batches that it is made in. Norms are over one token's hidden states;
+// of what a model has here routers alone look at several samples (techniques.md, section 5).
+std::string coupling_text(const Spec& spec, const Report& report, const Style& style) {
+  if (spec.strategy.micro_batches() == 1) return "";
+  std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
+  if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
+    text += fmt::format("{}routers ", kIndented);
+    if (moe->aux_loss > 0) text += "balance experts' load (auxiliary loss)";
+    if (moe->capacity_factor) text += fmt::format("{}drop tokens over capacity", moe->aux_loss > 0 ? " and " : "");
+    text += " among a rank's tokens of a micro-batch: the gradient is another where micro-batches have another size\n";
+  } else {
+    text += fmt::format(
+        "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",
+        kIndented);
+  }
+  if (!report.weights.empty())
+    text += fmt::format(
+        "{}not all meet the same weights: the schedule updates them while micro-batches are on their way\n", kIndented);
+  return text;
+}
+
 // The kinds of op that the step's length hangs on, by their time on the critical path.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
@@ -285,6 +306,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
   text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
   text += bubble_text(spec, p.report, style);
+  text += coupling_text(spec, p.report, style);
   text += critical_text(p, style);
   text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
                       time_text(p.report.step_time_s), p.report.limit);

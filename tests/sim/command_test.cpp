@@ -74,6 +74,23 @@ TEST(CommandExplain, NamesEveryOriginAndEveryGroup) {
   }
 }
 
+// Batch statistics, were there any, would change with the cut; a router's do, and so do weights without flushes.
+TEST(CommandExplain, NamesWhatCouplesMicroBatches) {
+  const auto has = [](const std::vector<std::string>& overrides, const char* part) {
+    const std::string text = explain_command({.spec = kSmallSpec, .overrides = overrides}, json_common()).text;
+    return text.find(part) != std::string::npos;
+  };
+  const std::string experts = "model.moe={experts: 8, top_k: 2, feed_forward: 64";
+  EXPECT_TRUE(has({}, "no statistics of a batch"));
+  EXPECT_FALSE(has({}, "not all meet the same weights"));
+  EXPECT_TRUE(has({"strategy.schedule=pipedream", "strategy.clip=0", "model.tied_embeddings=false"},
+                  "not all meet the same weights"));
+  EXPECT_TRUE(has({experts + "}"}, "routers balance experts' load (auxiliary loss) among"));
+  EXPECT_TRUE(has({experts + ", capacity_factor: 1.25}"}, "(auxiliary loss) and drop tokens over capacity among"));
+  EXPECT_TRUE(has({experts + ", aux_loss: 0, capacity_factor: 1.25}"}, "routers drop tokens"));
+  EXPECT_TRUE(has({experts + ", aux_loss: 0}"}, "no statistics of a batch"));
+}
+
 TEST(CommandList, EveryListHasRowsInBothForms) {
   for (const std::string_view name : list_names()) {
     const json list = json::parse(list_command(name, json_common()).text);
