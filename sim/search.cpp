@@ -51,7 +51,7 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    if (options_.objective == SearchObjective::time && !options_.any) look_at_sites();
+    if (options_.objective == SearchObjective::time) look_at_sites();
     for (const Node& node : possible_) queue_.push(node);
     if (!possible_.empty()) floor_ = queue_.top().value;
     while (!enough() && open()) simulate_next();
@@ -116,11 +116,11 @@ class Search {
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
-    for (int tries = 0; tries < kTries && !sites.empty() && !stopped(); ++tries) {
+    for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
       std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
       found.resize(std::min(found.size(), kLookedAt));
       sites.clear();
-      for (std::size_t i = 0; i < found.size() && !stopped(); i += kSimulated) {
+      for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
         std::vector<Node> nodes;
         for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
         simulate_all(nodes);

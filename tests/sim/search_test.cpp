@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
-#include <optional>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <thread>
 
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
@@ -151,6 +153,43 @@ TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
   }
   EXPECT_GT(stopped, 15U);
   EXPECT_GT(open, 10U);
+}
+
+// A strategy that fits soon turns up though most of the fastest do not: what one of them lacks tells how lean to go.
+TEST(Search, SoonFindsOneThatFits) {
+  const Space space(
+      parse_open_spec(
+          "model: {name: deep, layers: 256, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\n"
+          "sequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\n"
+          "strategy: {tensor: 2, context: 1, pipeline: 2, micro_batch: 1, global_batch: 16, schedule: 1f1b}\n"
+          "search: {offload: [none]}\n",
+          "deep.yaml"),
+      8);
+  const SearchResult r = search(space, profile_for(space.base(), ""), {.most_memory = Bytes{14} << 30, .any = true});
+  ASSERT_FALSE(r.best.empty());
+  EXPECT_LE(r.best.front().report.memory.peak_device, Bytes{14} << 30);
+  EXPECT_LT(r.counts.simulated, 20U);
+}
+
+// In the middle of whatever it is at: within a second of processor time.
+TEST(Search, StopsSoon) {
+  const Space space(parse_open_spec("model: llama-3.1-405b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2048}\n"
+                                    "strategy: {global_batch: 2048}\n",
+                                    "t.yaml"),
+                    16384);
+  const Profile profile = profile_for(space.base(), "");
+  for (const int milliseconds : {100, 700, 2500}) {
+    std::atomic<bool> stop = false;
+    std::atomic<std::clock_t> told = 0;
+    std::jthread user([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      told = std::clock();
+      stop = true;
+    });
+    const SearchResult r = search(space, profile, {.threads = 2, .stop = &stop});
+    EXPECT_TRUE(r.stopped);
+    EXPECT_LT(static_cast<double>(std::clock() - told) / CLOCKS_PER_SEC, 1.0) << milliseconds;
+  }
 }
 
 TEST(Search, StopsWhenTold) {
