@@ -23,7 +23,7 @@ namespace {
 
 // How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
 // the same are, whatever the number of threads.
-constexpr std::size_t kOpened = 32, kSimulated = 8;
+constexpr std::size_t kOpened = 128, kSimulated = 8;
 // Of the first look: sites with a point that is simulated, how often a leaner point is looked for, and in how much of
 // the room that the bound of the last one's memory makes likely to do.
 constexpr std::size_t kLookedAt = 16;
@@ -51,7 +51,7 @@ class Search {
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
     look_at_layouts();
-    if (options_.objective == SearchObjective::time && !options_.any) look_at_sites();
+    if (options_.objective == SearchObjective::time) look_at_sites();
     for (const Node& node : possible_) queue_.push(node);
     if (!possible_.empty()) floor_ = queue_.top().value;
     while (!enough() && open()) simulate_next();
@@ -116,11 +116,11 @@ class Search {
   void look_at_sites() {
     std::vector<Likely> sites;
     for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
-    for (int tries = 0; tries < kTries && !sites.empty() && !stopped(); ++tries) {
+    for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
       std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
       found.resize(std::min(found.size(), kLookedAt));
       sites.clear();
-      for (std::size_t i = 0; i < found.size() && !stopped(); i += kSimulated) {
+      for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
         std::vector<Node> nodes;
         for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
         simulate_all(nodes);
@@ -136,22 +136,24 @@ class Search {
     }
   }
 
-  // Nodes whose bound may still win are opened until points come first. Returns false when none is left.
+  // Nodes whose bound may still win are opened until there are enough points to simulate at once, which come first
+  // then. Returns whether there are any.
   bool open() {
-    while (!queue_.empty() && queue_.top().value <= limit_) {
+    std::vector<Node> points;
+    while (may_win() && points.size() < kSimulated && !stopped()) {
+      floor_ = points.empty() ? queue_.top().value : points.front().value;
       std::vector<Node> nodes;
-      floor_ = queue_.top().value;
-      while (!queue_.empty() && nodes.size() < kOpened && queue_.top().level != Level::played &&
-             queue_.top().value <= limit_) {
-        nodes.push_back(queue_.top());
+      while (may_win() && points.size() < kSimulated && nodes.size() < kOpened) {
+        (queue_.top().level == Level::played ? points : nodes).push_back(queue_.top());
         queue_.pop();
       }
-      if (nodes.empty()) return true;
       open_all(nodes);
-      if (stopped()) return false;
     }
-    return false;
+    for (const Node& point : points) queue_.push(point);
+    return !points.empty() && !stopped();
   }
+
+  bool may_win() const { return !queue_.empty() && queue_.top().value <= limit_; }
 
   void open_all(const std::vector<Node>& nodes) {
     std::vector<std::vector<Node>> parts(nodes.size());

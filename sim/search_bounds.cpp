@@ -15,7 +15,8 @@ namespace {
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
-          sums[end].beside - sums[first].beside,   sums[end].late - sums[first].late};
+          sums[end].beside - sums[first].beside,   sums[end].hides - sums[first].hides,
+          sums[end].late - sums[first].late};
 }
 
 }  // namespace
@@ -383,7 +384,7 @@ std::optional<Picoseconds> Bounds::may_fall() const {
     for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
       const PassCost &a = plain_->layers[i].*pass, &b = again_->layers[i].*pass;
       if (b.to_result() < a.to_result() || b.through < a.through || b.busy < a.busy || b.issue < a.issue ||
-          b.compute < a.compute)
+          b.compute < a.compute || b.busy - b.hides < a.busy - a.hides)
         return std::nullopt;
       most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
     }

@@ -58,8 +58,10 @@ class Bounds {
   Bound of(const Recipe& cell);
   // Below every cell's of a group.
   Picoseconds time_of_group(const Recipe& group);
-  // Of that cell, had all its activations stayed on the device; none of that grows less as more layers run again.
+  // Of that cell, and of it with features, had all its activations stayed on the device; none of that grows less as
+  // more layers run again, but for may_fall().
   Picoseconds time_on_device() const { return on_device_; }
+  Picoseconds on_device(const Features& features);
   // Of that cell, whatever its host lacks.
   Bytes device_memory() const { return device_memory_; }
   // Whether the memory bound of one that runs more layers again is no higher than that cell's.
@@ -190,7 +192,8 @@ class Bounds {
   Picoseconds send_time(bool near);
   double pressure(int channels) const;
   UnitTimes unit_times(Group& group, const Stage& stage, std::int64_t gathered = 0);
-  static Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds beside, Picoseconds idle);
+  void add_ends(UnitTimes& times, Group& group, const Stage& stage, std::int64_t layer);
+  static Picoseconds with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle);
   Picoseconds units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const;
   Picoseconds pipeline_end(const Features& f, const Strides& at, Picoseconds& bound);
   Picoseconds replicas_end(const Features& f, Group& group, std::size_t s, Picoseconds done);

@@ -9,8 +9,9 @@
 #include "models/make_plan.h"
 #include "models/order_time.h"
 #include "models/sharding.h"
+#include "sim/contention.h"
 #include "sim/price.h"
-#include "sim/search_space.h"
+#include "sim/search_probe.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -23,68 +24,12 @@ constexpr std::size_t kPasses = 3;
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
-  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
   Picoseconds read = -1;             // when it first reads the output's gradient
+  Picoseconds written = 0;           // when the gradient of its unit is whole
   Picoseconds result = 0, late = 0;  // when what the next block reads is made; sums before it that may come after
   Bytes most = 0;                    // held during it
 };
-
-// Layers that differ only in their number cost the same.
-using LayerKind = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t>;
-
-LayerKind kind_of(const Spec& spec, std::int64_t layer) {
-  const auto& window = spec.model.sliding_window;
-  const bool experts = has_experts(spec.model, layer);
-  const bool own = experts && !spec.model.moe->loads_file.empty();
-  return {window ? (layer + 1) % window->every : 0, experts, layer % 2, own ? layer : 0};
-}
-
-// The number of first layers that hold every kind, each twice where the model has it twice.
-std::int64_t layers_to_look_at(const Spec& spec) {
-  std::map<LayerKind, std::int64_t> seen;
-  std::int64_t needed = 1;
-  for (std::int64_t i = 0; i < spec.model.layers; ++i) {
-    if (++seen[kind_of(spec, i)] <= 2) needed = i + 1;
-  }
-  return needed;
-}
-
-Spec probe_spec(const Spec& base, const StackKey& key) {
-  Spec spec = base;
-  spec.origins.clear();
-  spec.cluster.failures.reset();
-  spec.cluster.stragglers.clear();
-  spec.cluster.straggler_share = 0;
-  Strategy& s = spec.strategy;
-  spec.model.layers = layers_to_look_at(base);
-  if (key.sequence > 0) spec.sequence = key.sequence;
-  s.tensor = key.tensor;
-  s.context = key.context;
-  set_context_kind(s, key.context_kind);
-  s.expert = key.expert;
-  s.expert_tensor = key.expert_tensor;
-  s.sequence_parallel = key.sequence_parallel;
-  s.pipeline = s.virtual_stages = 1;
-  s.schedule = key.splits_backward ? "zb-h1" : "1f1b";
-  s.stage_layers.clear();
-  s.data = key.data;
-  s.rank_order = "tp-cp-dp-pp";
-  s.sharding = key.sharding;
-  s.shard_group = key.sharding == Sharding::hsdp ? key.data * key.context : 0;
-  s.micro_batch = key.micro_batch;
-  s.global_batch = key.micro_batch * key.data;
-  s.recompute = recompute_of(key.recompute, spec.software);
-  s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
-  if (key.sharding == Sharding::none) s.offload = {};
-  s.offload.delayed_update = false;
-  if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
-  // Of what stays gathered nothing is copied out again.
-  if (spec.software.unit_copies == "parameters") spec.software.unit_copies = "none";
-  s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
-  spec.gpus = s.gpus();
-  spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));
-  return spec;
-}
 
 bool counts(LaneKind lane) {
   return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
@@ -122,6 +67,7 @@ class Probe {
     trace_ = simulate(plan_, bare_);
     find_weight_ops();
     find_turn();
+    find_idle();
     walk();
     issue_ = nullptr;
   }
@@ -192,8 +138,11 @@ class Probe {
       if (segments_.empty()) continue;
       if (is_own(t) && segments_.back().read < 0 && reads_gradient(op)) segments_.back().read = trace_.spans[t].entered;
       if (is_own(t) && makes_result(op)) segments_.back().result = trace_.spans[t].ended;
-      if (is_own(t) && op.lane != LaneKind::compute && counts(op.lane))
+      if (is_own(t) && writes_unit(op)) segments_.back().written = trace_.spans[t].ended;
+      if (is_own(t) && op.lane != LaneKind::compute && counts(op.lane)) {
         segments_.back().beside += bare_.of(0, plan_.tasks[t].op).duration;
+        segments_.back().hides += hides(t);
+      }
       if (op.lane != LaneKind::compute || runs_once(op)) continue;
       if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
       const Picoseconds takes = bare_.of(0, plan_.tasks[t].op).duration;
@@ -201,6 +150,31 @@ class Probe {
       if (is_late(op)) segments_.back().late += takes;
       segments_.back().end = trace_.spans[t].ended;
     }
+  }
+
+  // When no kernel runs.
+  void find_idle() {
+    Picoseconds end = 0;
+    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+      const Span& s = trace_.spans[t];
+      if (plan_.op_of(t).lane != LaneKind::compute || bare_.of(0, plan_.tasks[t].op).duration == 0) continue;
+      if (s.matched > end) idle_.emplace_back(end, s.matched);
+      end = s.ended;
+    }
+    idle_.emplace_back(end, trace_.step_time);
+  }
+
+  // What may go on beside a transfer and cost less than it does by itself. While kernels wait for the transfer, all of
+  // it; beside kernels that it slows by a pressure P anyway, what slows them by p more takes p / (1 + P + p) of the
+  // time and not p / (1 + p): no less than 1 / (1 + P) of it is left.
+  Picoseconds hides(TaskId t) const {
+    const Span& s = trace_.spans[t];
+    const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
+    const auto idle =
+        std::partition_point(idle_.begin(), idle_.end(), [&](const auto& i) { return i.second <= s.matched; });
+    if (idle != idle_.end() && idle->first < s.ended) return timing.duration;
+    const double pressure = static_cast<double>(timing.pressure) / Contention::kAlone;
+    return static_cast<Picoseconds>(static_cast<double>(timing.duration) * pressure / (1 + pressure));
   }
 
   static bool reads_gradient(const Op& op) {
@@ -212,6 +186,12 @@ class Probe {
   static bool makes_result(const Op& op) {
     return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
       return o.access != Access::read && (o.scope == Scope::next || o.scope == Scope::previous);
+    });
+  }
+
+  static bool writes_unit(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::read && o.scope == Scope::unit && o.slot == kUnitGradient;
     });
   }
 
@@ -292,6 +272,7 @@ class Probe {
       cost.issue = segment.issue;
       cost.compute = segment.compute;
       cost.beside = segment.beside;
+      cost.hides = segment.hides;
       cost.late = segment.late + (segment.result > 0 ? std::max<Picoseconds>(0, segment.end - segment.result) : 0);
       if (segment.pass == Pass::forward) {
         block.forward_extra = std::max(block.forward_extra, segment.most - kept);
@@ -299,6 +280,7 @@ class Probe {
       } else if (segment.pass == Pass::backward && run_back.insert(segment.frame).second) {
         block.backward_extra = std::max<Bytes>(0, segment.most - kept);
         block.early = segment.read < 0 ? cost.through : std::max<Picoseconds>(0, segment.read - segment.begin);
+        block.trails = segment.end - std::clamp(segment.written, segment.begin, segment.end);
         kept -= kept_of(segment.frame);
       }
     }
@@ -315,7 +297,8 @@ class Probe {
 
   static void least(PassCost& a, const PassCost& b) {
     a = {std::min(a.through, b.through), std::min(a.busy, b.busy),     std::min(a.issue, b.issue),
-         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.late, b.late)};
+         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.hides, b.hides),
+         std::max(a.late, b.late)};
   }
   static void least(BlockCost& a, const BlockCost& b) {
     least(a.forward, b.forward);
@@ -324,6 +307,7 @@ class Probe {
     a.kept = std::min(a.kept, b.kept);
     a.backward_extra = std::min(a.backward_extra, b.backward_extra);
     a.early = std::max(a.early, b.early);
+    a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
   // Blocks of the head follow one another.
@@ -354,6 +338,7 @@ class Probe {
   const Timing* issue_ = nullptr;
   std::set<std::uint32_t> weight_ops_, backward_ops_;
   TaskId turn_ = 0;
+  std::vector<std::pair<Picoseconds, Picoseconds>> idle_;
   std::vector<Segment> segments_;
   std::map<std::uint32_t, Bytes> kept_;
 };

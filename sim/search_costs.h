@@ -15,9 +15,10 @@ namespace orrery {
 // What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
 // it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
 // issue: what its host needs to launch it. compute: what its kernels take alone. beside: what those transfers take.
-// late: of the time through it, what may come after its result: sums of gradients, what is done to a unit's.
+// hides: of that, where more that slows kernels may cost nothing. late: of the time through it, what may come after its
+// result: sums of gradients, what is done to a unit's.
 struct PassCost {
-  Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, late = 0;
+  Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
 
   Picoseconds to_result() const { return through - late; }
 
@@ -35,7 +36,8 @@ struct OrderTimes {
 // beyond what those before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
-  Picoseconds early = 0;  // of the time through backward, what comes before anything reads the output's gradient
+  Picoseconds early = 0;   // of the time through backward, what comes before anything reads the output's gradient
+  Picoseconds trails = 0;  // and behind the last part of the gradient of the block's unit
   std::shared_ptr<const OrderTimes> order_times;  // where the schedule splits
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
   Bytes leaves = 0;  // of kept, where activations lie on the host: what is copied there (StackKey::leaves)

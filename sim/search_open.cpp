@@ -180,11 +180,11 @@ std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Reci
     if (memory < kNoRoom && (tally.least == 0 || memory < tally.least)) tally.least = memory;
     return memory > room_;
   };
-  bounds.of(cells[c]);
+  if (!lacks_room(cells[c])) return c;
   const auto first = cells.begin() + static_cast<std::ptrdiff_t>(c),
              last = cells.begin() + static_cast<std::ptrdiff_t>(end);
-  const auto found =
-      bounds.frees_memory() ? std::partition_point(first, last, lacks_room) : std::find_if_not(first, last, lacks_room);
+  const auto found = bounds.frees_memory() ? std::partition_point(first + 1, last, lacks_room)
+                                           : std::find_if_not(first + 1, last, lacks_room);
   tally.counts.without_room += static_cast<std::uint64_t>(found - first);
   return static_cast<std::size_t>(found - cells.begin());
 }
@@ -214,9 +214,21 @@ void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<
   next.bound = bounds.of(next.what);
   next.floor = node.level == Level::group ? node.value : node.floor;
   const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
-  const std::int64_t value = time ? bounds.time_on_device() : next.bound.memory;
-  next.value = std::max(next.floor, fall ? value - *fall : 0);
+  const auto at_least = [&](std::int64_t value) { return std::max(next.value, fall ? value - *fall : 0); };
+  next.value = next.floor;
+  next.value = at_least(time ? bounds.time_on_device() : next.bound.memory);
+  if (time && next.value <= tally.limit) next.value = at_least(least_of_points(bounds, next.what));
   if (next.value <= tally.limit) result.push_back(next);
+}
+
+// Of the cell that was bounded last.
+Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) const {
+  std::optional<Picoseconds> least;
+  for (const Features& features : space_.features(bounds.layout(), cell)) {
+    const Picoseconds time = bounds.on_device(features);
+    least = std::min(least.value_or(time), time);
+  }
+  return least.value_or(0);
 }
 
 // Of the least memory: activations of every number of layers.

@@ -55,6 +55,7 @@ class SearchOpener {
                               Tally tally) const;
   void add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
                 std::vector<SearchNode>& result) const;
+  Picoseconds least_of_points(Bounds& bounds, const Recipe& cell) const;
   void add_each_number(Bounds& bounds, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
   std::vector<SearchNode> points_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
 

@@ -97,11 +97,11 @@ Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   const Stage& stage = stages_[static_cast<std::size_t>(s)];
   const std::int64_t m = micro_batches_;
   Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  Picoseconds beside = m * (stage.forward.beside + stage.backward.beside + stage.weight.beside);
+  Picoseconds hides = m * (stage.forward.hides + stage.backward.hides + stage.weight.hides);
   std::int64_t gathered = space_.base().strategy.prefetch_units + 1;
   const auto had = [&](std::int64_t k) {
     work -= virtual_stages_[k].forward.through;
-    beside -= virtual_stages_[k].forward.beside;
+    hides -= virtual_stages_[k].forward.hides;
     gathered += cut_->layers[k] + 2;  // and what stands before and behind layers
   };
   if (order == nullptr) had(0);
@@ -113,7 +113,7 @@ Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   const Picoseconds back = splits_ ? 0 : stage.tail + hops_[static_cast<std::size_t>(s)];
   if (!units_) return std::max(work + stage.update, work + back + least_update_);
   const UnitTimes units = unit_times(group, stage, gathered);
-  return with_units(units, work, std::max<Picoseconds>(0, beside), std::max(back, units.after)) + least_update_;
+  return with_units(units, work, std::max<Picoseconds>(0, hides), std::max(back, units.after)) + least_update_;
 }
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
 // A point as a spec, as overrides, as text and as a report.
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -65,6 +66,17 @@ Spec Space::spec_of(const Point& point) const {
   return spec;
 }
 
+// Of overrides that set the same key, the one that holds.
+static std::vector<std::string> last_of_each_key(const std::vector<std::string>& list) {
+  const auto key_of = [](const std::string& o) { return std::string_view(o).substr(0, o.find('=') + 1); };
+  std::vector<std::string> result;
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    const auto again = [&](const std::string& later) { return key_of(later) == key_of(*it); };
+    if (std::none_of(it + 1, list.end(), again)) result.push_back(*it);
+  }
+  return result;
+}
+
 std::vector<std::string> Space::overrides_of(const Point& point) const {
   const auto& [l, c, f] = point;
   std::vector<std::string> list = overrides_;
@@ -93,11 +105,12 @@ std::vector<std::string> Space::overrides_of(const Point& point) const {
   if (c.recompute_layers >= 0) list.push_back(fmt::format("strategy.recompute_layers={}", c.recompute_layers));
   const std::vector<std::string> away = offload_overrides(c);
   list.insert(list.end(), away.begin(), away.end());
-  if (!base_.model.moe) return list;
-  list.push_back(fmt::format("strategy.expert={}", l.expert));
-  list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
-  list.push_back(fmt::format("strategy.overlap.expert={}", l.overlap_expert));
-  return list;
+  if (base_.model.moe) {
+    list.push_back(fmt::format("strategy.expert={}", l.expert));
+    list.push_back(fmt::format("strategy.expert_tensor={}", l.expert_tensor));
+    list.push_back(fmt::format("strategy.overlap.expert={}", l.overlap_expert));
+  }
+  return last_of_each_key(list);
 }
 
 std::string Space::text_of(const Point& point) const {

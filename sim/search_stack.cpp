@@ -9,6 +9,7 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   issue += other.issue;
   compute += other.compute;
   beside += other.beside;
+  hides += other.hides;
   late += other.late;
   return *this;
 }

@@ -146,25 +146,44 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int6
   times.pressure = sum.pressure + weights.pressure;
   times.least_pressure = gathers > 0 ? std::min(sum.pressure, weights.pressure) : sum.pressure;
   times.links = std::max(n * sum.nic + gathers * weights.nic, n * sum.nvlink + gathers * weights.nvlink);
-  const std::int64_t outer = stage.first_place == 0 ? std::min(layer, plain_->embedding.elements) : layer;
-  if (row.shards_parameters) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
-  // A V's last chunk may come last, and be no more than what follows the last layer.
-  const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
-  times.after = in_turn ? transfer(group, CollectiveKind::reduce_scatter, outer * gradient) : 0;
+  add_ends(times, group, stage, layer);
   return times;
+}
+
+// The first gathers of a step, and its last reductions, with nothing to compute beside them but what stands before the
+// first layer.
+void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::int64_t layer) {
+  const Strategy& s = space_.base().strategy;
+  const bool gathers = row_of(cell_.sharding).shards_parameters, table = stage.first_place == 0;
+  const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
+  const std::int64_t outer = table ? std::min(layer, plain_->embedding.elements) : layer;
+  if (gathers) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
+  // A V's last chunk may come last, and be no more than what follows the last layer.
+  if (placed_.placement != ChunkPlacement::in_turn) return;
+  times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
+  if (cut_->layers[stage.first_place] == 0) return;
+  const BlockCost &first = plain_->layers[cut_->first[stage.first_place]], none,
+                  &ahead = table ? plain_->embedding : none;
+  const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
+    return transfer(group, kind, ahead.elements * each) + unit_of_layer(group, kind, layer * each).time - beside;
+  };
+  if (gathers) times.before = std::max(times.before, both(CollectiveKind::all_gather, width, ahead.forward.through));
+  if (splits_) return;
+  const Picoseconds beside = first.trails + ahead.backward.through;
+  times.after = std::max(times.after, both(CollectiveKind::reduce_scatter, gradient, beside));
 }
 
 // What a stage takes that moves units: work, what it loses to what moves, and while it does not compute. A part of what
 // moves may hide beside the rank's own transfers, which are in the work, and while it does not compute; the rest slows
 // kernels, least where as little as the links allow moves one after the other.
-Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picoseconds beside, Picoseconds idle) {
+Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
   constexpr double kLonger = 1.05;  // of own transfers that share a link
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);
   const double one = std::max(0.0, moving - both);
   const double most = lost(units.pressure);
-  const double hidden = static_cast<double>(beside) * kLonger * most;
+  const double hidden = static_cast<double>(hides) * kLonger * most;
   const double slowed = std::max(0.0, both * most + one * lost(units.least_pressure) - hidden);
   return work + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
 }
@@ -175,7 +194,7 @@ Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::s
   const Picoseconds back = splits_ ? 0 : stage.tail + hops_[s];
   const Picoseconds idle = std::max(stage.head + hops_[s], units.before) + std::max(back, units.after);
   const Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
-  return with_units(units, work, m * (stage.forward.beside + stage.backward.beside + stage.weight.beside), idle) +
+  return with_units(units, work, m * (stage.forward.hides + stage.backward.hides + stage.weight.hides), idle) +
          stage.update;
 }
 
@@ -244,18 +263,23 @@ Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s,
 }
 
 Bound Bounds::of(const Features& f) {
+  const Picoseconds time = on_device(f);
+  return {std::max(beside_, time), memory_with(f, replicas(strides_of(layout_, f.rank_order)))};
+}
+
+Picoseconds Bounds::on_device(const Features& f) {
   const Strides at = strides_of(layout_, f.rank_order);
   Group& group = replicas(at);
-  Bound bound{.time = beside_, .memory = memory_with(f, group)};
-  const Picoseconds end = pipeline_end(f, at, bound.time);
+  Picoseconds time = 0;
+  const Picoseconds end = pipeline_end(f, at, time);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
     const Picoseconds issue = stage.forward.issue + stage.backward.issue + stage.weight.issue;
     const Picoseconds done = s == 0 && copies_ == 1 ? end : stage.head + hops_[s] + works_[s];
-    bound.time = std::max({bound.time, end + least_update_, micro_batches_ * issue, done + stage.update});
-    if (!units_) bound.time = std::max(bound.time, replicas_end(f, group, s, done));
+    time = std::max({time, end + least_update_, micro_batches_ * issue, done + stage.update});
+    if (!units_) time = std::max(time, replicas_end(f, group, s, done));
   }
-  return bound;
+  return time;
 }
 
 }  // namespace orrery

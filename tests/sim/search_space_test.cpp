@@ -244,5 +244,21 @@ TEST(SearchSpace, RefusesValues) {
   }
 }
 
+// What the spec was read with, and the point sets again, is said once.
+TEST(SearchSpace, OverridesSetEveryKeyOnce) {
+  OpenSpec open = parse_open_spec(
+      "model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 2}\n", "t.yaml");
+  open.overrides = {"gpus=16", "strategy.tensor=2", "model.layers=12"};
+  const Space space(std::move(open), 8);
+  const Degrees layout = space.layouts().front();
+  const Recipe cell = space.cells(layout).front();
+  std::vector<std::string> list = space.overrides_of({layout, cell, space.features(layout, cell).front()});
+  EXPECT_EQ(std::count(list.begin(), list.end(), "gpus=8"), 1);
+  EXPECT_EQ(std::count(list.begin(), list.end(), "model.layers=12"), 1);
+  for (std::string& o : list) o.resize(o.find('='));
+  std::sort(list.begin(), list.end());
+  EXPECT_EQ(std::adjacent_find(list.begin(), list.end()), list.end());
+}
+
 }  // namespace
 }  // namespace orrery

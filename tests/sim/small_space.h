@@ -163,9 +163,10 @@ inline SmallSpace split_space(std::uint64_t seed) {
       pick(1, 2), pick("zb-h1", "zb-h2", "zb-1p", "zb-2p"),
       pick("zb-v", "v-half", "v-min", "dualpipev", "chimera", "dualpipe"), pick("zero1", "zero2"),
       pick("zero3", "fsdp", "hsdp", "fsdp-grad-op"),
-      pick("optimizer", "optimizer+gradients", "optimizer+gradients+parameters", "optimizer+parameters"),
-      pick("none", "cpu"), pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"), pick(true, false),
-      pick(true, false), pick(true, false));
+      pick("optimizer", "optimizer+gradients", "optimizer+gradients+parameters", "optimizer+parameters",
+           "optimizer:nvme", "optimizer:nvme+gradients:nvme+parameters:nvme", "optimizer+gradients:nvme"),
+      pick("none", "cpu", "nvme"), pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"),
+      pick(true, false), pick(true, false), pick(true, false));
   return s;
 }
 

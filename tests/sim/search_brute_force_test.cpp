@@ -1,0 +1,205 @@
+// Small spaces of which every strategy is simulated.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "models/error.h"
+#include "models/schedules.h"
+#include "sim/predict.h"
+#include "sim/search.h"
+#include "tests/sim/small_space.h"
+
+namespace orrery {
+namespace {
+
+using test::offload_space;
+using test::points_of;
+using test::small_space;
+using test::SmallSpace;
+using test::space_of;
+using test::wide_space;
+
+// Without anything that searches alone use.
+std::optional<Report> whole(const Space& space, const Profile& profile, const Point& point) {
+  const Spec spec = space.spec_of(point);
+  if (!rule_broken_by(spec, space.path()).empty()) return std::nullopt;
+  try {
+    return predict(spec, profile).report;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// What differs from a point in where activations lie, and in nothing else.
+std::string without_activations(const Space& space, Point point) {
+  point.cell.activations = "none";
+  point.cell.activation_layers = -1;
+  return space.text_of(point);
+}
+
+// Played no longer than the best, or as a prediction is.
+enum class Play { cut, whole };
+// Whether activations leave of any number of layers, or of as few as make a point fit.
+enum class Leave { any, fewest };
+
+// The least step time of all points that fit.
+std::optional<double> least_of_all(const Space& space, const Profile& profile, const std::vector<Point>& points,
+                                   Bytes most_memory, Play play, Leave leave) {
+  std::optional<double> best;
+  std::set<std::string> settled;
+  for (const Point& point : points) {
+    const std::string same = without_activations(space, point);
+    if (leave == Leave::fewest && settled.contains(same)) continue;
+    const Picoseconds latest = best ? picoseconds(*best) : std::numeric_limits<Picoseconds>::max();
+    const Evaluation cut = play == Play::cut ? evaluate_within(space, profile, point, latest) : Evaluation{};
+    const auto report = play == Play::cut ? cut.report : whole(space, profile, point);
+    const bool fits = report && report->memory.fits && (most_memory == 0 || report->memory.peak_device <= most_memory);
+    if (fits || cut.late) settled.insert(same);
+    if (fits && (!best || report->step_time_s < *best)) best = report->step_time_s;
+  }
+  return best;
+}
+
+struct Tried {
+  std::size_t number = 0;  // of the space: of every fourth one, points are played to the end
+  Bytes most_memory = 0;
+  Leave leave = Leave::any;
+};
+
+// Whether a search finds the step time of the best of all points.
+SearchResult expect_the_best(const SmallSpace& small, const Space& space, const std::vector<Point>& points,
+                             const Tried& tried = {}) {
+  const Profile profile = profile_for(space.base(), "");
+  const Play play = tried.number % 4 == 0 ? Play::whole : Play::cut;
+  const std::optional<double> best = least_of_all(space, profile, points, tried.most_memory, play, tried.leave);
+  SearchResult result = search(space, profile, {.most_memory = tried.most_memory});
+  EXPECT_TRUE(result.proven);
+  EXPECT_EQ(result.best.empty(), !best.has_value()) << small.text;
+  if (best && !result.best.empty()) {
+    EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
+  }
+  EXPECT_LE(result.counts.simulated, points.size());
+  return result;
+}
+
+TEST(Search, FindsWhatTryingAllFinds) {
+  std::size_t spaces = 0;
+  for (std::uint64_t seed = 100; seed < 600 && spaces < 50; ++seed) {
+    const SmallSpace small = small_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 120) continue;
+    expect_the_best(small, space, points, {spaces});
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 50U);
+}
+
+// With contexts, experts and offload open.
+TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
+  std::size_t spaces = 0, context = 0, experts = 0, offload = 0;
+  for (std::uint64_t seed = 1; seed < 60 && spaces < 25; ++seed) {
+    const SmallSpace small = wide_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 300) continue;
+    expect_the_best(small, space, points, {spaces});
+    const auto any = [&](auto has) { return std::any_of(points.begin(), points.end(), has) ? 1U : 0U; };
+    context += any([](const Point& p) { return p.layout.context > 1; });
+    experts += any([](const Point& p) { return p.layout.expert > 1; });
+    offload += any([](const Point& p) { return p.cell.offload != "none"; });
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 25U);
+  EXPECT_GT(context, 20U);
+  EXPECT_GT(experts, 5U);
+  EXPECT_GT(offload, 10U);
+}
+
+// What leaves the device, where memory is short: as few layers' activations as it takes are as good as any number.
+TEST(Search, FindsWhatTryingAllFindsWithOffload) {
+  std::size_t spaces = 0, leave = 0, none = 0;
+  for (std::uint64_t seed = 1; seed < 120 && spaces < 30; ++seed) {
+    const SmallSpace small = offload_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 400) continue;
+    const Profile profile = profile_for(space.base(), "");
+    const auto first = evaluate(space, profile, points.front());
+    if (!first) continue;
+    const double share = 0.55 + 0.05 * static_cast<double>(seed % 8);
+    const auto room = static_cast<Bytes>(share * static_cast<double>(first->memory.peak_device));
+    const SearchResult r = expect_the_best(small, space, points, {spaces, room});
+    none += r.best.empty() ? 1U : 0U;
+    if (!r.best.empty()) {
+      const Recipe& best = r.best.front().point.cell;
+      leave += best.offload != "none" || best.activations != "none" ? 1U : 0U;
+    }
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 30U);
+  EXPECT_GT(leave, 5U);
+  EXPECT_LT(none, 20U);
+}
+
+bool is_away(const Recipe& cell) { return cell.offload != "none" || cell.activations != "none"; }
+
+// A little less memory than any point needs that keeps all on its device.
+Bytes too_little(const Space& space, const std::vector<Point>& points) {
+  const Profile profile = profile_for(space.base(), "");
+  Bytes least = std::numeric_limits<Bytes>::max();
+  for (const Point& point : points) {
+    const auto report = is_away(point.cell) ? std::nullopt : evaluate(space, profile, point);
+    if (report) least = std::min(least, report->memory.peak_device);
+  }
+  return least - least / 50;
+}
+
+// With gradients that are reduced unit by unit, and states elsewhere, where backward is split or runs both ways; in
+// every second space memory is short. In split schedules activations that leave in more layers than need to may make a
+// step a little shorter, which no search tries.
+TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
+  std::size_t spaces = 0, units = 0, leave = 0, two_way = 0;
+  for (std::uint64_t seed = 1; seed < 200 && spaces < 30; ++seed) {
+    const SmallSpace small = test::split_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty() || points.size() > 150) continue;
+    const Bytes room = spaces % 2 == 0 ? 0 : too_little(space, points);
+    const SearchResult r = expect_the_best(small, space, points, {spaces, room, Leave::fewest});
+    units += std::any_of(points.begin(), points.end(),
+                         [](const Point& p) { return p.cell.sharding == Sharding::fsdp && p.cell.schedule != "1f1b"; })
+                 ? 1U
+                 : 0U;
+    if (!r.best.empty()) {
+      const Recipe& best = r.best.front().point.cell;
+      leave += is_away(best) ? 1U : 0U;
+      two_way += is_away(best) && find_schedule(best.schedule).placement != ChunkPlacement::in_turn ? 1U : 0U;
+    }
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, 30U);
+  EXPECT_GT(units, 3U);
+  EXPECT_GT(leave, 6U);
+  EXPECT_GT(two_way, 4U);
+}
+
+// Two copies of a model whose ends share their weights.
+TEST(Search, FindsTheBestAmongTwoCopiesWithTiedEmbeddings) {
+  const SmallSpace small{
+      "model: {name: small, layers: 8, hidden: 1024, heads: 8, kv_heads: 8, feed_forward: 4096, vocab: 32000, "
+      "tied_embeddings: true}\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\n"
+      "strategy: {global_batch: 16, micro_batch: 1, recompute: none}\n"
+      "search: {tensor: [1, 2], context: [1], pipeline: [2, 4], schedule: [1f1b, chimera], sharding: [none, zero1], "
+      "overlap_tensor: [false]}\n"};
+  const Space space = space_of(small);
+  const std::vector<Point> points = points_of(space);
+  EXPECT_TRUE(std::any_of(points.begin(), points.end(), [](const Point& p) { return p.cell.schedule == "chimera"; }));
+  expect_the_best(small, space, points);
+}
+
+}  // namespace
+}  // namespace orrery
