@@ -92,7 +92,7 @@ struct Point {
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other places where they are listed
 //   offload_activation_layers   as few as make a strategy fit, where the spec says nothing: copies beside compute make
-//               no step shorter
+//               no step shorter, but for a little where backward is split
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
 //   overlap     on and off where the stack can (its habit) and there is something to overlap
