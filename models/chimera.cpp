@@ -122,6 +122,8 @@ class Greedy {
 
 std::vector<std::vector<Action>> chimera_orders(const ScheduleShape& shape, std::int64_t copies) {
   std::vector<std::vector<Action>> best;
+  // No order is whole; the planner refuses such stages and micro-batches by their keys.
+  if (shape.stages % copies != 0 || shape.micro_batches % copies != 0) return best;
   std::int64_t shortest = 0;
   for (const std::int64_t most_each : {shape.stages / copies, shape.stages / copies + 1, shape.stages}) {
     Greedy greedy(shape, copies, std::max<std::int64_t>(1, most_each));

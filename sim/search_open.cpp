@@ -4,10 +4,6 @@
 #include <optional>
 
 namespace orrery {
-
-using Level = SearchLevel;
-using Node = SearchNode;
-
 namespace {
 
 // Cells that differ in how many layers run again.
@@ -17,28 +13,28 @@ bool are_of_a_kind(const Recipe& a, const Recipe& b) {
 
 }  // namespace
 
-std::vector<Node> SearchOpener::parts_of(Bounds& bounds, const Node& node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
   switch (node.level) {
-    case Level::rough_layout:
+    case SearchLevel::rough_layout:
       return without_rough(bounds, node);
-    case Level::layout:
+    case SearchLevel::layout:
       return groups_of(bounds, node, tally);
-    case Level::group:
+    case SearchLevel::group:
       return cells_of(bounds, node, tally);
-    case Level::cell:
+    case SearchLevel::cell:
       return points_of(bounds, node, tally);
-    case Level::point:
+    case SearchLevel::point:
       return played(bounds, node, tally);
-    case Level::played:
+    case SearchLevel::played:
       break;
   }
   return {};
 }
 
-std::vector<Node> SearchOpener::played(Bounds& bounds, Node node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::played(Bounds& bounds, SearchNode node, Tally tally) const {
   bounds.enter(layouts_[node.layout]);
   bounds.of(node.what);
-  node.level = Level::played;
+  node.level = SearchLevel::played;
   const bool room = make_room(bounds, node, true);
   node.value = std::max(node.value, value_of(node.bound));
   if (!room) ++tally.counts.without_room;
@@ -48,24 +44,24 @@ std::vector<Node> SearchOpener::played(Bounds& bounds, Node node, Tally tally) c
 
 // Bounds a point, with activations of as many layers elsewhere as it takes where that is not given. Returns whether it
 // has room.
-bool SearchOpener::make_room(Bounds& bounds, Node& point, bool plays) const {
+bool SearchOpener::make_room(Bounds& bounds, SearchNode& point, bool plays) const {
   for (;;) {
     bounds.of(point.what);
     point.bound = plays ? bounds.played(point.features) : bounds.of(point.features);
     if (point.bound.memory <= room_ || point.bound.memory >= kNoRoom) return point.bound.memory <= room_;
-    const std::optional<Node> more = with_one_more(point);
+    const std::optional<SearchNode> more = with_one_more(point);
     if (!more) return false;
     point.what = more->what;
   }
 }
 
-std::optional<Node> SearchOpener::with_one_more(const Node& point) const {
+std::optional<SearchNode> SearchOpener::with_one_more(const SearchNode& point) const {
   if (!point.as_needed) return std::nullopt;
   const Degrees& layout = layouts_[point.layout];
   if (point.what.activation_layers >= space_.fullest_stage(layout.pipeline, point.what)) return std::nullopt;
-  Node more = point;
+  SearchNode more = point;
   ++more.what.activation_layers;
-  more.level = Level::point;
+  more.level = SearchLevel::point;
   return more;
 }
 
@@ -74,16 +70,16 @@ bool SearchOpener::stays(const Recipe& what) const {
          (what.offload == "none" || !space_.keeps_states());
 }
 
-SearchFamily SearchOpener::family_of(const Node& n) const {
+SearchFamily SearchOpener::family_of(const SearchNode& n) const {
   const Recipe& w = n.what;
   const std::string_view states = space_.keeps_states() ? "none" : w.offload;
   return {n.layout, w.schedule, w.virtual_stages, w.sharding, w.shard_group, n.feature, states};
 }
 
-std::optional<Node> SearchOpener::where_all_stays(const Node& node) const {
+std::optional<SearchNode> SearchOpener::where_all_stays(const SearchNode& node) const {
   const SearchFamily family = family_of(node);
   const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
-  Node other = node;
+  SearchNode other = node;
   other.as_needed = false;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (space_.keeps_states() && groups[g].offload != "none") continue;
@@ -97,8 +93,8 @@ std::optional<Node> SearchOpener::where_all_stays(const Node& node) const {
   return std::nullopt;
 }
 
-std::vector<Node> SearchOpener::with_activations_away(const Node& point) const {
-  std::vector<Node> result;
+std::vector<SearchNode> SearchOpener::with_activations_away(const SearchNode& point) const {
+  std::vector<SearchNode> result;
   if (point.what.activations != "none") return result;
   Recipe group = point.what;
   group.recompute = "none";
@@ -108,8 +104,8 @@ std::vector<Node> SearchOpener::with_activations_away(const Node& point) const {
     const bool same =
         cells[c].recompute == point.what.recompute && cells[c].recompute_layers == point.what.recompute_layers;
     if (!same || cells[c].activation_layers != kAsNeeded) continue;
-    Node away = point;
-    away.level = Level::point;
+    SearchNode away = point;
+    away.level = SearchLevel::point;
     away.cell = static_cast<std::int32_t>(c);
     away.what = cells[c];
     away.what.activation_layers = 1;
@@ -134,8 +130,8 @@ std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
 }
 
 // The same layout by its own bound; none where it is not possible.
-std::vector<Node> SearchOpener::without_rough(Bounds& bounds, Node node) const {
-  node.level = Level::layout;
+std::vector<SearchNode> SearchOpener::without_rough(Bounds& bounds, SearchNode node) const {
+  node.level = SearchLevel::layout;
   node.bound = bounds.of(layouts_[node.layout]);
   if (node.bound.time == 0) return {};
   node.value = std::max(node.value, value_of(node.bound));
@@ -143,14 +139,15 @@ std::vector<Node> SearchOpener::without_rough(Bounds& bounds, Node node) const {
 }
 
 // A group takes at least what its cell does that recomputes nothing; others of it may need less memory.
-std::vector<Node> SearchOpener::groups_of(Bounds& bounds, const Node& node, Tally tally) const {
-  std::vector<Node> result;
+std::vector<SearchNode> SearchOpener::groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
+  std::vector<SearchNode> result;
   bounds.enter(layouts_[node.layout]);
   const std::vector<Recipe> groups = space_.groups(layouts_[node.layout]);
   for (std::size_t g = 0; g < groups.size() && !hurries(); ++g) {
     if (!bounds.possible(groups[g])) continue;
-    Node next{.value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
-    next.level = Level::group;
+    SearchNode next{
+        .value = node.value, .layout = node.layout, .group = static_cast<std::int32_t>(g), .what = groups[g]};
+    next.level = SearchLevel::group;
     next.bound = {.time = bounds.time_of_group(groups[g])};
     if (options_.objective == SearchObjective::time) next.value = std::max(node.value, next.bound.time);
     ++tally.counts.bounded;
@@ -159,8 +156,8 @@ std::vector<Node> SearchOpener::groups_of(Bounds& bounds, const Node& node, Tall
   return result;
 }
 
-std::vector<Node> SearchOpener::cells_of(Bounds& bounds, const Node& node, Tally tally) const {
-  std::vector<Node> result;
+std::vector<SearchNode> SearchOpener::cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
+  std::vector<SearchNode> result;
   bounds.enter(layouts_[node.layout]);
   const std::vector<Recipe> cells = space_.cells_of(layouts_[node.layout], node.what);
   for (std::size_t c = 0; c < cells.size(); ++c) {
@@ -190,16 +187,16 @@ std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Reci
 }
 
 // The first cell from c on, of its kind, that has room; it stands for the later ones.
-void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<Recipe>& cells, std::size_t c,
-                            Tally tally, std::vector<Node>& result) const {
+void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
+                            Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
   if (!bounds.possible(cells[c])) return;
   std::size_t end = c + 1;
   while (time && end < cells.size() && are_of_a_kind(cells[end], cells[c])) ++end;
   const std::size_t i = first_with_room(bounds, cells, c, end, tally);
   if (i == end) return;
-  Node next = node;
-  next.level = Level::cell;
+  SearchNode next = node;
+  next.level = SearchLevel::cell;
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
@@ -212,7 +209,7 @@ void SearchOpener::add_cell(Bounds& bounds, const Node& node, const std::vector<
   if (next.as_needed && !time) return add_each_number(bounds, next, tally, result);
   if (next.as_needed) next.what.activation_layers = layers_needed(bounds, next.what);
   next.bound = bounds.of(next.what);
-  next.floor = node.level == Level::group ? node.value : node.floor;
+  next.floor = node.level == SearchLevel::group ? node.value : node.floor;
   const std::optional<Picoseconds> fall = time ? bounds.may_fall() : 0;
   const auto at_least = [&](std::int64_t value) { return std::max(next.value, fall ? value - *fall : 0); };
   next.value = next.floor;
@@ -232,7 +229,8 @@ Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) co
 }
 
 // Of the least memory: activations of every number of layers.
-void SearchOpener::add_each_number(Bounds& bounds, Node cell, Tally tally, std::vector<Node>& result) const {
+void SearchOpener::add_each_number(Bounds& bounds, SearchNode cell, Tally tally,
+                                   std::vector<SearchNode>& result) const {
   cell.as_needed = false;
   const std::int64_t most = space_.fullest_stage(bounds.layout().pipeline, cell.what);
   for (cell.what.activation_layers = 1; cell.what.activation_layers <= most; ++cell.what.activation_layers) {
@@ -243,10 +241,10 @@ void SearchOpener::add_each_number(Bounds& bounds, Node cell, Tally tally, std::
   }
 }
 
-std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tally tally) const {
+std::vector<SearchNode> SearchOpener::points_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
   const Degrees& layout = layouts_[node.layout];
   bounds.enter(layout);
-  std::vector<Node> result;
+  std::vector<SearchNode> result;
   if (options_.objective == SearchObjective::time) {
     Recipe group = node.what;
     group.recompute = "none";
@@ -259,8 +257,8 @@ std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tall
   }
   const std::vector<Features> all = space_.features(layout, node.what);
   for (std::size_t f = 0; f < all.size(); ++f) {
-    Node next = node;
-    next.level = layout.pipeline > 1 ? Level::point : Level::played;
+    SearchNode next = node;
+    next.level = layout.pipeline > 1 ? SearchLevel::point : SearchLevel::played;
     next.feature = static_cast<std::int32_t>(f);
     next.features = all[f];
     const bool room = make_room(bounds, next, false);
@@ -274,7 +272,8 @@ std::vector<Node> SearchOpener::points_of(Bounds& bounds, const Node& node, Tall
   return result;
 }
 
-std::vector<Node> SearchOpener::parts_of(Bounds& bounds, const Node& node, std::int64_t limit, Found found) const {
+std::vector<SearchNode> SearchOpener::parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit,
+                                               Found found) const {
   return parts_of(bounds, node, Tally{found.counts, found.least, limit});
 }
 
