@@ -77,8 +77,6 @@ void PlanBuilder::refuse_replicas() const {
   refuse(spec_.model.mtp_layers > 0, "model.mtp_layers", "set it to 0");
   refuse(row_.hybrid || row_.master || row_.servers, "strategy.sharding", "choose none, zero1, zero2, zero3 or fsdp");
   refuse(s.offload.any(), "strategy.offload", "leave it out");
-  refuse(spec_.software.gradient_average == "copy", "software",
-         "a stack that averages gradients in buckets of its own; choose another");
   refuse(!spec_.cluster.stragglers.empty() || spec_.cluster.straggler_share > 0, "cluster.stragglers", "leave it out");
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/blocks.h"
+#include "models/schedules.h"
 #include "models/sharding.h"
 #include "models/topology.h"
 #include "sim/commands.h"
@@ -183,9 +184,16 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
 
 // Whether a step's gradient depends on the micro-batches that it is made in. Norms are over one token's hidden states;
 // of what a model has here routers alone look at several samples (techniques.md, section 5).
-std::string coupling_text(const Spec& spec, const Report& report, const Style& style) {
+std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
+  const std::string& schedule = spec.strategy.schedule;
+  const Updates updates = schedule == "file" ? Updates::flush : find_schedule(schedule).updates;
+  if (updates == Updates::every_micro_batch)
+    return text + fmt::format(
+                      "{}no weights: every micro-batch updates them, so their number and size change what is "
+                      "learnt\n",
+                      kIndented);
   if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
     text += fmt::format("{}routers ", kIndented);
     if (moe->aux_loss > 0) text += "balance experts' load (auxiliary loss)";
@@ -196,9 +204,8 @@ std::string coupling_text(const Spec& spec, const Report& report, const Style& s
         "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",
         kIndented);
   }
-  if (!report.weights.empty())
-    text += fmt::format(
-        "{}not all meet the same weights: the schedule updates them while micro-batches are on their way\n", kIndented);
+  if (updates == Updates::every_step)
+    text += fmt::format("{}all meet the same weights, which are not the newest\n", kIndented);
   return text;
 }
 
@@ -306,7 +313,7 @@ Outcome explain_command(const ExplainOptions& options, const Common& common) {
   text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
   text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
   text += bubble_text(spec, p.report, style);
-  text += coupling_text(spec, p.report, style);
+  text += coupling_text(spec, style);
   text += critical_text(p, style);
   text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
                       time_text(p.report.step_time_s), p.report.limit);

@@ -25,8 +25,8 @@ struct SlotMemory {
   int peak_step = 0;
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // the allocator had to give cached segments back
-  // cudaMalloc and cudaFree of the second step, where it had to there and there was room. Expandable segments have
-  // none: what mapping their pages takes is not known.
+  // cudaMalloc and cudaFree of a steady step, where it has to there and there is room. Expandable segments have none:
+  // what mapping their pages takes is not known.
   std::int64_t device_calls = 0;
   bool out_of_memory = false;
   // Of the first request for which there was no room: its bytes, and those that nobody held then. As many or more: the

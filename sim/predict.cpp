@@ -47,8 +47,11 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
       server_steps(all, spec, price(all, spec, p.profile), std::clamp(kMostTasks / tasks, kLeastSteps, kMostSteps));
   const Trace trace = simulate(made.plan, made.timing, stop);
   const ServerClocks clocks = server_clocks(made, trace);
-  Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.prices.notes, p.report.memory);
-  for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours}) *time /= clocks.steps;
+  MemoryReport memory = p.report.memory;
+  memory.remapping_s *= clocks.steps;
+  Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.prices.notes, std::move(memory));
+  for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours, &r.memory.remapping_s})
+    *time /= clocks.steps;
   for (double& time : r.time_s) time /= clocks.steps;
   for (double* rate : {&r.tokens_per_s, &r.tokens_per_s_per_gpu, &r.model_tflops_per_gpu, &r.mfu})
     *rate *= clocks.steps;

@@ -172,8 +172,9 @@ const RankMemory& fullest(const MemoryReport& memory) {
                            [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
 }
 
-// With launches and transfers that take no time.
-double bubble_of(const Spec& spec, const Prediction& p) {
+// With launches, transfers and calls for memory that take no time.
+double bubble_of(Spec spec, const Prediction& p) {
+  spec.software.segment_us = 0;
   Prices prices = p.prices;
   for (std::vector<OpTiming>& row : prices.timing.rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -196,10 +197,12 @@ Prediction predict_step(const Spec& spec, const std::string& profile) {
     return predict(part, false, profile);
   };
   const std::int64_t played = kPlayed * s.pipeline;
-  const double half = of(played).report.step_time_s;
+  const Report half = of(played).report;
   Prediction whole = of(2 * played);
   Report& r = whole.report;
-  const double period = (r.step_time_s - half) / static_cast<double>(played);
+  // What a full device spends on taking memory again is no period's: it is that of the longer one.
+  const double period =
+      (r.step_time_s - r.memory.remapping_s - half.step_time_s + half.memory.remapping_s) / static_cast<double>(played);
   const double growth = 1 + period * static_cast<double>(s.micro_batches() - 2 * played) / r.step_time_s;
   for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s}) *time *= growth;
   for (double& part : r.time_s) part *= growth;

@@ -71,7 +71,7 @@ MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline) {
 
 PredictionError prediction_error(const Prediction& p, const Trace& measured) {
   const double step = seconds(measured.step_time);
-  return {relative_error(seconds(p.trace.step_time), step), cost_error(kind_errors(p, measured)),
+  return {relative_error(p.report.step_time_s, step), cost_error(kind_errors(p, measured)),
           relative_error(seconds(replay(p.plan, measured).step_time), step)};
 }
 

@@ -82,9 +82,13 @@ TEST(CommandExplain, NamesWhatCouplesMicroBatches) {
   };
   const std::string experts = "model.moe={experts: 8, top_k: 2, feed_forward: 64";
   EXPECT_TRUE(has({}, "no statistics of a batch"));
-  EXPECT_FALSE(has({}, "not all meet the same weights"));
-  EXPECT_TRUE(has({"strategy.schedule=pipedream", "strategy.clip=0", "model.tied_embeddings=false"},
-                  "not all meet the same weights"));
+  EXPECT_FALSE(has({}, "weights, which are not the newest"));
+  const auto asynchronous = [&](const std::string& schedule, const char* part) {
+    return has({"strategy.schedule=" + schedule, "strategy.clip=0", "model.tied_embeddings=false"}, part);
+  };
+  EXPECT_TRUE(asynchronous("pipedream", "every micro-batch updates them"));
+  EXPECT_FALSE(asynchronous("pipedream", "no statistics of a batch"));
+  EXPECT_TRUE(asynchronous("pipedream-2bw", "all meet the same weights, which are not the newest"));
   EXPECT_TRUE(has({experts + "}"}, "routers balance experts' load (auxiliary loss) among"));
   EXPECT_TRUE(has({experts + ", capacity_factor: 1.25}"}, "(auxiliary loss) and drop tokens over capacity among"));
   EXPECT_TRUE(has({experts + ", aux_loss: 0, capacity_factor: 1.25}"}, "routers drop tokens"));

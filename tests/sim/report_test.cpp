@@ -106,6 +106,9 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
     EXPECT_NEAR(tight.step_time_s - at(memory, 0).step_time_s, calls * 0.02, 1e-9);
     EXPECT_NEAR(std::accumulate(tight.time_s.begin(), tight.time_s.end(), 0.0), tight.step_time_s, 1e-9);
     remapped += calls > 0;
+    Spec expandable = spec;
+    expandable.software.expandable_segments = true;
+    EXPECT_EQ(predict(expandable).report.memory.device_calls, 0);
   }
   EXPECT_GT(remapped, 0);
 }
