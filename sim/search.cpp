@@ -136,12 +136,13 @@ class Search {
     }
   }
 
-  // Nodes whose bound may still win are opened until there are enough points to simulate at once, which come first
-  // then. Returns whether there are any.
+  // Nodes whose bound may still win are opened until there are enough points to simulate at once. Returns whether there
+  // are any; parts of other nodes may come before them.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
-      floor_ = points.empty() ? queue_.top().value : points.front().value;
+      floor_ = queue_.top().value;
+      for (const Node& point : points) floor_ = std::min(floor_, point.value);
       std::vector<Node> nodes;
       while (may_win() && points.size() < kSimulated && nodes.size() < kOpened) {
         (queue_.top().level == Level::played ? points : nodes).push_back(queue_.top());
@@ -210,7 +211,8 @@ class Search {
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Copies beside compute make no step shorter: not of a point that fits, or is too slow, with less of them.
+  // Copies beside compute make no step shorter by themselves: not of a point that is too slow, or fits without taking
+  // memory again, with less of them.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -285,20 +287,20 @@ class Search {
       return;
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
-    if (!found.report.memory.fits || found.report.memory.peak_device > room_) {
+    const MemoryReport& memory = found.report.memory;
+    // Calls for memory take longer than copies may.
+    const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
+    if (short_of || again) {
+      for (Node& leaner : opener_.with_more_away(node)) queue_.push(std::move(leaner));
+    }
+    if (!memory.fits || short_of) {
       ++counts.did_not_fit;
-      too_large_[node.place()] = found.report.memory.peak_device;
-      if (found.report.memory.peak_device > room_) {
-        if (const auto more = opener_.with_one_more(node)) queue_.push(*more);
-        if (options_.objective == SearchObjective::time) {
-          for (Node& away : opener_.with_activations_away(node)) queue_.push(std::move(away));
-        }
-      }
+      too_large_[node.place()] = memory.peak_device;
       if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
         result_.roomier = std::move(found);
       return;
     }
-    settled_.insert(places_of(node));
+    if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -312,9 +314,12 @@ class Search {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
     const std::int64_t best = best_, limit = limit_;
-    for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped(); ++tries) {
+    for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
-      if (!open()) continue;
+      const bool any = open();
+      if (any && queue_.top().level != Level::played) continue;  // parts of others come first
+      ++tries;
+      if (!any) continue;
       std::vector<Node> nodes;
       while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
         const bool known = simulated_.count(queue_.top().place()) != 0;
@@ -354,8 +359,8 @@ class Search {
     std::string line = fmt::format("{} points, {} bounded, {} simulated", c.points, c.bounded, c.simulated);
     if (best_ != kNothing && options_.objective == SearchObjective::time)
       line += fmt::format("; best {}", time_text(seconds(best_)));
-    if (!queue_.empty() && options_.objective == SearchObjective::time)
-      line += fmt::format(", nothing below {}", time_text(seconds(queue_.top().value)));
+    if (floor_ > 0 && options_.objective == SearchObjective::time)
+      line += fmt::format(", nothing below {}", time_text(seconds(floor_)));
     options_.progress(line);
   }
 
@@ -378,7 +383,7 @@ class Search {
   std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
   std::int64_t floor_ = 0;                           // bound of whatever is still to come
   std::map<SearchFamily, ForwardPart> forwards_;
-  std::set<SearchPlaces> settled_;  // fit, or are too slow: more of their activations need not leave
+  std::set<SearchPlaces> settled_;  // of which no more activations need leave
   Bytes least_ = 0;
   SearchResult result_;
 };

@@ -68,7 +68,7 @@ std::optional<double> slope(const Prediction& p, const std::vector<TaskId>& path
   Spec other = spec;
   rate.raise(other, kMore);
   const double saved = length(p, path, p.prices.timing) - length(p, path, price(p.plan, other, p.profile).timing);
-  return saved / static_cast<double>(p.trace.step_time);
+  return saved / kPicosecondsPerSecond / p.report.step_time_s;
 }
 
 std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile, const SearchResult& r,

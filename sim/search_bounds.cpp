@@ -379,12 +379,16 @@ bool Bounds::frees_memory() const {
 // Every layer that runs again takes longer in every way, but the last of a chunk may reach further under its neighbour.
 std::optional<Picoseconds> Bounds::may_fall() const {
   Picoseconds fall = 0;
+  const auto way_back = [](const BlockCost& layer) { return layer.backward.to_result() - layer.early; };
+  for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
+    if (way_back(again_->layers[i]) < way_back(plain_->layers[i])) return std::nullopt;
+  }
   for (const auto pass : {&BlockCost::forward, &BlockCost::backward, &BlockCost::weight}) {
     Picoseconds most = 0;
     for (std::size_t i = 0; i < plain_->layers.size(); ++i) {
       const PassCost &a = plain_->layers[i].*pass, &b = again_->layers[i].*pass;
       if (b.to_result() < a.to_result() || b.through < a.through || b.busy < a.busy || b.issue < a.issue ||
-          b.compute < a.compute || b.busy - b.hides < a.busy - a.hides)
+          b.compute < a.compute || b.busy - b.hides < a.busy - a.hides || b.through - b.hides < a.through - a.hides)
         return std::nullopt;
       most = std::max(most, (b.through - b.busy) - (a.through - a.busy));
     }

@@ -84,6 +84,7 @@ inline void share_result(Wire& wire, std::optional<Report>& report) {
   wire.share(report->step_time_s);
   wire.share(report->memory.fits);
   wire.share(report->memory.peak_device);
+  wire.share(report->memory.device_calls);
 }
 
 }  // namespace orrery

@@ -115,6 +115,13 @@ std::vector<SearchNode> SearchOpener::with_activations_away(const SearchNode& po
   return result;
 }
 
+std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) const {
+  std::vector<SearchNode> result;
+  if (options_.objective == SearchObjective::time) result = with_activations_away(point);
+  if (const auto more = with_one_more(point)) result.push_back(*more);
+  return result;
+}
+
 // Of how many layers activations leave, where as few do as may make room.
 std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
   std::int64_t few = 1, enough = space_.fullest_stage(bounds.layout().pipeline, cell);
@@ -200,7 +207,7 @@ void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::v
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
-  // Where all may stay as far as bounds tell, they leave when that turns out wrong.
+  // Where all may stay as far as bounds tell, they leave when a simulation lacks memory.
   Recipe stays = cells[i];
   stays.activations = "none";
   stays.activation_layers = -1;

@@ -31,10 +31,8 @@ class SearchOpener {
   SearchFamily family_of(const SearchNode& point) const;
   // A point of the family that stays.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
-  // A point whose activations leave in one layer more of each stage; nullopt where they do in all.
-  std::optional<SearchNode> with_one_more(const SearchNode& point) const;
-  // The same point with activations of one layer elsewhere, where they may be; it turned out not to fit.
-  std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
+  // What may do better than a point that turned out to lack memory: activations of one layer more elsewhere.
+  std::vector<SearchNode> with_more_away(const SearchNode& point) const;
 
  private:
   struct Tally {
@@ -45,6 +43,10 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  // A point whose activations leave in one layer more of each stage; nullopt where they do in all.
+  std::optional<SearchNode> with_one_more(const SearchNode& point) const;
+  // The same point with activations of one layer elsewhere, where they may be.
+  std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
   std::int64_t layers_needed(Bounds& bounds, Recipe cell) const;
   bool make_room(Bounds& bounds, SearchNode& point, bool plays) const;
   std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;

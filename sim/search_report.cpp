@@ -79,18 +79,25 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
+// What a proof goes by beside the bounds; "" where they are all.
+std::string_view assumption(const Space& space) {
+  return space.leaves_device() ? "copies to the host and back by themselves make no step shorter" : "";
+}
+
 std::string proof_text(const Space& space, const SearchResult& r) {
   std::string text;
+  const std::string_view assumed = assumption(space);
+  const std::string provided = assumed.empty() ? "" : fmt::format(", if {}", assumed);
   if (!r.proven)
     text = fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better\n",
                        100 * r.gap);
   else if (r.gap == 0)
     text = fmt::format("  the best is proven: every strategy that was not simulated has a bound that is no better{}\n",
-                       space.leaves_device() ? ", if copies to the host and back make no step shorter" : "");
+                       provided);
   else
     text = fmt::format(
-        "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best\n",
-        100 * r.gap);
+        "  proven within {:.4g} %: no strategy that was not simulated can be that much better than the best{}\n",
+        100 * r.gap, provided);
   const std::vector<std::string_view> others = space.left_out();
   if (others.empty()) return text;
   return text + fmt::format("  not among them: {}\n", fmt::join(others, ", "));
@@ -161,6 +168,7 @@ std::string search_json(const Space& space, const SearchResult& r) {
                     {"gpus", space.gpus()},
                     {"proven", r.proven},
                     {"gap", r.gap},
+                    {"assumed", assumption(space)},
                     {"points", c.points},
                     {"bounded", c.bounded},
                     {"pruned", c.points - c.simulated},

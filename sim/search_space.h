@@ -27,7 +27,7 @@ const std::vector<std::string_view>& offload_names();
 // Where a layer's activations may lie between forward and backward.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
-// Recipe::activation_layers: as few as make a strategy fit.
+// Recipe::activation_layers: as few as make a strategy fit without taking memory again.
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
@@ -91,8 +91,9 @@ struct Point {
 //   sharding    the rows of sharding.cpp, once where two come to the same plan
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other places where they are listed
-//   offload_activation_layers   as few as make a strategy fit, where the spec says nothing: copies beside compute make
-//               no step shorter, but for a little where backward is split
+//   offload_activation_layers   as few as make a strategy fit without taking memory again (software.segment_us), where
+//               the spec says nothing: copies beside compute make no step shorter by themselves, but for a
+//               little where backward is split
 //   recompute   none, selective, full, and every single part that the model has
 //   rank_order  tensor ranks innermost, the rest in every order that tells ranks apart
 //   overlap     on and off where the stack can (its habit) and there is something to overlap
@@ -125,8 +126,9 @@ class Space {
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
   bool offloads_gradients() const;
   // Whether strategies that keep all activations on the device are part of the space, and those that keep all states.
-  bool leaves_device() const { return offloads_.size() > 1 || !keeps_activations(); }  // something in some point
+  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }  // something in some point
   bool keeps_activations() const { return activations_.admits("none"); }
+  bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
   // Axes of a strategy that are built but no part of the space, though the spec leaves them open.

@@ -162,14 +162,18 @@ void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::i
   if (placed_.placement != ChunkPlacement::in_turn) return;
   times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
   if (cut_->layers[stage.first_place] == 0) return;
-  const BlockCost &first = plain_->layers[cut_->first[stage.first_place]], none,
-                  &ahead = table ? plain_->embedding : none;
+  const std::int64_t first = cut_->first[stage.first_place];
+  const BlockCost none, &ahead = table ? plain_->embedding : none;
+  // Kernels beside it are slowed, which counts as work and is no time without any.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
-    return transfer(group, kind, ahead.elements * each) + unit_of_layer(group, kind, layer * each).time - beside;
+    const Moved moved = unit_of_layer(group, kind, layer * each);
+    const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
+    return transfer(group, kind, ahead.elements * each) + moved.time - static_cast<Picoseconds>(std::ceil(slowed));
   };
   if (gathers) times.before = std::max(times.before, both(CollectiveKind::all_gather, width, ahead.forward.through));
   if (splits_) return;
-  const Picoseconds beside = first.trails + ahead.backward.through;
+  const Picoseconds trails = std::max(plain_->layers[first].trails, again_->layers[first].trails);
+  const Picoseconds beside = trails + ahead.backward.through;
   times.after = std::max(times.after, both(CollectiveKind::reduce_scatter, gradient, beside));
 }
 

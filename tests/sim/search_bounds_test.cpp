@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "tests/sim/small_space.h"
@@ -82,6 +85,40 @@ TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) compare(seed, test::split_space(seed), {}, counts);
   EXPECT_GT(counts.compared, 700U);
   EXPECT_LT(counts.refused, counts.compared / 20);
+}
+
+// Of cells that differ in how many layers run again, the next one's points may lie below the last one's by may_fall()
+// at most.
+TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Space space = space_of(seed % 2 == 0 ? small_space(seed) : test::split_space(seed));
+    const Profile profile = profile_for(space.base(), "");
+    StackCosts costs(space.base(), profile);
+    Bounds bounds(space, profile, costs);
+    for (const Degrees& layout : space.layouts()) {
+      bounds.enter(layout);
+      for (Recipe cell : space.cells(layout)) {
+        if (cell.recompute == "none" || cell.activations != "none" || !bounds.possible(cell)) continue;
+        const auto least = [&](std::int64_t layers) {
+          cell.recompute_layers = layers;
+          bounds.of(cell);
+          Picoseconds time = std::numeric_limits<Picoseconds>::max();
+          for (const Features& features : space.features(layout, cell))
+            time = std::min(time, bounds.on_device(features));
+          return time;
+        };
+        for (std::int64_t layers = 1; layers < space.fullest_stage(layout.pipeline, cell); ++layers) {
+          const Picoseconds one = least(layers);
+          const auto fall = bounds.may_fall();
+          if (!fall) continue;
+          EXPECT_LE(one - *fall, least(layers + 1)) << space.text_of({layout, cell, {}});
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000U);
 }
 
 // Predictions run again whatever the number of layers; woven passes keep less than both; both copies share shards of

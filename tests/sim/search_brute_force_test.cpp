@@ -187,6 +187,37 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
   EXPECT_GT(two_way, 4U);
 }
 
+// On devices just large enough for all activations, where a step may be shorter if some leave: fewer calls for memory.
+TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
+  for (const std::string layers : {"", ", offload_activation_layers: [1]"}) {
+    const SmallSpace small{
+        "model: {name: small, layers: 6, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 1024\n"
+        "cluster: {node: dgx-a100, nodes: 1}\nsoftware: pytorch-fsdp\n"
+        "strategy: {data: 8, tensor: 1, context: 1, pipeline: 1, global_batch: 64, micro_batch: 4, sharding: zero3, "
+        "recompute: none, sequence_parallel: false}\n"
+        "search: {overlap_gradient_reduce: [true], overlap_parameter_gather: [true], offload: [none], "
+        "offload_activations: [none, cpu]" +
+        layers + "}\n"};
+    OpenSpec open = parse_open_spec(small.text, "small.yaml");
+    open.spec.software.segment_us = 20'000;
+    const Space roomy(open, small.gpus);
+    const std::vector<Point> points = points_of(roomy);
+    const Report all = evaluate(roomy, profile_for(roomy.base(), ""), points.front()).value();
+    std::size_t again = 0, leave = 0;
+    for (int less = 0; less < 64; less += 4) {
+      open.spec.cluster.gpu.memory_bytes = all.memory.peak_device - (Bytes{less} << 20);
+      const Space space(open, small.gpus);
+      const auto here = evaluate(space, profile_for(space.base(), ""), points.front());
+      if (!here || here->memory.device_calls == 0) continue;
+      ++again;
+      const SearchResult r = expect_the_best(small, space, points);
+      leave += !r.best.empty() && is_away(r.best.front().point.cell) ? 1U : 0U;
+    }
+    EXPECT_GT(again, 0U);
+    EXPECT_GT(leave, 0U);
+  }
+}
+
 // Two copies of a model whose ends share their weights.
 TEST(Search, FindsTheBestAmongTwoCopiesWithTiedEmbeddings) {
   const SmallSpace small{

@@ -171,25 +171,33 @@ TEST(Search, SoonFindsOneThatFits) {
   EXPECT_LT(r.counts.simulated, 20U);
 }
 
-// In the middle of whatever it is at: within a second of processor time.
+// A little after its n-th line of progress, in the middle of whatever it is at: within a second of processor time. It
+// may as well have ended by then.
 TEST(Search, StopsSoon) {
   const Space space(parse_open_spec("model: llama-3.1-405b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2048}\n"
                                     "strategy: {global_batch: 2048}\n",
                                     "t.yaml"),
                     16384);
   const Profile profile = profile_for(space.base(), "");
-  for (const int milliseconds : {100, 700, 2500}) {
+  int stopped = 0;
+  for (const int lines : {0, 1, 3}) {
     std::atomic<bool> stop = false;
+    std::atomic<int> left = lines;
     std::atomic<std::clock_t> told = 0;
-    std::jthread user([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    std::jthread user([&](const std::stop_token& ended) {
+      while (left > 0 && !ended.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       told = std::clock();
       stop = true;
     });
-    const SearchResult r = search(space, profile, {.threads = 2, .stop = &stop});
-    EXPECT_TRUE(r.stopped);
-    EXPECT_LT(static_cast<double>(std::clock() - told) / CLOCKS_PER_SEC, 1.0) << milliseconds;
+    const SearchResult r =
+        search(space, profile, {.threads = 2, .stop = &stop, .progress = [&](std::string_view) { --left; }});
+    EXPECT_NE(r.stopped, r.proven) << lines;
+    if (!r.stopped) continue;
+    ++stopped;
+    EXPECT_LT(static_cast<double>(std::clock() - told) / CLOCKS_PER_SEC, 1.0) << lines;
   }
+  EXPECT_GT(stopped, 0);
 }
 
 TEST(Search, StopsWhenTold) {
