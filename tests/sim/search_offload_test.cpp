@@ -1,10 +1,14 @@
-#include "sim/search_space.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/predict.h"
+#include "sim/search.h"
+#include "sim/search_report.h"
+#include "sim/search_space.h"
 
 namespace orrery {
 namespace {
@@ -62,6 +66,25 @@ TEST(SearchOffload, GivenPlacesAreFixed) {
   EXPECT_FALSE(seen.contains("none"));
   EXPECT_FALSE(seen.contains("optimizer:nvme"));
   EXPECT_FALSE(space.keeps_activations());
+}
+
+// What a proof then assumes is said, whatever it is that may leave.
+TEST(SearchOffload, ProofsSayWhatTheyAssumeWhereSomethingMayLeave) {
+  const auto assumed = [](const std::string& search) {
+    const Space space(parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, "
+                                      "tensor: 1, context: 1, pipeline: 1, micro_batch: 1, recompute: none, sharding: "
+                                      "zero1}\nsearch: {" +
+                                          search + "}\n",
+                                      "t.yaml"),
+                      8);
+    const SearchResult r = orrery::search(space, profile_for(space.base(), ""), {});
+    const std::string said = nlohmann::json::parse(search_json(space, r)).at("assumed");
+    EXPECT_NE(search_text(space, r, {}).find("no better" + (said.empty() ? "\n" : ", if " + said)), std::string::npos);
+    return !said.empty();
+  };
+  EXPECT_FALSE(assumed("offload: [none], offload_activations: [none]"));
+  EXPECT_TRUE(assumed("offload: [none], offload_activations: [none, cpu]"));
+  EXPECT_TRUE(assumed("offload: [none, optimizer], offload_activations: [none]"));
 }
 
 // Disks are slower than the host in every way, so they are of use where hosts are full, or where they are asked for.

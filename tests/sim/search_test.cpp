@@ -174,13 +174,18 @@ TEST(Search, SoonFindsOneThatFits) {
 // A little after its n-th line of progress, in the middle of whatever it is at: within a second of processor time. It
 // may as well have ended by then.
 TEST(Search, StopsSoon) {
-  const Space space(parse_open_spec("model: llama-3.1-405b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2048}\n"
+  const Space large(parse_open_spec("model: llama-3.1-405b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2048}\n"
                                     "strategy: {global_batch: 2048}\n",
                                     "t.yaml"),
                     16384);
-  const Profile profile = profile_for(space.base(), "");
+  const Space small(parse_open_spec("model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 32}\n"
+                                    "strategy: {global_batch: 256, tensor: 8, context: 1}\n",
+                                    "t.yaml"),
+                    256);
   int stopped = 0;
-  for (const int lines : {0, 1, 3}) {
+  for (const int lines : {0, 1, 4}) {
+    const Space& space = lines == 0 ? large : small;
+    const Profile profile = profile_for(space.base(), "");
     std::atomic<bool> stop = false;
     std::atomic<int> left = lines;
     std::atomic<std::clock_t> told = 0;
