@@ -37,9 +37,15 @@ std::vector<SearchNode> SearchOpener::played(Bounds& bounds, SearchNode node, Ta
   node.level = SearchLevel::played;
   const bool room = make_room(bounds, node, true);
   node.value = std::max(node.value, value_of(node.bound));
-  if (!room) ++tally.counts.without_room;
-  if (!room || node.value > tally.limit) return {};
-  return {node};
+  if (node.value > tally.limit) return {};
+  return room ? std::vector{node} : without_room(bounds, node, tally);
+}
+
+// What stands for a point that lacks room: where its cell had it, the same with activations elsewhere is in no cell.
+std::vector<SearchNode> SearchOpener::without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const {
+  ++tally.counts.without_room;
+  if (options_.objective != SearchObjective::time || !bounds.frees_memory()) return {};
+  return with_activations_away(point);
 }
 
 // Bounds a point, with activations of as many layers elsewhere as it takes where that is not given. Returns whether it
@@ -95,7 +101,7 @@ std::optional<SearchNode> SearchOpener::where_all_stays(const SearchNode& node) 
 
 std::vector<SearchNode> SearchOpener::with_activations_away(const SearchNode& point) const {
   std::vector<SearchNode> result;
-  if (point.what.activations != "none") return result;
+  if (point.what.activations != "none" || !space_.leaves_activations()) return result;
   Recipe group = point.what;
   group.recompute = "none";
   group.recompute_layers = -1;
@@ -271,10 +277,9 @@ std::vector<SearchNode> SearchOpener::points_of(Bounds& bounds, const SearchNode
     const bool room = make_room(bounds, next, false);
     next.value = std::max(node.value, value_of(next.bound));
     ++tally.counts.bounded;
-    if (!room)
-      ++tally.counts.without_room;
-    else if (next.value <= tally.limit)
-      result.push_back(next);
+    if (next.value > tally.limit) continue;
+    const std::vector<SearchNode> found = room ? std::vector{next} : without_room(bounds, next, tally);
+    result.insert(result.end(), found.begin(), found.end());
   }
   return result;
 }

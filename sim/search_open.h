@@ -50,6 +50,7 @@ class SearchOpener {
   std::int64_t layers_needed(Bounds& bounds, Recipe cell) const;
   bool make_room(Bounds& bounds, SearchNode& point, bool plays) const;
   std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;
+  std::vector<SearchNode> without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const;
   std::vector<SearchNode> without_rough(Bounds& bounds, SearchNode node) const;
   std::vector<SearchNode> groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
   std::vector<SearchNode> cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const;

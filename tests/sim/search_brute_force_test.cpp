@@ -10,7 +10,9 @@
 #include "models/schedules.h"
 #include "sim/predict.h"
 #include "sim/search.h"
+#include "sim/search_report.h"
 #include "tests/sim/small_space.h"
+#include "tests/sim/thread_peers.h"
 
 namespace orrery {
 namespace {
@@ -21,6 +23,7 @@ using test::small_space;
 using test::SmallSpace;
 using test::space_of;
 using test::wide_space;
+using test::with_peers;
 
 // Without anything that searches alone use.
 std::optional<Report> whole(const Space& space, const Profile& profile, const Point& point) {
@@ -212,10 +215,40 @@ TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
       ++again;
       const SearchResult r = expect_the_best(small, space, points);
       leave += !r.best.empty() && is_away(r.best.front().point.cell) ? 1U : 0U;
+      with_peers(2, [&](Peers& peers) {
+        const Space own(open, small.gpus);
+        const SearchResult shared = search(own, profile_for(own.base(), ""), {.peers = &peers});
+        EXPECT_EQ(search_json(own, shared), search_json(space, r));
+      });
     }
     EXPECT_GT(again, 0U);
     EXPECT_GT(leave, 0U);
   }
+}
+
+// Where a point lacks the room for weights that it gathers ahead, which its cell's bound leaves out: some activations
+// leave.
+TEST(Search, FindsWhatTryingAllFindsWhereFeaturesTakeTheLastRoom) {
+  const SmallSpace small{
+      "model: {name: small, layers: 16, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 2048\n"
+      "cluster: {node: dgx-a100, nodes: 1}\nsoftware: torchtitan\n"
+      "strategy: {tensor: 1, context: 1, pipeline: 2, global_batch: 64, micro_batch: 4, sharding: fsdp, recompute: "
+      "none, sequence_parallel: false}\n"
+      "search: {schedule: [1f1b], virtual_stages: [1], overlap_parameter_gather: [true], offload: [none], "
+      "offload_activations: [none, cpu]}\n"};
+  const Space space = space_of(small);
+  const std::vector<Point> points = points_of(space);
+  const Profile profile = profile_for(space.base(), "");
+  StackCosts costs(space.base(), profile);
+  Bounds bounds(space, profile, costs);
+  const Point& point = points.front();
+  ASSERT_FALSE(is_away(point.cell));
+  bounds.enter(point.layout);
+  const Bytes cell = bounds.of(point.cell).memory, room = bounds.of(point.features).memory - 1;
+  EXPECT_LE(cell, room);
+  const SearchResult r = expect_the_best(small, space, points, {0, room});
+  ASSERT_FALSE(r.best.empty());
+  EXPECT_TRUE(is_away(r.best.front().point.cell));
 }
 
 // Two copies of a model whose ends share their weights.
