@@ -194,9 +194,9 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
 TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
   for (const std::string layers : {"", ", offload_activation_layers: [1]"}) {
     const SmallSpace small{
-        "model: {name: small, layers: 6, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 1024\n"
-        "cluster: {node: dgx-a100, nodes: 1}\nsoftware: pytorch-fsdp\n"
-        "strategy: {data: 8, tensor: 1, context: 1, pipeline: 1, global_batch: 64, micro_batch: 4, sharding: zero3, "
+        "model: {name: small, layers: 4, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096}\nsequence: 256\n"
+        "cluster: {node: dgx-h100, nodes: 1}\nsoftware: megatron-core\n"
+        "strategy: {data: 8, tensor: 1, context: 1, pipeline: 1, global_batch: 32, micro_batch: 4, sharding: zero3, "
         "recompute: none, sequence_parallel: false}\n"
         "search: {overlap_gradient_reduce: [true], overlap_parameter_gather: [true], offload: [none], "
         "offload_activations: [none, cpu]" +
@@ -207,7 +207,7 @@ TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
     const std::vector<Point> points = points_of(roomy);
     const Report all = evaluate(roomy, profile_for(roomy.base(), ""), points.front()).value();
     std::size_t again = 0, leave = 0;
-    for (int less = 0; less < 64; less += 4) {
+    for (int less = 0; less < 24; less += 2) {
       open.spec.cluster.gpu.memory_bytes = all.memory.peak_device - (Bytes{less} << 20);
       const Space space(open, small.gpus);
       const auto here = evaluate(space, profile_for(space.base(), ""), points.front());
