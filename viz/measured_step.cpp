@@ -71,8 +71,8 @@ MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline) {
 
 PredictionError prediction_error(const Prediction& p, const Trace& measured) {
   const double step = seconds(measured.step_time);
-  return {relative_error(p.report.step_time_s, step), cost_error(kind_errors(p, measured)),
-          relative_error(seconds(replay(p.plan, measured).step_time), step)};
+  return {relative_error(seconds(p.trace.step_time) + p.report.memory.remapping_s, step),
+          cost_error(kind_errors(p, measured)), relative_error(seconds(replay(p.plan, measured).step_time), step)};
 }
 
 }  // namespace orrery
