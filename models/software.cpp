@@ -54,6 +54,8 @@ constexpr SoftwareKey kKeys[] = {
     {"validates_after_update", &Software::validates_after_update},
     {"batched_p2p", &Software::batched_p2p},
     {"bucket_MiB", &Software::bucket_MiB},
+    {"bucket_elements", &Software::bucket_elements},
+    {"bucket_elements_of_rank", &Software::bucket_elements_of_rank},
     {"sharded_in_one_bucket", &Software::sharded_in_one_bucket},
     {"one_queue", &Software::one_queue},
     {"buckets_on_first_chunk", &Software::buckets_on_first_chunk},

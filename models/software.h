@@ -68,6 +68,8 @@ struct Software {
                                              // set it right later: none waits for the others to begin the next step
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
+  double bucket_elements = 0;                // the same where a stack counts elements, whatever their width; and at
+  double bucket_elements_of_rank = 0;        // least so many for each data and context rank; both 0: bucket_MiB holds
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
   bool shards_all_reduce = false;            // sharded states: whole gradients are all-reduced, not scattered
   bool overlap_gradient_reduce = true;

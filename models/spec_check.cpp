@@ -162,6 +162,8 @@ Broken software_rules(const Spec& spec) {
     const auto* real = std::get_if<double Software::*>(&key.field);
     if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), w.*(*real), 0}});
   }
+  if (b.what.empty() && w.bucket_MiB > 0 && w.bucket_elements + w.bucket_elements_of_rank > 0)
+    return broken("software.bucket_MiB", "software.bucket_MiB: {} counts elements; give strategy.bucket_MiB", w.name);
   return b;
 }
 

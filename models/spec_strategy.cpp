@@ -216,7 +216,6 @@ void read_server(const SpecSection& section, Strategy& s) {
 
 // FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
-  const std::string profile = "profile " + spec.software.name;
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
   if (s.sharding == Sharding::hsdp) {
@@ -224,9 +223,6 @@ void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   }
   section.take("shard_group", s.shard_group, s.sharding == Sharding::hsdp ? "data ranks of a node" : "all of them");
   read_server(section, s);
-  const bool one = spec.software.sharded_in_one_bucket && s.sharding != Sharding::none;
-  s.bucket_MiB = one ? 0 : spec.software.bucket_MiB;
-  section.take("bucket_MiB", s.bucket_MiB, profile);
   section.take("fused_buffers", s.fused_buffers);
   section.take("prefetch_units", s.prefetch_units);
   section.take("units_in_flight", s.units_in_flight);
@@ -343,6 +339,14 @@ void read_offload(const SpecSection& section, Offload& o) {
 
 }  // namespace
 
+double bucket_habit(const Software& software, const Strategy& s) {
+  if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return 0;
+  const double ranks = static_cast<double>(s.data * s.context) * software.bucket_elements_of_rank;
+  const double elements = std::max(software.bucket_elements, ranks);
+  return elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
+                      : software.bucket_MiB;
+}
+
 bool reduces_beside(const Software& software, Sharding sharding) {
   return software.overlap_gradient_reduce && (sharding == Sharding::none || software.overlap_sharded);
 }
@@ -359,6 +363,8 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
   const bool planned = read_degrees(section, gpus, spec);
   read_sharding(section, spec, s);
   read_batch(section, spec, s);
+  s.bucket_MiB = bucket_habit(spec.software, s);
+  section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
   read_recompute(section, spec.software, s);
   read_attention(section, spec.software, s);
   read_overlap(section, spec.software, s);

@@ -324,6 +324,10 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
   const std::vector<double> best = fit_without([](std::size_t) { return false; });
   for (std::size_t i = 0; i < numbers.size(); ++i) result.numbers[i].value *= std::exp(best[i]);
   result.sources = summed(rows, judgements);
+  for (LeftOut& s : result.sources) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      s.numbers.push_back(numbers[i].value * std::exp(without.at(s.source)[0][i]));
+  }
   result.rows = rows.size();
   return result;
 }
@@ -365,7 +369,8 @@ std::string refit_json(const Refit& refit) {
                        {"in_sample", s.in_sample},
                        {"left_out", s.left_out},
                        {"left_out_bias", s.left_out_bias},
-                       {"halves", s.halves}});
+                       {"halves", s.halves},
+                       {"fit", s.numbers}});
   }
   const nlohmann::ordered_json whole = {
       {"schema", "orrery.published_fit/1"}, {"rows", refit.rows}, {"numbers", numbers}, {"sources", sources}};

@@ -49,10 +49,7 @@ Spec Space::spec_of(const Point& point) const {
   s.virtual_stages = c.virtual_stages;
   s.sharding = c.sharding;
   s.shard_group = c.shard_group;
-  if (!bucket_given_) {
-    const bool one = spec.software.sharded_in_one_bucket && c.sharding != Sharding::none;
-    s.bucket_MiB = one ? 0 : spec.software.bucket_MiB;
-  }
+  if (!bucket_given_) s.bucket_MiB = bucket_habit(spec.software, s);
   s.recompute = recompute_of(c.recompute, spec.software);
   if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
   set_offload(s.offload, c.offload);

@@ -1,5 +1,6 @@
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
@@ -126,6 +127,27 @@ TEST(Buckets, AreGatheredOneAheadWithOneQueue) {
   EXPECT_EQ(at_once(several), all);
   EXPECT_EQ(tasks_named(one, one.slots[0], "gather parameters"), all);
   EXPECT_LT(at_once(one), all);
+}
+
+// Megatron-Core: max(40 M, 1 M x data and context ranks) elements; DeepSpeed: 500 M; DistributedDataParallel: 25 MiB.
+TEST(Buckets, HoldWhatTheStackCounts) {
+  struct Case {
+    const char *software, *strategy;
+    double bytes;
+  };
+  for (const Case& c :
+       {Case{"megatron-core", "data: 8", 40e6 * 4}, Case{"megatron-core", "data: 64", 64e6 * 4},
+        Case{"megatron-core", "data: 64, gradient_precision: bf16", 64e6 * 2},
+        Case{"megatron-core", "data: 32, context: 2", 64e6 * 4},
+        Case{"megatron-core", "data: 8, bucket_MiB: 25", 25 * 1048576.0},
+        Case{"megatron-deepspeed-2022", "data: 8, precision: fp16", 5e8 * 2}, Case{"megatron-lm-2022", "data: 8", 0},
+        Case{"nanotron", "data: 64", 25 * 1048576.0}, Case{"nanotron", "data: 64, sharding: zero1", 0}}) {
+    const Spec spec = parse_spec(fmt::format("model: llama-3.1-8b\nsequence: 4096\nsoftware: {}\n"
+                                             "cluster: {{node: dgx-a100, nodes: 8}}\nstrategy: {{{}}}\n",
+                                             c.software, c.strategy),
+                                 "spec.yaml");
+    EXPECT_NEAR(spec.strategy.bucket_MiB * 1048576, c.bytes, 1e-3) << c.software << " " << c.strategy;
+  }
 }
 
 }  // namespace

@@ -116,6 +116,8 @@ TEST_F(Fit, ASourceIsJudgedByTheOthers) {
   ASSERT_EQ(r.sources.size(), 2U);
   EXPECT_GT(r.sources[0].left_out_bias, 0.05) << "the slow one is all that is known";
   EXPECT_LT(r.sources[1].left_out_bias, -0.05);
+  ASSERT_EQ(r.sources[0].numbers.size(), r.numbers.size());
+  EXPECT_LT(r.sources[0].numbers.front(), r.sources[1].numbers.front()) << "products as the slow one has them";
   EXPECT_LT(r.sources[1].halves, r.sources[1].left_out);
   EXPECT_NE(refit_text(r).find("mean over sources"), std::string::npos);
 }
