@@ -241,7 +241,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
                          .first = bucket.first,
                          .tensors = scatters ? tensors_in(bucket) : 1},
       .phase = Phase::step,
-      .lane = LaneKind::data_reduce,
+      .lane = bucket.group == Dimension::expert_data && !fused ? LaneKind::expert_reduce : LaneKind::data_reduce,
       .operands = {fused ? number(kFusedBuffer, Access::read_write)
                          : state(averaging_ == Averaging::copy ? kBuckets : kGradients, Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});

@@ -173,8 +173,8 @@ void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& 
 // With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
 void PlanBuilder::clip_and_update() {
   const Strategy& s = spec_.strategy;
-  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate), last_of(LaneKind::tensor),
-                               last_of(LaneKind::embedding)};
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
+                               last_of(LaneKind::replicate), last_of(LaneKind::tensor), last_of(LaneKind::embedding)};
   if (host_update()) {
     for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store}) after.push_back(last_of(lane));
     delayed() ? finish_delayed() : update_on_host(after);
@@ -199,7 +199,7 @@ void PlanBuilder::copy_buckets_back() {
                    .work = Cast{chunk.elements, gradient_width_, gradient_width_},
                    .phase = Phase::step,
                    .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
-    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce)});
+    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce)});
   }
 }
 

@@ -349,7 +349,8 @@ void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64
 // At the end of a step beside which the last one's update ran: its parameters go up, and the gradients that have
 // arrived are the next one's.
 void PlanBuilder::finish_delayed() {
-  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::down)};
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
+                               last_of(LaneKind::down)};
   if (takes_norm()) {
     const std::vector<TaskId> summed =
         host_gradients() ? sum_over_model("reduce gradient norm", kNextNorm, false) : device_norm(kNextNorm, after);

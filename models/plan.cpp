@@ -55,7 +55,8 @@ std::string_view name_of(LaneKind l) {
                                                                  "words",
                                                                  "hidden states",
                                                                  "vocabulary sums",
-                                                                 "hidden gradients"};
+                                                                 "hidden gradients",
+                                                                 "expert reduce"};
   return names[static_cast<std::size_t>(l)];
 }
 

@@ -53,9 +53,13 @@ enum class LaneKind : std::uint8_t {
   words,  // where all stages hold a part of the vocabulary: embeddings and their gradients,
   hidden_states,
   vocabulary_sums,  // what a loss needs of all,
-  hidden_gradients
+  hidden_gradients,
+  expert_reduce  // gradients of experts, whose ranks have a communicator of their own, beside data_reduce
 };
-inline constexpr std::uint32_t kLanes = 24;
+inline constexpr std::uint32_t kLanes = 25;
+
+// Gradients over data ranks, of experts or of other weights.
+inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce || l == LaneKind::expert_reduce; }
 
 // What a buffer's bytes count as in the memory report.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };

@@ -12,6 +12,7 @@ inline int pool_of(LaneKind lane) {
     case LaneKind::data_gather:
       return 1;
     case LaneKind::data_reduce:
+    case LaneKind::expert_reduce:
       return 2;
     case LaneKind::replicate:
       return 3;

@@ -28,7 +28,7 @@ bool PlanBuilder::sums_over_model() const {
 void PlanBuilder::reduce_what_is_shared() {
   if (host_update() && unit_gradients_) return finish_late_unit();  // the others were summed unit by unit
   const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
-                                     last_of(LaneKind::replicate)};
+                                     last_of(LaneKind::expert_reduce), last_of(LaneKind::replicate)};
   const auto bytes = [&](std::int64_t elements) {
     return (unit_gradients_ ? shard(elements, Dimension::data) : elements) * gradient_width_;
   };
@@ -121,7 +121,8 @@ void PlanBuilder::finish_late_unit() {
 void PlanBuilder::lower_buckets() {
   if (!sums_over_model()) return;
   std::vector<TaskId> after;
-  for (const LaneKind lane : {LaneKind::compute, LaneKind::data_reduce, LaneKind::tensor, LaneKind::embedding})
+  for (const LaneKind lane :
+       {LaneKind::compute, LaneKind::data_reduce, LaneKind::expert_reduce, LaneKind::tensor, LaneKind::embedding})
     after.push_back(last_of(lane));
   for (Chunk* chunk : in_model_order()) {
     for (const Bucket& bucket : chunk->buckets) lower_bucket(*chunk, bucket, after);

@@ -26,6 +26,7 @@ TimeKind exposed_kind(LaneKind lane) {
     case LaneKind::hidden_gradients:
       return TimeKind::exposed_pipeline;
     case LaneKind::data_reduce:
+    case LaneKind::expert_reduce:
     case LaneKind::data_gather:
     case LaneKind::replicate:
     case LaneKind::model:

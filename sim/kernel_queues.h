@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <variant>
 #include <vector>
 
 #include "models/plan.h"
@@ -18,7 +16,6 @@ class KernelQueues {
   // one: else no kernel waits for its turn.
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
-    experts_apart_ = std::any_of(plan.ops.begin(), plan.ops.end(), reduces_experts);
     for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
     held_.resize(plan.task_count());
   }
@@ -39,19 +36,10 @@ class KernelQueues {
   }
 
  private:
-  // Gradients of experts and of other weights are reduced by communicators of their own, which the plan has on one
-  // lane.
-  static bool reduces_experts(const Op& op) {
-    const auto* c = std::get_if<Collective>(&op.work);
-    return c != nullptr && c->group == Dimension::expert_data && op.lane == LaneKind::data_reduce;
-  }
-
   // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
-  // has them where they come: those hold nothing up. Nor do reductions that the plan alone lets wait for each other.
+  // has them where they come: those hold nothing up.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
-      case LaneKind::data_reduce:
-        return !experts_apart_;
       case LaneKind::receive_previous:
       case LaneKind::receive_next:
       case LaneKind::receive_partner:
@@ -75,7 +63,6 @@ class KernelQueues {
   const Plan& plan_;
   std::vector<TaskId> fronts_;  // by slot: the next to begin; none: no kernel waits
   std::vector<char> held_;      // by task: arrived
-  bool experts_apart_ = false;  // whether their gradients are reduced beside others'
 };
 
 }  // namespace orrery

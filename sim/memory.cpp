@@ -42,7 +42,7 @@ bool gathers_parameters(const Op& op, const Collective& c) {
 
 // What data ranks reduce or gather once a step.
 bool ends_step(const Op& op) {
-  return op.phase == Phase::step && (op.lane == LaneKind::data_reduce || op.lane == LaneKind::data_gather);
+  return op.phase == Phase::step && (reduces_gradients(op.lane) || op.lane == LaneKind::data_gather);
 }
 
 class Replay : BlockSource {
@@ -159,7 +159,7 @@ class Replay : BlockSource {
   // A bucket's gradients are put side by side to be reduced, if they do not lie so, and what is gathered comes into one
   // buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
-    const bool reduces = plan_.op_of(t).lane == LaneKind::data_reduce;
+    const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
     const auto number = static_cast<std::size_t>(reduces ? options_.flat_copies : 1);
     const std::vector<Bytes> copies(number, std::min(of.bytes, options_.flat_copy));

@@ -1,4 +1,6 @@
 // Plans of layers with experts: closed forms of what all-to-alls move and experts compute.
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "models/check_plan.h"
@@ -92,6 +94,26 @@ TEST(Experts, ProductsFollowTheBusiestRanksRows) {
     }
     const double weights = 3.0 * kExpertHidden * kWidth / static_cast<double>(l.cut);
     EXPECT_DOUBLE_EQ(flops, 4 * 3 * 2 * static_cast<double>(s.gathered()) * weights);
+  }
+}
+
+// By communicators of their own, so beside the others; the update waits for both.
+TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
+  for (const ExpertLayout& l : kExpertLayouts) {
+    const Plan plan = make_plan(spec_for(l, ", sharding: zero1, bucket_MiB: 0"));
+    TaskId update = kNone;
+    std::map<LaneKind, TaskId> last;
+    for (TaskId t = 0; t < plan.slots[0].end; ++t) {
+      const Op& op = plan.op_of(t);
+      if (std::holds_alternative<Update>(op.work) && update == kNone) update = t;
+      if (!reduces_gradients(op.lane)) continue;
+      const bool experts = std::get<Collective>(op.work).group == Dimension::expert_data;
+      EXPECT_EQ(op.lane, experts ? LaneKind::expert_reduce : LaneKind::data_reduce);
+      last[op.lane] = t;
+    }
+    ASSERT_NE(update, kNone);
+    for (const auto& [lane, t] : last) EXPECT_LT(t, update) << name_of(lane);
+    EXPECT_EQ(last.count(LaneKind::expert_reduce), l.tensor * l.data > l.expert * l.cut ? 1U : 0U);
   }
 }
 

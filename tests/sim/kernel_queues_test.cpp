@@ -26,7 +26,8 @@ TEST(KernelQueues, LetKernelsBeginInOrderAndNeverDeadlock) {
         Picoseconds sent = 0;
         for (TaskId t = slot.begin; t < slot.end; ++t) {
           const LaneKind lane = plan.op_of(t).lane;
-          if (lane == LaneKind::tensor || lane == LaneKind::send_next || lane == LaneKind::send_previous)
+          if (lane == LaneKind::tensor || lane == LaneKind::send_next || lane == LaneKind::send_previous ||
+              reduces_gradients(lane))
             sent = std::max(sent, trace.spans[t].entered);
           if (computes(plan, t)) see(trace.spans[t].entered, sent);
         }
