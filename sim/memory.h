@@ -14,8 +14,9 @@ namespace orrery {
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// What one rank slot's memory does over the first two steps, on the memory clock: a buffer is taken when its first task
-// is issued and returned when its last user is issued, or, on another stream, when that user's event has completed.
+// What one rank slot's memory does over two steps, three where the second gives cached segments back, on the memory
+// clock: a buffer is taken when its first task is issued and returned when its last user is issued, or, on another
+// stream, when that user's event has completed.
 struct SlotMemory {
   Bytes first_step_peak = 0;  // allocated, up to the end of the first step
   Bytes peak = 0;             // allocated, all steps
