@@ -1,6 +1,8 @@
 // Predicted over measured step times as a picture that browsers show.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,16 +12,33 @@
 namespace orrery {
 namespace {
 
-constexpr double kSide = 640, kLeft = 70, kTop = 30, kDecade = 160;  // pixels; four decades
-constexpr double kFirst = 0.1;                                       // seconds at the corner
+constexpr double kSide = 640, kLeft = 70, kTop = 30;  // pixels
 constexpr double kWidth = kLeft + kSide + 210, kHeight = kTop + kSide + 60;
 
 constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",
                                                        "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
 
-double clamped(double seconds) { return std::min(std::max(std::log10(seconds / kFirst) * kDecade, 0.0), kSide); }
-double across(double seconds) { return kLeft + clamped(seconds); }
-double up(double seconds) { return kTop + kSide - clamped(seconds); }
+// Seconds along both axes, by their logarithm: as far as the steps reach.
+struct Axis {
+  double first = 0.1, last = 10;
+
+  double along(double seconds) const { return std::log(seconds / first) / std::log(last / first) * kSide; }
+  double across(double seconds) const { return kLeft + along(seconds); }
+  double up(double seconds) const { return kTop + kSide - along(seconds); }
+};
+
+bool is_shown(const PublishedCase& c) { return c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s; }
+
+Axis axis_of(const std::vector<PublishedCase>& cases) {
+  constexpr double kMargin = 1.2;
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const PublishedCase& c : cases) {
+    if (!is_shown(c)) continue;
+    least = std::min({least, *c.row.step_time_s, c.step_time_s});
+    most = std::max({most, *c.row.step_time_s, c.step_time_s});
+  }
+  return most > 0 ? Axis{least / kMargin, most * kMargin} : Axis{};
+}
 
 std::string stroke(double x1, double y1, double x2, double y2, std::string_view style) {
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
@@ -30,19 +49,21 @@ std::string label(double x, double y, std::string_view style, std::string_view w
 }
 
 // The diagonal, and 10 % to both sides of it.
-std::string axes() {
+std::string axes(const Axis& s) {
   std::string svg;
-  for (double decade = kFirst; decade <= kFirst * 10001; decade *= 10) {
-    svg += stroke(across(decade), kTop, across(decade), kTop + kSide, "stroke=\"#ddd\"");
-    svg += stroke(kLeft, up(decade), kLeft + kSide, up(decade), "stroke=\"#ddd\"");
-    svg += label(across(decade), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", decade));
-    svg += label(kLeft - 8, up(decade) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", decade));
+  for (double decade = std::pow(10, std::ceil(std::log10(s.first))); decade <= s.last; decade *= 10) {
+    svg += stroke(s.across(decade), kTop, s.across(decade), kTop + kSide, "stroke=\"#ddd\"");
+    svg += stroke(kLeft, s.up(decade), kLeft + kSide, s.up(decade), "stroke=\"#ddd\"");
+    svg += label(s.across(decade), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", decade));
+    svg += label(kLeft - 8, s.up(decade) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", decade));
   }
-  const double last = kFirst * std::pow(10, kSide / kDecade);
-  svg += stroke(across(kFirst), up(kFirst), across(last), up(last), "stroke=\"black\"");
+  svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#ddd\"/>\n", kLeft,
+                     kTop, kSide, kSide);
+  svg += stroke(s.across(s.first), s.up(s.first), s.across(s.last), s.up(s.last), "stroke=\"black\"");
   for (const double off : {0.9, 1.1}) {
-    const double from = off < 1 ? kFirst / off : kFirst, to = off > 1 ? last / off : last;
-    svg += stroke(across(from), up(from * off), across(to), up(to * off), "stroke=\"black\" stroke-dasharray=\"3 4\"");
+    const double from = off < 1 ? s.first / off : s.first, to = off > 1 ? s.last / off : s.last;
+    svg += stroke(s.across(from), s.up(from * off), s.across(to), s.up(to * off),
+                  "stroke=\"black\" stroke-dasharray=\"3 4\"");
   }
   svg += label(kLeft + kSide / 2, kHeight - 12, "text-anchor=\"middle\"", "measured step time");
   return svg + label(kLeft, kTop - 10, "", "predicted step time; dashes: 10 % off");
@@ -51,17 +72,18 @@ std::string axes() {
 }  // namespace
 
 std::string scatter_svg(const std::vector<PublishedCase>& cases) {
+  const Axis axis = axis_of(cases);
   std::map<std::string, std::string> dots;
   for (const PublishedCase& c : cases) {
-    if (!c.reason.empty() || !c.row.doubtful.empty() || !c.row.step_time_s) continue;
+    if (!is_shown(c)) continue;
     dots[c.row.source] += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"><title>{}</title></circle>\n",
-                                      across(*c.row.step_time_s), up(c.step_time_s), c.row.id);
+                                      axis.across(*c.row.step_time_s), axis.up(c.step_time_s), c.row.id);
   }
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
       kWidth, kHeight);
-  svg += axes();
+  svg += axes(axis);
   std::size_t i = 0;
   for (const auto& [source, circles] : dots) {
     const std::string style = fmt::format("fill=\"{}\" fill-opacity=\"0.6\"{}", kColours[i % kColours.size()],
