@@ -51,6 +51,7 @@ constexpr SoftwareKey kKeys[] = {
     {"scattered_sends", &Software::scattered_sends},
     {"blocking_receives", &Software::blocking_receives},
     {"blocking_forwards", &Software::blocking_forwards},
+    {"blocking_steps", &Software::blocking_steps},
     {"validates_after_update", &Software::validates_after_update},
     {"batched_p2p", &Software::batched_p2p},
     {"bucket_MiB", &Software::bucket_MiB},
