@@ -49,6 +49,7 @@ constexpr SoftwareKey kKeys[] = {
     {"own_rows_first", &Software::own_rows_first},
     {"nccl_minor", &Software::nccl_minor},
     {"scattered_sends", &Software::scattered_sends},
+    {"sequence_copies", &Software::sequence_copies},
     {"blocking_receives", &Software::blocking_receives},
     {"blocking_forwards", &Software::blocking_forwards},
     {"blocking_steps", &Software::blocking_steps},

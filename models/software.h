@@ -61,6 +61,9 @@ struct Software {
   std::int64_t nccl_minor = 28;              // NCCL 2.x: 4 has no LL128, before 17 no NVLS (models/nccl.h)
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
+  bool sequence_copies = false;              // sequence parallel: the sequence is not the tensors' first dimension, so
+                                             // that what is gathered is copied into place, and what is scattered
+                                             // side by side for the ranks, but where communication overlaps
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
   bool blocking_forwards = false;            // and for its device where a stage begins a forward: before it looks words
                                              // up, or with what it receives
