@@ -143,6 +143,7 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
                      row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
       .phase = Phase::step,
       .optimizer = true,
+      .host_waits = spec_.software.blocking_steps,
       .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
                    state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                    state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},

@@ -80,13 +80,11 @@ LayerBuilder::Id LayerBuilder::reduce_from_tensor(const std::string& name, Id x,
     return x;
   }
   const Id local = activation(name + " scattered", c_.local_rows, columns);
-  const Bytes bytes = row_count * columns * c_.width;
-  tape.emit(name + " scatter", Collective{CollectiveKind::reduce_scatter, Dimension::tensor, bytes, c_.width},
-            {.reads = {x}, .writes = {local}}, LaneKind::tensor);
+  tensor_collective(name + " scatter", CollectiveKind::reduce_scatter, x, local, columns, c_.width);
   tape.on_backward([=, this] {
     const Id whole = activation(name + " gathered gradient", row_count, columns);
-    tape.emit(name + " gradient gather", Collective{CollectiveKind::all_gather, Dimension::tensor, bytes, c_.width},
-              {.reads = {tape.gradient(local)}, .writes = {whole}}, LaneKind::tensor);
+    const Id dy = tape.gradient(local);
+    tensor_collective(name + " gradient gather", CollectiveKind::all_gather, dy, whole, columns, c_.width);
     tape.contribute(x, whole);
   });
   return local;

@@ -40,7 +40,14 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
   Collective work = {kind, Dimension::tensor, c_.rows * columns * width / parts, width};
   work.first = piece * (c_.rows * columns / parts);
   if (parts > 1) work.algorithm = kUserBuffers;
-  tape.emit(name, work, {.reads = {from}, .writes = {to}}, LaneKind::tensor);
+  const bool copies = c_.spec.software.sequence_copies && !overlaps_, gathers = kind == CollectiveKind::all_gather;
+  const Id aside = copies ? tape.slot(name + (gathers ? " arrived" : " by rank"), work.bytes) : gathers ? to : from;
+  const auto copy = [&](Id source, Id result) {
+    tape.emit(name + " copy", Cast{c_.rows * columns, width, width}, {.reads = {source}, .writes = {result}});
+  };
+  if (copies && !gathers) copy(from, aside);
+  tape.emit(name, work, {.reads = {gathers ? from : aside}, .writes = {gathers ? aside : to}}, LaneKind::tensor);
+  if (copies && gathers) copy(aside, to);
 }
 
 // A product over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
@@ -269,16 +276,12 @@ LayerBuilder::Id LayerBuilder::gather_rows(const std::string& name, Id x, std::i
   const Bytes bytes = c_.rows * columns * c_.width;
   const bool sp = c_.sequence_parallel;
   const Id whole = sp ? activation(name + " gathered", c_.rows, columns) : x;
-  const auto move = [=, this](const char* how, CollectiveKind kind, Id from, Id to) {
-    tape.emit(name + how, Collective{kind, Dimension::tensor, bytes, c_.width}, {.reads = {from}, .writes = {to}},
-              LaneKind::tensor);
-  };
-  if (sp) move(" gather", CollectiveKind::all_gather, x, whole);
+  if (sp) tensor_collective(name + " gather", CollectiveKind::all_gather, x, whole, columns, c_.width);
   tape.on_backward([=, this] {
     const Id dx = tape.gradient(whole);
     if (!sp) return tensor_all_reduce(name + " gradient reduce", dx, bytes, c_.width);
     const Id local = activation(name + " reduced gradient", c_.local_rows, columns);
-    move(" gradient scatter", CollectiveKind::reduce_scatter, dx, local);
+    tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, columns, c_.width);
     tape.contribute(x, local);
   });
   return whole;

@@ -61,9 +61,14 @@ struct Software {
   std::int64_t nccl_minor = 28;              // NCCL 2.x: 4 has no LL128, before 17 no NVLS (models/nccl.h)
   std::string scattered_sends = "none";      // of what a stage sends where all tensor ranks hold the same, each sends
                                              // its share, and the receivers gather: none | activations | all
+  bool sequence_copies = false;              // sequence parallel: the sequence is not the tensors' first dimension, so
+                                             // that what is gathered is copied into place, and what is scattered
+                                             // side by side for the ranks, but where communication overlaps
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
   bool blocking_forwards = false;            // and for its device where a stage begins a forward: before it looks words
                                              // up, or with what it receives
+  bool blocking_steps = false;               // and for its device before it updates on it: what step_us and rank_us
+                                             // count comes when all else has ended (the loss is read every step)
   bool validates_after_update = false;       // a pipeline's stages update by what they know of the gradient norm, and
                                              // set it right later: none waits for the others to begin the next step
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group

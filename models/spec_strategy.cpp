@@ -262,9 +262,10 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
 
 // PyTorch's selective checkpointing by operation, as torchtitan sets it up: attention and every second product are
 // kept, the rest runs again. Products are counted whole layers at a time here: the MLP of every second layer is 40 % of
-// a layer pair's products of Llama 3 8B, what every second product comes to is 37 %.
-void recompute_operations(Recompute& r) {
-  r.attention = false;
+// a layer pair's products of Llama 3 8B, what every second product comes to is 37 %. cuDNN's attention was not on the
+// list of what is kept until December 2025 (pytorch/torchtitan pull request 2095).
+void recompute_operations(Recompute& r, const Software& software) {
+  r.attention = software.attention_kernel == "cudnn";
   r.norm = r.activation = r.every_second_mlp = true;
 }
 
@@ -354,7 +355,7 @@ bool reduces_beside(const Software& software, Sharding sharding) {
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
   if (part == "none") return;
   recompute.*find_named(kRecomputed, "part", part) = true;
-  if (part == "selective" && software.selective_recompute == "operations") recompute_operations(recompute);
+  if (part == "selective" && software.selective_recompute == "operations") recompute_operations(recompute, software);
 }
 
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {

@@ -218,6 +218,33 @@ TEST(Layer, SendsWhatThePapersSay) {
   }
 }
 
+// PyTorch's collectives gather and scatter the first dimension; another is put in order by a copy, but where products
+// take the parts as they come.
+TEST(Layer, SequenceCopiesFollowGathersAndPrecedeScatters) {
+  const auto ops_of = [](const char* software, const char* overlap) {
+    const Spec spec = spec_of("name: llama, layers: 2, hidden: 64, heads: 8, feed_forward: 256, vocab: 512",
+                              fmt::format("tensor: 4, overlap: {{tensor: {}}}", overlap), 64,
+                              fmt::format("profile: torchtitan, {}", software));
+    std::vector<Op> ops;
+    layer_block(BlockContext(spec, row_of(spec.strategy.sharding)), 0, false, ops);
+    return ops;
+  };
+  const std::vector<Op> ops = ops_of("sequence_copies: true", "false");
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const auto* c = std::get_if<Collective>(&ops[i].work);
+    if (c == nullptr) continue;
+    ++moved;
+    const auto* copy = std::get_if<Cast>(&ops[c->kind == CollectiveKind::all_gather ? i + 1 : i - 1].work);
+    ASSERT_NE(copy, nullptr) << ops[i].name;
+    EXPECT_EQ(copy->elements * c->width, c->bytes) << ops[i].name;
+    EXPECT_EQ(copy->from, copy->to);
+  }
+  EXPECT_EQ(moved, 8);
+  EXPECT_EQ(ops.size(), ops_of("sequence_copies: false", "false").size() + moved);
+  EXPECT_EQ(ops_of("sequence_copies: true", "true").size(), ops_of("sequence_copies: false", "true").size());
+}
+
 // nanotron multiplies what it holds while the rest is gathered: the same products in parts, of which only the first
 // does without what is gathered.
 TEST(Layer, OwnRowsFirst) {

@@ -110,6 +110,7 @@ inline std::string random_software(Random& r) {
   s += ", unit_average: " + r.pick<std::string>({"none", "scale", "scale_or_premultiply"});
   s += ", kept_units: " + r.pick<std::string>({"none", "last", "ends"});
   s += ", unit_copies: " + r.pick<std::string>({"none", "parameters", "gradients"});
+  s += fmt::format(", sequence_copies: {}", r.flag());
   return s;
 }
 

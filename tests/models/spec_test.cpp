@@ -171,6 +171,16 @@ TEST(Spec, TakesTheProfilesHabits) {
   EXPECT_EQ(short_spec(mixtral).strategy.expert_tensor, 2);
 }
 
+// Selective checkpointing by operation keeps what its list names: FlashAttention's output, not cuDNN's.
+TEST(Spec, OperationsThatAreNotListedRunAgain) {
+  for (const bool cudnn : {false, true}) {
+    const std::string kernel = fmt::format("software.attention_kernel={}", cudnn ? "cudnn" : "fa2");
+    const Spec spec = short_spec({"software=torchtitan", kernel, "strategy.recompute=selective"});
+    EXPECT_TRUE(spec.strategy.recompute.every_second_mlp);
+    EXPECT_EQ(spec.strategy.recompute.attention, cudnn);
+  }
+}
+
 TEST(Spec, RecordsEveryOrigin) {
   const Spec spec = parse_spec(std::string(kShort) + "strategy:\n  tp: 2\n", "spec.yaml", {"strategy.pp=2"});
   const auto origins = origins_of(spec);

@@ -116,6 +116,7 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   row["framework"] = "PyTorch FSDP (Composer)";
   EXPECT_EQ(spec_of(row)["software"]["attention_kernel"], "fa1");
   EXPECT_EQ(spec_of(row)["software"]["profile"], "pytorch-fsdp");
+  EXPECT_EQ(spec_of(row)["software"]["blocking_steps"], true);
   row["source"] = "Zero Bubble Pipeline Parallelism";
   EXPECT_EQ(spec_of(row)["model"]["vocab"], 32000);
   row["spec"]["model"]["vocab"] = 50304;
@@ -148,6 +149,13 @@ TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   row["id"] = "zero_60B_C5";  // the configuration is said there
   EXPECT_EQ(strategy_of(row)["sharding"], "zero2");
   EXPECT_EQ(strategy_of(row)["offload"]["activations"], "cpu");
+  row["where"] = "github.com/pytorch/torchtitan";
+  row["id"] = "l2_13B_sl";
+  row["spec"]["model"]["layers"] = 40;
+  EXPECT_FALSE(strategy_of(row).contains("recompute_layers"));
+  row["spec"]["strategy"]["recompute"] = "selective";
+  EXPECT_EQ(strategy_of(row)["recompute"], "full");
+  EXPECT_EQ(strategy_of(row)["recompute_layers"], 20);
 }
 
 // A step that was put together from parts shows of no GPU that it had room.
