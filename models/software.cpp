@@ -96,6 +96,7 @@ constexpr SoftwareKey kKeys[] = {
     {"buffers_MiB", &Software::buffers_MiB},
     {"logged_memory", &Software::logged_memory},
     {"logs_first_rank", &Software::logs_first_rank},
+    {"logs_update", &Software::logs_update},
     {"gradient_precision", &Software::gradient_precision},
 };
 

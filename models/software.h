@@ -138,6 +138,7 @@ struct Software {
   double buffers_MiB = 0;      // that the stack keeps for communication, allocated likewise, where states are sharded
   std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
   bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
+  bool logs_update = false;                 // of what is reserved from the end of the last micro-batch, not of the step
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };

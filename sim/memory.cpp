@@ -70,12 +70,14 @@ class Replay : BlockSource {
       }
     }
     find_filling(slot);
+    find_update(slot);
     play(slot);
     result_.first_step_peak = result_.peak;
     // Moments appeared at the first step's end: what the second gives back to make room for them, none after it does.
     if (play(slot) && play(slot) && !result_.out_of_memory && !options_.expandable_segments)
       result_.device_calls = calls_ / plan_.steps;
-    result_.peak_reserved = allocator_.stats().reserved.peak;
+    result_.update_reserved = allocator_.stats().reserved.peak;
+    result_.peak_reserved = std::max(reserved_before_, result_.update_reserved);
     result_.retries = allocator_.stats().retries;
     name_largest();
     return result_;
@@ -94,6 +96,10 @@ class Replay : BlockSource {
 
   void visit(const RankSlot& slot, TaskId t) {
     const Op& op = plan_.op_of(t);
+    if (t == update_) {
+      reserved_before_ = std::max(reserved_before_, allocator_.stats().reserved.peak);
+      allocator_.reset_peaks();
+    }
     if (t == slot.begin) queued_ = 0, oldest_ = t;
     for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
     const auto* collective = std::get_if<Collective>(&op.work);
@@ -132,6 +138,12 @@ class Replay : BlockSource {
     };
     const std::int32_t last = backward == slot.begin ? 0 : plan_.frames[plan_.tasks[backward - 1].frame].micro_batch;
     filling_ = {last > 1 ? reaches(1) : backward, backward};
+  }
+
+  // What comes after the last pass of the last micro-batch.
+  void find_update(const RankSlot& slot) {
+    update_ = slot.end;
+    while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
   // When the host comes to a task, at its own pace from its last wait.
@@ -325,6 +337,8 @@ class Replay : BlockSource {
   int step_ = 0;
   std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
   std::pair<TaskId, TaskId> filling_;
+  TaskId update_ = 0;
+  Bytes reserved_before_ = 0;       // peak before the latest update_
   TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
 };
 
