@@ -64,9 +64,10 @@ void LayerBuilder::wide_cross_entropy(const CrossEntropy& whole, Id logits, cons
   if (!whole.fused) exponent.writes.push_back(tape.slot("shifted logits", elements * 4));
   tape.emit("loss exponent", part_of(whole, CrossEntropy::Part::exponent), exponent);
   tape.on_backward([=, this] {
-    BlockBuilder::Uses uses = {.reads = {of.labels, of.sums}, .updates = {wide}};
-    if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     const Software& stack = c_.spec.software;
+    BlockBuilder::Uses uses = {.reads = {of.labels, of.sums}, .updates = {wide}};
+    if (!whole.fused && stack.keeps_logits) uses.reads.push_back(exponent.writes.back());
+    if (c_.spec.strategy.precision == Precision::fp16) uses.numbers = {kLossScale};
     const std::int64_t copies = stack.loss_gradient_copies + (c_.tensor > 1 ? stack.loss_parallel_copies : 0);
     for (std::int64_t i = 0; i < (whole.fused ? 0 : copies); ++i)
       uses.writes.push_back(tape.slot("log-probabilities' gradient", elements * 4));

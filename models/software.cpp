@@ -33,6 +33,7 @@ constexpr SoftwareKey kKeys[] = {
     {"fused_cross_entropy", &Software::fused_cross_entropy},
     {"fused_loss_on", &Software::fused_loss_on},
     {"loss_gradient_copies", &Software::loss_gradient_copies},
+    {"keeps_logits", &Software::keeps_logits},
     {"loss_parallel_copies", &Software::loss_parallel_copies},
     {"loss_metrics", &Software::loss_metrics},
     {"casts_again", &Software::casts_again},
@@ -100,6 +101,7 @@ constexpr SoftwareKey kKeys[] = {
     {"buffers_MiB", &Software::buffers_MiB},
     {"logged_memory", &Software::logged_memory},
     {"logs_first_rank", &Software::logs_first_rank},
+    {"logs_update", &Software::logs_update},
     {"gradient_precision", &Software::gradient_precision},
 };
 

@@ -44,6 +44,7 @@ struct Software {
                                           // in_place (their gradient is written over them)
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
   std::int64_t loss_parallel_copies = 0;  // further ones where the logits are cut over tensor ranks
+  bool keeps_logits = false;              // the fp32 logits of an unfused loss are held while its backward runs
   std::int64_t loss_metrics = 0;          // times that a micro-batch's loss is computed again, for metrics
   bool casts_again = false;               // 8-bit products: backward casts the 16-bit input anew, none keeps a copy
   bool fp8_activation_inputs = false;     // 8-bit products: an activation that runs again reads a copy in 8 bits
@@ -145,6 +146,7 @@ struct Software {
   double buffers_MiB = 0;      // that the stack keeps for communication, allocated likewise, where states are sharded
   std::string logged_memory = "allocated";  // what its log calls peak memory: allocated | reserved | device
   bool logs_first_rank = false;             // of the first rank, instead of the most of all ranks
+  bool logs_update = false;                 // of what is reserved from the end of the last micro-batch, not of the step
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };

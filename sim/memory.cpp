@@ -70,12 +70,14 @@ class Replay : BlockSource {
       }
     }
     find_filling(slot);
+    find_update(slot);
     play(slot);
     result_.first_step_peak = result_.peak;
     // Moments appeared at the first step's end: what the second gives back to make room for them, none after it does.
     if (play(slot) && play(slot) && !result_.out_of_memory && !options_.expandable_segments)
       result_.device_calls = calls_ / plan_.steps;
-    result_.peak_reserved = allocator_.stats().reserved.peak;
+    result_.update_reserved = allocator_.stats().reserved.peak;
+    result_.peak_reserved = std::max(reserved_before_, result_.update_reserved);
     result_.retries = allocator_.stats().retries;
     name_largest();
     return result_;
@@ -94,6 +96,10 @@ class Replay : BlockSource {
 
   void visit(const RankSlot& slot, TaskId t) {
     const Op& op = plan_.op_of(t);
+    if (t == update_) {
+      reserved_before_ = std::max(reserved_before_, allocator_.stats().reserved.peak);
+      allocator_.reset_peaks();
+    }
     if (t == slot.begin) queued_ = 0, oldest_ = t;
     for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
     const auto* collective = std::get_if<Collective>(&op.work);
@@ -121,30 +127,39 @@ class Replay : BlockSource {
     }
   }
 
-  // The forwards before the first backward but the first of them, of a pipeline that has two to fill it with.
+  // The forwards before the first backward, from the third on. What the first of a pipeline puts out is taken at once;
+  // the second's waits until the next stage has ended its first, and the device, whose stream waits for the sends, with
+  // it. The host goes on.
   void find_filling(const RankSlot& slot) {
+    constexpr std::int32_t kTaken = 2;
     TaskId backward = slot.begin;
     while (backward < slot.end && plan_.op_of(backward).phase != Phase::backward) ++backward;
-    const auto reaches = [&](std::int32_t micro_batch) {
-      TaskId t = slot.begin;
-      while (t < backward && plan_.frames[plan_.tasks[t].frame].micro_batch < micro_batch) ++t;
-      return t;
-    };
-    const std::int32_t last = backward == slot.begin ? 0 : plan_.frames[plan_.tasks[backward - 1].frame].micro_batch;
-    filling_ = {last > 1 ? reaches(1) : backward, backward};
+    TaskId third = slot.begin;
+    while (third < backward && plan_.frames[plan_.tasks[third].frame].micro_batch < kTaken) ++third;
+    filling_ = {third, backward};
+  }
+
+  // What comes after the last pass of the last micro-batch.
+  void find_update(const RankSlot& slot) {
+    update_ = slot.end;
+    while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
   }
 
   // When the host comes to a task, at its own pace from its last wait.
   Picoseconds host_at(TaskId t) const {
     const Picoseconds issued = trace_.spans[t].issued;
-    const double part = t >= filling_.first && t < filling_.second ? options_.filling_part : options_.host_part;
-    if (part == 1) return issued;
+    if (options_.host_part == 1 && options_.filling_part == 1) return issued;
     const std::vector<HostResume>& waits = trace_.host[plan_.slot_of(t)];
     const auto after = std::upper_bound(waits.begin(), waits.end(), t,
                                         [](TaskId task, const HostResume& w) { return task < w.first; });
-    const Picoseconds begun = options_.host_part == 1 ? trace_.spans[filling_.first].issued : 0;
-    const Picoseconds since = after == waits.begin() ? begun : std::max(begun, std::prev(after)->time);
-    return since + static_cast<Picoseconds>(part * static_cast<double>(issued - since));
+    const Picoseconds waited = after == waits.begin() ? 0 : std::prev(after)->time;
+    const auto from = [](Picoseconds begin, Picoseconds end, double part) {
+      return begin + static_cast<Picoseconds>(part * static_cast<double>(end - begin));
+    };
+    if (t < filling_.first || t >= filling_.second) return from(waited, issued, options_.host_part);
+    const Picoseconds fills = trace_.spans[filling_.first].issued;
+    if (waited >= fills) return from(waited, issued, options_.filling_part);
+    return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
   // What every rank of the group updated comes into a buffer of all, and from there into a tensor a rank.
@@ -325,6 +340,8 @@ class Replay : BlockSource {
   int step_ = 0;
   std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
   std::pair<TaskId, TaskId> filling_;
+  TaskId update_ = 0;
+  Bytes reserved_before_ = 0;       // peak before the latest update_
   TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
 };
 

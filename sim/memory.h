@@ -21,6 +21,7 @@ struct SlotMemory {
   Bytes first_step_peak = 0;  // allocated, up to the end of the first step
   Bytes peak = 0;             // allocated, all steps
   Bytes peak_reserved = 0;    // what the caching allocator holds
+  Bytes update_reserved = 0;  // the same from the last step's last pass on: less where segments were given back before
   CategoryBytes at_peak{};    // sums to peak
   TaskId peak_task = kNone;
   int peak_step = 0;

@@ -217,10 +217,10 @@ class Pricer {
     if (far == 0 && own == 0) return;
     const double whole = first_layers_issue() / kMicrosecond;
     if (whole <= far) return;
-    prices_.filling_part = (own > 0 ? std::min(own, whole - far) : whole - far) / whole;
-    // Beside far stages the host is ahead only while the pipeline fills: after that it waits for what comes from afar,
-    // one micro-batch at a time.
-    if (far == 0) prices_.host_part = prices_.filling_part;
+    const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
+    prices_.host_part = (far + mine) / whole;
+    // What far stages add is the host's too, but while a pipeline fills: then it waits for nobody, its device for them.
+    prices_.filling_part = mine / whole;
   }
 
   // The device idles while the host prepares the next kernel.

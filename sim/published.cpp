@@ -142,7 +142,8 @@ double memory_of(const Report& r, const Software& software, const std::string& k
     m = {};
     add_rank(m, r.memory.ranks.front());
   }
-  return static_cast<double>(kind == "reserved" ? m.peak_reserved : kind == "device" ? m.peak_device : m.peak);
+  const Bytes reserved = software.logs_update ? m.update_reserved : m.peak_reserved;
+  return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
 }
 
 // From the first to the last moment of a pass through a layer in the middle of the first stage, micro-batch 0.

@@ -288,6 +288,7 @@ void add_rank(MemoryReport& report, const RankMemory& rank) {
   report.first_step_peak = std::max(report.first_step_peak, rank.memory.first_step_peak);
   report.peak = std::max(report.peak, rank.memory.peak);
   report.peak_reserved = std::max(report.peak_reserved, rank.memory.peak_reserved);
+  report.update_reserved = std::max(report.update_reserved, rank.memory.update_reserved);
   report.peak_device = std::max(report.peak_device, rank.device_peak);
   report.ranks.push_back(rank);
 }

@@ -50,7 +50,7 @@ struct RankMemory {
 struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
-  Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, peak_device = 0;
+  Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
   Bytes host_peak = 0, nvme_peak = 0;          // of the node whose ranks together hold most
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
   // Of a step: while the host gives cached segments back and takes them again (software.segment_us), on the rank that

@@ -226,5 +226,26 @@ TEST(Layout, LossOverTensorRanksWritesMore) {
   EXPECT_EQ(copies(2), 3);
 }
 
+// Logits that a training loop keeps are there while the loss's gradient is made, else they are given up before.
+TEST(Layout, LogitsMayBeKeptForTheLossesBackward) {
+  const auto readers = [](const char* keeps) {
+    const Plan plan =
+        make_plan(test::spec_of(test::kSmall, "data: 1", 32,
+                                fmt::format("profile: orrery, fused_cross_entropy: false, keeps_logits: {}", keeps)));
+    int count = 0;
+    for (TaskId t = plan.slots.front().begin; t < plan.slots.front().end; ++t) {
+      const Op& op = plan.op_of(t);
+      if (op.name != "loss gradient") continue;
+      const Block& block = plan.blocks[plan.frames[plan.tasks[t].frame].block];
+      count += static_cast<int>(std::count_if(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+        return o.scope == Scope::own && block.slots[o.slot].name == "shifted logits";
+      }));
+    }
+    return count;
+  };
+  EXPECT_EQ(readers("false"), 0);
+  EXPECT_GE(readers("true"), 1);
+}
+
 }  // namespace
 }  // namespace orrery

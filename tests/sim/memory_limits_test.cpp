@@ -35,6 +35,29 @@ TEST(Memory, PeakDoesNotDependOnWhetherItFits) {
   }
 }
 
+// Where a full device gives cached segments back, what is reserved when the last micro-batch has ended is less than it
+// was at most; with room to spare nothing is given back, and both are the same.
+TEST(Memory, UpdateSeesWhatFullDevicesKeep) {
+  const Spec spec = parse_spec(
+      "model: {name: small, layers: 8, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 2048\n"
+      "cluster: {node: dgx-h100, nodes: 1}\nsoftware: nanotron\n"
+      "strategy: {tensor: 4, pipeline: 2, data: 1, micro_batch: 4, global_batch: 16}\n",
+      "case");
+  const Prediction p = predict(spec);
+  const auto first = [&](Bytes capacity) {
+    const MemoryOptions options = {
+        .capacity = capacity, .collectives_hold_tensors = true, .moments_by_weight = true, .host_part = 0.1};
+    return replay_memory(p.plan, p.trace, options).front();
+  };
+  const SlotMemory roomy = first(Bytes{1} << 40);
+  EXPECT_EQ(roomy.retries, 0);
+  EXPECT_EQ(roomy.update_reserved, roomy.peak_reserved);
+  const SlotMemory full = first(roomy.peak_reserved - roomy.peak_reserved / 20);
+  ASSERT_FALSE(full.out_of_memory);
+  EXPECT_GT(full.retries, 0);
+  EXPECT_LT(full.update_reserved, full.peak_reserved);
+}
+
 // ZeRO-R's defragmentation (1910.02054, section 6.3): inputs that recomputed layers keep, taken between buffers that
 // come and go, cut the allocator's segments, and a request fails that is smaller than what is free. Side by side in
 // memory taken beforehand they leave room for it. (States are flat here: they cut no segments.)

@@ -111,21 +111,24 @@ TEST(Memory, GathersIntoLists) {
   EXPECT_EQ(std::accumulate(with.at_peak.begin(), with.at_peak.end(), Bytes{0}), with.peak);
 }
 
-// A host that goes on at its own pace while a pipeline fills takes blocks that its device has not given back; a
-// pipeline of two stages has nothing to fill.
+// A host that goes on at its own pace while a pipeline fills takes blocks that its device has not given back: from the
+// third forward on, so that a pipeline of two stages has none, and its pace before that matters as little.
 TEST(Memory, HostRunsAheadWhileAPipelineFills) {
-  const auto reserved = [](int stages, double filling_part) {
+  const auto reserved = [](int stages, double filling_part, double host_part = 1) {
     const Spec spec = spec_of(kModel, fmt::format("tensor: 4, pipeline: {}, micro_batch: 8, global_batch: 64", stages),
                               4096, "profile: nanotron, layer_us: 20000");
     const Plan plan = make_plan(spec);
     const Prices prices = price(plan, spec, find_profile(spec.cluster.gpu));
-    return replay_memory(plan, simulate(plan, prices.timing),
-                         {.capacity = Bytes{1} << 50, .collectives_hold_tensors = true, .filling_part = filling_part})
-        .front()
-        .peak_reserved;
+    const MemoryOptions options = {.capacity = Bytes{1} << 50,
+                                   .collectives_hold_tensors = true,
+                                   .host_part = host_part,
+                                   .filling_part = filling_part};
+    return replay_memory(plan, simulate(plan, prices.timing), options).front().peak_reserved;
   };
   EXPECT_GT(reserved(4, 0.001), reserved(4, 1) + 4 * Bytes{8 * 4096 * 512 * 2});
   EXPECT_EQ(reserved(2, 0.001), reserved(2, 1));
+  EXPECT_EQ(reserved(2, 0.001, 0.5), reserved(2, 1, 0.5));
+  EXPECT_GT(reserved(4, 0.001, 0.9), reserved(4, 0.9, 0.9));
 }
 
 }  // namespace

@@ -216,6 +216,32 @@ TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   EXPECT_GE(reserved.peak_memory_bytes, allocated.peak_memory_bytes);
 }
 
+// Whose log counts from the last micro-batch on prints what is reserved then: less, where a full device gave cached
+// segments back before.
+TEST_F(Published, LogsMayCountFromTheUpdate) {
+  nlohmann::json row = row_of("m", 1, 1);
+  row["measured"]["peak_memory_bytes"] = 1e9;
+  row["measured"]["peak_memory_kind"] = "reserved";
+  row["spec"]["model"] = {{"layers", 32},  {"hidden", 4096},        {"heads", 32},
+                          {"kv_heads", 8}, {"feed_forward", 14336}, {"vocab", 131072}};
+  row["spec"]["sequence"] = 4096;
+  row["spec"]["cluster"] = {{"node", "dgx-h100"}, {"nodes", 4}};
+  row["spec"]["gpus"] = 32;
+  row["spec"]["strategy"] = {{"data", 4}, {"tensor", 8}, {"sharding", "zero1"}};
+  const auto printed = [&](int micro_batch, bool update) {
+    row["spec"]["strategy"]["micro_batch"] = micro_batch;
+    row["spec"]["strategy"]["global_batch"] = 4 * micro_batch;
+    row["spec"]["software"] = {{"profile", "nanotron"}, {"logs_update", update}};
+    const PublishedCase c = predict(nlohmann::json::array({row}))[0];
+    EXPECT_TRUE(c.fits) << c.reason;
+    return c.peak_memory_bytes;
+  };
+  EXPECT_TRUE(find_software("nanotron").logs_update);
+  EXPECT_FALSE(find_software("torchtitan").logs_update);
+  EXPECT_EQ(printed(1, true), printed(1, false));
+  EXPECT_LT(printed(16, true), printed(16, false));
+}
+
 TEST_F(Published, PictureAndPageShowEverySource) {
   const std::vector<PublishedCase> cases = predict({row_of("a", 1, 1), row_of("b", 2, 1)});
   const std::string picture = scatter_svg(cases), page = published_page(cases, nullptr, "p.svg");
