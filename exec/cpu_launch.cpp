@@ -314,7 +314,8 @@ struct CpuKernels {
         return;
       }
       case CrossEntropy::Part::gradient:
-        return gradient(e, part, logits(c.updates[0]), c.reads.size() > 2 ? CpuCall::floats(c.reads[2]) : nullptr);
+        return gradient(e, part, logits(c.updates[0]),
+                        e.over == Dimension::vocabulary && c.reads.size() > 2 ? CpuCall::floats(c.reads[2]) : nullptr);
       case CrossEntropy::Part::rescale: {
         float* sums = CpuCall::floats(c.updates[0]);
         return kernels::rescale_rows(e.rows, e.columns, part, CpuCall::floats(c.reads[0]),

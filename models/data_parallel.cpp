@@ -232,6 +232,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const bool beside = bucket.group == Dimension::expert_data && !fused && spec_.strategy.overlap.gradient_reduce;
   const Op op = {
       .name = "reduce gradients",
       .work = Collective{.kind = kind,
@@ -241,7 +242,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
                          .first = bucket.first,
                          .tensors = scatters ? tensors_in(bucket) : 1},
       .phase = Phase::step,
-      .lane = bucket.group == Dimension::expert_data && !fused ? LaneKind::expert_reduce : LaneKind::data_reduce,
+      .lane = beside ? LaneKind::expert_reduce : LaneKind::data_reduce,
       .operands = {fused ? number(kFusedBuffer, Access::read_write)
                          : state(averaging_ == Averaging::copy ? kBuckets : kGradients, Access::read_write)}};
   TaskId reduced = emit(op_id(op), chunk.state, {after});

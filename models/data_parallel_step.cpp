@@ -143,7 +143,6 @@ void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
                      row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
       .phase = Phase::step,
       .optimizer = true,
-      .host_waits = spec_.software.blocking_steps,
       .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
                    state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
                    state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
@@ -222,6 +221,9 @@ void PlanBuilder::end_step() {
   clip_and_update();
   if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
   if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
+  if (!spec_.software.blocking_steps) return;
+  const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
+  emit(op_id(read), chunks_.front().state, {last_of(LaneKind::cpu), last_of(LaneKind::up)});
 }
 
 }  // namespace orrery

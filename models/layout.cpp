@@ -20,7 +20,8 @@ std::uint32_t PlanBuilder::shared_block(const std::string& key, Block (*make)(co
 // recomputed, in whether their activations go to the host, in whether they have experts and in how those are loaded.
 std::uint32_t PlanBuilder::layer_kind(std::int64_t layer, std::int64_t index_in_stage) {
   const Recompute& r = spec_.strategy.recompute;
-  const bool recompute = r.any() && (!r.layers || index_in_stage < *r.layers);
+  const bool recompute =
+      r.any() && (!r.layers || index_in_stage < *r.layers) && (!r.every_second_layer || layer % 2 == 1);
   const Offload& o = spec_.strategy.offload;
   const bool offload = o.activations != Device::none && (!o.activation_layers || index_in_stage < *o.activation_layers);
   const auto& window = spec_.model.sliding_window;

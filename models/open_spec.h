@@ -33,10 +33,10 @@ bool is_given(const Origin& origin);
 // The rule of check() that a spec breaks, with the line of the key that it is about; "" if none.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
-// Whether a stack reduces gradients under backward where the spec is silent.
-// MiB of gradients in a bucket, 0 = one for all; of the strategy's ranks, sharding and width of gradients.
+// MiB of gradients in a bucket, 0 = one for all; of the strategy's ranks, sharding, width of gradients and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
+// Whether a stack reduces gradients under backward where the spec is silent.
 bool reduces_beside(const Software& software, Sharding sharding);
 
 // Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to what is recomputed, as the stack

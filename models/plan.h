@@ -54,7 +54,7 @@ enum class LaneKind : std::uint8_t {
   hidden_states,
   vocabulary_sums,  // what a loss needs of all,
   hidden_gradients,
-  expert_reduce  // gradients of experts, whose ranks have a communicator of their own, beside data_reduce
+  expert_reduce  // buckets of experts' gradients, whose ranks have a communicator of their own, beside data_reduce
 };
 inline constexpr std::uint32_t kLanes = 25;
 

@@ -59,6 +59,7 @@ constexpr SoftwareKey kKeys[] = {
     {"bucket_MiB", &Software::bucket_MiB},
     {"bucket_elements", &Software::bucket_elements},
     {"bucket_elements_of_rank", &Software::bucket_elements_of_rank},
+    {"buckets_for_overlap", &Software::buckets_for_overlap},
     {"sharded_in_one_bucket", &Software::sharded_in_one_bucket},
     {"one_queue", &Software::one_queue},
     {"buckets_on_first_chunk", &Software::buckets_on_first_chunk},

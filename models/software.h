@@ -68,14 +68,15 @@ struct Software {
   bool blocking_receives = false;            // the host waits for what a stage receives before it launches the pass
   bool blocking_forwards = false;            // and for its device where a stage begins a forward: before it looks words
                                              // up, or with what it receives
-  bool blocking_steps = false;               // and for its device before it updates on it: what step_us and rank_us
-                                             // count comes when all else has ended (the loss is read every step)
+  bool blocking_steps = false;               // the host reads the loss when it has launched the update: what step_us
+                                             // and rank_us count comes when its device has ended
   bool validates_after_update = false;       // a pipeline's stages update by what they know of the gradient norm, and
                                              // set it right later: none waits for the others to begin the next step
   bool batched_p2p = true;                   // a send and the receive of the same turn form one NCCL group
   double bucket_MiB = 25;                    // of gradients, 0 = one for all; habit where the spec is silent
   double bucket_elements = 0;                // the same where a stack counts elements, whatever their width; and at
   double bucket_elements_of_rank = 0;        // least so many for each data and context rank; both 0: bucket_MiB holds
+  bool buckets_for_overlap = false;          // where nothing runs beside their reduction, all gradients are one bucket
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
   bool shards_all_reduce = false;            // sharded states: whole gradients are all-reduced, not scattered
   bool overlap_gradient_reduce = true;

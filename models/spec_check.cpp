@@ -119,7 +119,7 @@ constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"}
 constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
 constexpr std::string_view kUnitAverages[] = {"none", "scale", "scale_or_premultiply"};
 constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
-constexpr std::string_view kSelective[] = {"attention", "operations"};
+constexpr std::string_view kSelective[] = {"attention", "operations", "second_layers"};
 constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
 constexpr std::string_view kUnitCopies[] = {"none", "parameters", "gradients"};
 constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
@@ -163,7 +163,7 @@ Broken software_rules(const Spec& spec) {
     if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), w.*(*real), 0}});
   }
   if (b.what.empty() && w.bucket_MiB > 0 && w.bucket_elements + w.bucket_elements_of_rank > 0)
-    return broken("software.bucket_MiB", "software.bucket_MiB: {} counts elements; give strategy.bucket_MiB", w.name);
+    return broken("software.bucket_MiB", "software.bucket_MiB: bucket_elements count too; set one of them to 0");
   return b;
 }
 

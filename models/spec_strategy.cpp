@@ -342,6 +342,7 @@ void read_offload(const SpecSection& section, Offload& o) {
 
 double bucket_habit(const Software& software, const Strategy& s) {
   if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return 0;
+  if (software.buckets_for_overlap && !s.overlap.gradient_reduce) return 0;
   const double ranks = static_cast<double>(s.data * s.context) * software.bucket_elements_of_rank;
   const double elements = std::max(software.bucket_elements, ranks);
   return elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
@@ -355,7 +356,9 @@ bool reduces_beside(const Software& software, Sharding sharding) {
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
   if (part == "none") return;
   recompute.*find_named(kRecomputed, "part", part) = true;
-  if (part == "selective" && software.selective_recompute == "operations") recompute_operations(recompute, software);
+  if (part != "selective") return;
+  if (software.selective_recompute == "operations") recompute_operations(recompute, software);
+  if (software.selective_recompute == "second_layers") recompute = {.layer = true, .every_second_layer = true};
 }
 
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
@@ -364,11 +367,11 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
   const bool planned = read_degrees(section, gpus, spec);
   read_sharding(section, spec, s);
   read_batch(section, spec, s);
-  s.bucket_MiB = bucket_habit(spec.software, s);
-  section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
   read_recompute(section, spec.software, s);
   read_attention(section, spec.software, s);
   read_overlap(section, spec.software, s);
+  s.bucket_MiB = bucket_habit(spec.software, s);
+  section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
   read_offload(section, s.offload);
   if (planned) plan_replicas(section, spec);
 }

@@ -36,8 +36,10 @@ struct Recompute {
   bool moe_activation = false;
   bool mla_up_proj = false;
   bool every_second_mlp = false;       // the MLP of every second layer
+  bool every_second_layer = false;     // of what else is set, nothing in the layers between
   std::optional<std::int64_t> layers;  // only so many layers of every stage, the first ones
 
+  bool all_layers() const { return layer && !layers && !every_second_layer; }
   bool any() const {
     return layer || attention || norm || mlp || activation || moe || moe_activation || mla_up_proj || every_second_mlp;
   }

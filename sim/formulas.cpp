@@ -127,7 +127,7 @@ Volume tensor_volume(const Spec& spec) {
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
-  const double full = s.recompute.layer && !s.recompute.layers ? (1 + gather) * blocks : 0;
+  const double full = s.recompute.all_layers() ? (1 + gather) * blocks : 0;
   // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
   const double layers = real(spec.model.layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
@@ -153,7 +153,7 @@ Volume grid_volume(const Spec& spec) {
   const double weights = (h * qkv + heads * h + h * up + down * h) / (q * q * cube) * w;
   const double table = real(c.table_rows * c.hidden) * w, hidden = rows * real(c.hidden) * w;
   const double logits = rows * real(c.padded_vocab) / q * w;
-  const double passes = s.recompute.layer && !s.recompute.layers ? 4 : 3, layers = real(m.layers);
+  const double passes = s.recompute.all_layers() ? 4 : 3, layers = real(m.layers);
   const double per_micro_batch =
       c.cube ? (q - 1) * (passes * (x + weights + z) * layers + 5 * (table + hidden) + 3 * logits)
              : q * (passes * (x + weights) * layers + 5 * table + 3 * logits);

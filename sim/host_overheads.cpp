@@ -47,12 +47,17 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
     if (first) add(last_of(block.forward), software.micro_batch_us);
     if (last) add(last_of(block.backward), software.micro_batch_us);
   }
-  // Once a step, in however many parts a rank updates.
-  const auto updating = [&](const Op& op) { return std::holds_alternative<Update>(op.work); };
+  // Once a step: where the host has read the loss, else in however many parts a rank updates.
+  const auto reads_loss = [](const Op& op) {
+    const auto* wait = std::get_if<Wait>(&op.work);
+    return wait != nullptr && wait->device && op.phase == Phase::step;
+  };
+  const bool reads = std::any_of(plan.ops.begin(), plan.ops.end(), reads_loss);
+  const auto updating = [&](const Op& op) { return reads ? reads_loss(op) : std::holds_alternative<Update>(op.work); };
   const auto parts = std::count_if(plan.tasks.begin(), plan.tasks.begin() + plan.task_count(),
                                    [&](const Task& task) { return updating(plan.ops[task.op]); });
-  const auto who =
-      std::count_if(plan.slots.begin(), plan.slots.end(), [&](const RankSlot& slot) { return updates(plan, slot); });
+  const auto who = std::count_if(plan.slots.begin(), plan.slots.end(),
+                                 [&](const RankSlot& slot) { return reads || updates(plan, slot); });
   const double all = (software.step_us + static_cast<double>(plan.ranks) * software.rank_us) *
                      static_cast<double>(who * plan.steps) * kMicrosecond;
   const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));

@@ -112,7 +112,7 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
     RankMemory rank{.name = plan.slots[s].name, .ranks = 1, .device_peak = m.peak_device};
     rank.memory.first_step_peak = m.first_step_peak;
     rank.memory.peak = m.peak;
-    rank.memory.peak_reserved = m.peak_reserved;
+    rank.memory.peak_reserved = rank.memory.update_reserved = m.peak_reserved;
     rank.memory.at_peak = m.at_peak;
     rank.memory.peak_task = m.peak_task == kNone ? kNone : plan.slots[s].begin + m.peak_task;
     rank.at = place_of(plan, rank.memory.peak_task);

@@ -127,16 +127,18 @@ class Replay : BlockSource {
     }
   }
 
-  // The forwards before the first backward, from the third on. What the first of a pipeline puts out is taken at once;
-  // the second's waits until the next stage has ended its first, and the device, whose stream waits for the sends, with
-  // it. The host goes on.
+  // The forwards that fill a pipeline, from the third on. What the first of a pipeline puts out is taken at once; the
+  // second's waits until the next stage has ended its first, and the device, whose stream waits for the sends, with it.
+  // The host goes on: inferred from the peaks of nanotron's first stages, as is which forward is the first to wait.
   void find_filling(const RankSlot& slot) {
     constexpr std::int32_t kTaken = 2;
-    TaskId backward = slot.begin;
-    while (backward < slot.end && plan_.op_of(backward).phase != Phase::backward) ++backward;
+    const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
+    const std::int64_t fill = plan_.slots.back().stage - slot.stage + 1;  // forwards before the first backward may run
+    TaskId end = slot.begin;
+    while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
     TaskId third = slot.begin;
-    while (third < backward && plan_.frames[plan_.tasks[third].frame].micro_batch < kTaken) ++third;
-    filling_ = {third, backward};
+    while (third < end && micro_batch(third) < kTaken) ++third;
+    filling_ = {third, end};
   }
 
   // What comes after the last pass of the last micro-batch.

@@ -208,7 +208,7 @@ class Pricer {
     return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Per layer and pass. The host itself runs ahead of it: what it holds meanwhile shows in memory.
+  // Per layer and pass.
   double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
 
   // Of the time that issuing a layer takes, what the host needs.

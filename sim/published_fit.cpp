@@ -325,8 +325,8 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
   for (std::size_t i = 0; i < numbers.size(); ++i) result.numbers[i].value *= std::exp(best[i]);
   result.sources = summed(rows, judgements);
   for (LeftOut& s : result.sources) {
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      s.numbers.push_back(numbers[i].value * std::exp(without.at(s.source)[0][i]));
+    s.numbers = numbers;
+    for (std::size_t i = 0; i < numbers.size(); ++i) s.numbers[i].value *= std::exp(without.at(s.source)[0][i]);
   }
   result.rows = rows.size();
   return result;
@@ -360,9 +360,13 @@ std::string refit_text(const Refit& refit) {
 }
 
 std::string refit_json(const Refit& refit) {
-  nlohmann::ordered_json numbers = nlohmann::ordered_json::array(), sources = nlohmann::ordered_json::array();
-  for (const FittedNumber& n : refit.numbers)
-    numbers.push_back({{"of", n.holders}, {"key", n.key}, {"prior", n.prior}, {"fit", n.value}});
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  const auto fits = [](const std::vector<FittedNumber>& of) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const FittedNumber& n : of)
+      list.push_back({{"of", n.holders}, {"key", n.key}, {"prior", n.prior}, {"fit", n.value}});
+    return list;
+  };
   for (const LeftOut& s : refit.sources) {
     sources.push_back({{"source", s.source},
                        {"rows", s.rows},
@@ -370,10 +374,12 @@ std::string refit_json(const Refit& refit) {
                        {"left_out", s.left_out},
                        {"left_out_bias", s.left_out_bias},
                        {"halves", s.halves},
-                       {"fit", s.numbers}});
+                       {"without", fits(s.numbers)}});
   }
-  const nlohmann::ordered_json whole = {
-      {"schema", "orrery.published_fit/1"}, {"rows", refit.rows}, {"numbers", numbers}, {"sources", sources}};
+  const nlohmann::ordered_json whole = {{"schema", "orrery.published_fit/1"},
+                                        {"rows", refit.rows},
+                                        {"numbers", fits(refit.numbers)},
+                                        {"sources", sources}};
   return whole.dump(2) + '\n';
 }
 

@@ -37,7 +37,7 @@ struct LeftOut {
   double in_sample = 0, left_out = 0, halves = 0;  // mean |error|: built-in constants; the whole source out; every
                                                    // second row out, both ways
   double left_out_bias = 0;
-  std::vector<double> numbers;  // in the order of Refit::numbers: as fitted without the source
+  std::vector<FittedNumber> numbers;  // value: fitted without the source
 };
 
 struct Refit {

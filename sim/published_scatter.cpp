@@ -48,14 +48,26 @@ std::string label(double x, double y, std::string_view style, std::string_view w
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, words);
 }
 
+// Decades; where they are few, 2 and 5 of each too.
+std::vector<double> ticks(const Axis& s) {
+  std::vector<double> result;
+  for (double decade = std::pow(10, std::floor(std::log10(s.first))); decade <= s.last; decade *= 10) {
+    for (const double part : {1.0, 2.0, 5.0}) {
+      const double tick = decade * part;
+      if (tick >= s.first && tick <= s.last && (part == 1 || s.last < 50 * s.first)) result.push_back(tick);
+    }
+  }
+  return result;
+}
+
 // The diagonal, and 10 % to both sides of it.
 std::string axes(const Axis& s) {
   std::string svg;
-  for (double decade = std::pow(10, std::ceil(std::log10(s.first))); decade <= s.last; decade *= 10) {
-    svg += stroke(s.across(decade), kTop, s.across(decade), kTop + kSide, "stroke=\"#ddd\"");
-    svg += stroke(kLeft, s.up(decade), kLeft + kSide, s.up(decade), "stroke=\"#ddd\"");
-    svg += label(s.across(decade), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", decade));
-    svg += label(kLeft - 8, s.up(decade) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", decade));
+  for (const double tick : ticks(s)) {
+    svg += stroke(s.across(tick), kTop, s.across(tick), kTop + kSide, "stroke=\"#ddd\"");
+    svg += stroke(kLeft, s.up(tick), kLeft + kSide, s.up(tick), "stroke=\"#ddd\"");
+    svg += label(s.across(tick), kTop + kSide + 20, "text-anchor=\"middle\"", fmt::format("{:g} s", tick));
+    svg += label(kLeft - 8, s.up(tick) + 4, "text-anchor=\"end\"", fmt::format("{:g} s", tick));
   }
   svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#ddd\"/>\n", kLeft,
                      kTop, kSide, kSide);

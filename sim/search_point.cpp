@@ -49,7 +49,6 @@ Spec Space::spec_of(const Point& point) const {
   s.virtual_stages = c.virtual_stages;
   s.sharding = c.sharding;
   s.shard_group = c.shard_group;
-  if (!bucket_given_) s.bucket_MiB = bucket_habit(spec.software, s);
   s.recompute = recompute_of(c.recompute, spec.software);
   if (c.recompute_layers >= 0) s.recompute.layers = c.recompute_layers;
   set_offload(s.offload, c.offload);
@@ -60,6 +59,7 @@ Spec Space::spec_of(const Point& point) const {
   s.overlap.tensor = l.overlap_tensor;
   s.overlap.pipeline = f.pipeline;
   s.overlap.expert = l.overlap_expert;
+  if (!bucket_given_) s.bucket_MiB = bucket_habit(spec.software, s);
   return spec;
 }
 

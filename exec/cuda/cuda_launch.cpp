@@ -192,9 +192,9 @@ struct CudaKernels {
         return;
       }
       case CrossEntropy::Part::gradient:
-        return gpu::cross_entropy_gradient(logits(c.updates[0]), part, CudaCall::floats(c.reads[1]),
-                                           CudaCall::integers(c.reads[0]), loss_scale(c),
-                                           c.reads.size() > 2 ? CudaCall::floats(c.reads[2]) : nullptr, c.stream);
+        return gpu::cross_entropy_gradient(
+            logits(c.updates[0]), part, CudaCall::floats(c.reads[1]), CudaCall::integers(c.reads[0]), loss_scale(c),
+            e.over == Dimension::vocabulary && c.reads.size() > 2 ? CudaCall::floats(c.reads[2]) : nullptr, c.stream);
       case CrossEntropy::Part::rescale: {
         float* sums = CudaCall::floats(c.updates[0]);
         return gpu::rescale_rows(e.rows, e.columns, part, CudaCall::floats(c.reads[0]), CudaCall::integers(c.reads[1]),

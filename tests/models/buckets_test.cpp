@@ -139,6 +139,7 @@ TEST(Buckets, HoldWhatTheStackCounts) {
        {Case{"megatron-core", "data: 8", 40e6 * 4}, Case{"megatron-core", "data: 64", 64e6 * 4},
         Case{"megatron-core", "data: 64, gradient_precision: bf16", 64e6 * 2},
         Case{"megatron-core", "data: 32, context: 2", 64e6 * 4},
+        Case{"megatron-core", "data: 8, overlap: {gradient_reduce: false}", 0},
         Case{"megatron-core", "data: 8, bucket_MiB: 25", 25 * 1048576.0},
         Case{"megatron-deepspeed-2022", "data: 8, precision: fp16", 5e8 * 2}, Case{"megatron-lm-2022", "data: 8", 0},
         Case{"nanotron", "data: 64", 25 * 1048576.0}, Case{"nanotron", "data: 64, sharding: zero1", 0}}) {

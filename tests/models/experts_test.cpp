@@ -112,8 +112,27 @@ TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
       last[op.lane] = t;
     }
     ASSERT_NE(update, kNone);
-    for (const auto& [lane, t] : last) EXPECT_LT(t, update) << name_of(lane);
+    for (const auto& [lane, t] : last) {
+      const auto waits = [&, reduced = t](TaskId by) {
+        const auto before = plan.dependencies_of(by);
+        return std::find(before.begin(), before.end(), reduced) != before.end();
+      };
+      bool waited = false;
+      for (TaskId by = t + 1; by <= update; ++by)
+        waited = waited || (plan.op_of(by).lane == LaneKind::compute && waits(by));
+      EXPECT_TRUE(waited) << name_of(lane);
+    }
     EXPECT_EQ(last.count(LaneKind::expert_reduce), l.tensor * l.data > l.expert * l.cut ? 1U : 0U);
+  }
+}
+
+// A stack that waits for each reduction makes them one after the other.
+TEST(Experts, GradientsTakeTurnsWhereNothingOverlaps) {
+  for (const char* overlap : {"true", "false"}) {
+    const Plan plan = make_plan(spec_for({1, 4, 2, 1, ""}, fmt::format(", overlap: {{gradient_reduce: {}}}", overlap)));
+    const bool apart =
+        std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.lane == LaneKind::expert_reduce; });
+    EXPECT_EQ(apart, std::string(overlap) == "true");
   }
 }
 

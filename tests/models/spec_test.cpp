@@ -359,7 +359,7 @@ TEST(Spec, RefusesBrokenRulesInOneLine) {
       {{"strategy.global_batch=80000000"}, "global_batch: 80000000 makes 10000000 micro-batches of "},
       {{"software={profile: megatron-core, context_MiB: 1e300}"}, "software.context_MiB: 1e+300 is above"},
       {{"strategy.bucket_MiB=1e30"}, "bucket_MiB: 1e+30 is above"},
-      {{"software={profile: megatron-core, bucket_MiB: 25}"}, "counts elements; give strategy.bucket_MiB"},
+      {{"software={profile: megatron-core, bucket_MiB: 25}"}, "bucket_elements count too; set one of them to 0"},
       {{"strategy.micro_batch=0"}, "strategy.micro_batch: 0"},
       {{"strategy.sharding=zero4"}, "unknown sharding zero4; did you mean zero1?"},
       {{"strategy.sharding=hsdp", "strategy.shard_group=3"}, "shard_group: 3 does not divide data * context: 8"},

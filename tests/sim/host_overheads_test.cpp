@@ -1,9 +1,12 @@
 #include "sim/host_overheads.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
 #include "models/spec.h"
+#include "sim/price.h"
+#include "sim/simulate.h"
 
 namespace orrery {
 namespace {
@@ -53,6 +56,28 @@ TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
   Software software;
   software.layer_us = 10;
   EXPECT_NEAR(added_us("data: 1, global_batch: 1, recompute: full", software, 0), 3 * 16 * 10, 1e-3);
+}
+
+// A host that reads every step's loss has run ahead of nothing when it does what there is to do once a step, whatever
+// the step ends with: nothing, a norm, a scale of gradients, an update on the host.
+TEST(HostOverheads, OnceAStepShowsWhereTheHostReadsTheLoss) {
+  const auto step = [](const char* strategy, const char* reads, int step_us) {
+    const Spec spec =
+        parse_spec(fmt::format("{}strategy: {{{}}}\nsoftware: {{profile: orrery, blocking_steps: {}, step_us: {}}}\n",
+                               kModel, strategy, reads, step_us),
+                   "case");
+    const Plan plan = make_plan(spec);
+    return seconds(simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing).step_time);
+  };
+  for (const char* strategy :
+       {"data: 1, global_batch: 1", "data: 8, global_batch: 8", "data: 8, global_batch: 8, clip: 0",
+        "data: 8, global_batch: 8, precision: fp16", "data: 8, global_batch: 32, sharding: fsdp-grad-op",
+        "pipeline: 2, data: 4, global_batch: 16",
+        "data: 8, global_batch: 8, sharding: zero2, offload: {optimizer: cpu}"}) {
+    EXPECT_NEAR(step(strategy, "true", 20'000) - step(strategy, "true", 0), 20e-3, 1e-6) << strategy;
+  }
+  const char* ahead = "data: 8, global_batch: 32, sharding: fsdp-grad-op";
+  EXPECT_LT(step(ahead, "false", 2000) - step(ahead, "false", 0), 1000e-6);
 }
 
 }  // namespace

@@ -186,17 +186,6 @@ TEST(Price, BlockingForwardsEndRunningAhead) {
   EXPECT_LT((step("false", 8) - step("false", 4)) / 4, 0.9 * each);
 }
 
-// A host that reads every step's loss has run ahead of nothing when it does what there is to do once a step.
-TEST(Price, BlockingStepsShowWhatTheHostDoesOnceAStep) {
-  const auto step = [](const char* blocking, int step_us) {
-    const Priced p("data: 16, global_batch: 64, sharding: fsdp-grad-op",
-                   fmt::format("{{profile: orrery, blocking_steps: {}, step_us: {}}}", blocking, step_us));
-    return seconds(simulate(p.plan, p.prices.timing).step_time);
-  };
-  EXPECT_NEAR(step("true", 2000) - step("true", 0), 2000e-6, 1e-6);
-  EXPECT_LT(step("false", 2000) - step("false", 0), 1000e-6);
-}
-
 // One call for all parameters: each tensor goes round the ring by itself.
 TEST(Price, CoalescedTensorsGoRoundOneByOne) {
   const auto reduction = [](const Priced& p) {
