@@ -190,7 +190,7 @@ void read_qwen_pattern(const Config& config, Moe& moe) {
 
 // How a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows one way.
 std::string top_method(const Config& config, const Family& family) {
-  const std::string method = config.text({"topk_method"});
+  std::string method = config.text({"topk_method"});
   if (method.empty()) return family.sigmoid ? "noaux_tc" : "greedy";
   constexpr std::string_view known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
   if (std::find(std::begin(known), std::end(known), method) == std::end(known))

@@ -29,7 +29,7 @@ Broken interleave_rules(const Spec& spec) {
 
 Broken schedule_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  if (const Broken b = replica_rules(spec); !b.what.empty()) return b;
+  if (Broken b = replica_rules(spec); !b.what.empty()) return b;
   if ((s.interleave_group != 0 || s.extra_warm_up != 0) && s.schedule != "interleaved") {
     const std::string_view key = s.interleave_group != 0 ? "interleave_group" : "extra_warm_up";
     return broken(std::string(key), "{}: an option of schedule: interleaved, not of {}", key, s.schedule);

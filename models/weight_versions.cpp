@@ -16,7 +16,7 @@ WeightVersions weight_versions(const std::vector<Action>& order, const std::vect
   }
   for (const Action& a : order) {
     if (a.phase != Phase::backward || (a.micro_batch + 1) % every != 0) continue;
-    const auto next = static_cast<std::size_t>(a.micro_batch + 1);
+    const auto next = static_cast<std::size_t>(a.micro_batch) + 1;
     const std::int64_t update = a.micro_batch / every, made = update + 1;
     v.staleness = std::max(v.staleness, update - v.met[next - 1]);
     if (next < v.met.size()) v.kept = std::max(v.kept, made - v.met[next] + 1);

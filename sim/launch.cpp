@@ -73,7 +73,7 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
 }
 
 std::string find_rank_program(const std::string& device) {
-  if (const std::string given = variable("ORRERY_RANK"); !given.empty()) {
+  if (std::string given = variable("ORRERY_RANK"); !given.empty()) {
     if (!is_program(given)) throw Error(fmt::format("ORRERY_RANK: {} is no program", given));
     return given;
   }

@@ -217,6 +217,7 @@ class Replay : BlockSource {
   // Copies that a collective needs until it has ended; 0: until the host goes on.
   void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
     std::vector<BlockId> blocks;
+    blocks.reserve(copies.size());
     for (const Bytes copy : copies) blocks.push_back(take(copy, Category::buffers, now));
     if (allocated_ > result_.peak) note_peak(t);
     for (const BlockId block : blocks) {

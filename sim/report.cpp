@@ -264,6 +264,7 @@ std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profi
 // The largest parts of the step, in words.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
+  parts.reserve(kTimeKinds);
   for (int k = 0; k < kTimeKinds; ++k) parts.emplace_back(r.time_s[k], name_of(static_cast<TimeKind>(k)));
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;

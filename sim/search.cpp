@@ -171,7 +171,7 @@ class Search {
     crew_.each(
         nodes.size(), open_one, [&](std::size_t i) { return layouts_[nodes[i].layout].pipeline; }, pass);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (Node& node : parts[i]) queue_.push(std::move(node));
+      for (const Node& node : parts[i]) queue_.push(node);
       result_.counts.bounded += counts[i].bounded;
       result_.counts.without_room += counts[i].without_room;
       if (least[i] > 0 && (least_ == 0 || least[i] < least_)) least_ = least[i];
@@ -251,6 +251,7 @@ class Search {
     std::vector<Evaluation> found(nodes.size());
     std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
     std::vector<Picoseconds> latest;
+    latest.reserve(nodes.size());
     for (const Node& node : nodes) latest.push_back(latest_of(node));
     const auto simulate_one = [&](std::size_t, std::size_t i) {
       if (crew_.hurries()) return;
@@ -291,7 +292,7 @@ class Search {
     // Calls for memory take longer than copies may.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
     if (short_of || again) {
-      for (Node& leaner : opener_.with_more_away(node)) queue_.push(std::move(leaner));
+      for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
     }
     if (!memory.fits || short_of) {
       ++counts.did_not_fit;

@@ -18,7 +18,7 @@ namespace {
 // Reads the values that `search:` gives a key. Throws Error with the line, the key and what is wrong.
 class Values {
  public:
-  Values(const SearchRange& range, const Spec& base) : range_(range), base_(base) {}
+  explicit Values(const SearchRange& range) : range_(range) {}
 
   template <class T>
   void restrict_to(Choices<T>& axis) const {
@@ -60,7 +60,6 @@ class Values {
   static void read(const std::string& text, std::string& value) { value = text; }
 
   const SearchRange& range_;
-  const Spec& base_;
 };
 
 void check_context_kind(std::string_view word) {
@@ -159,7 +158,7 @@ void Space::take_given(const Origin& origin) {
 }
 
 void Space::take_range(const SearchRange& range) {
-  const Values values(range, base_);
+  const Values values(range);
   const auto names = [&](auto& axis, auto check) { return [&, check] { values.restrict_to(axis, check); }; };
   const auto plain = [&](auto& axis) { return [&] { values.restrict_to(axis); }; };
   const std::vector<std::pair<std::string_view, std::function<void()>>> axes = {

@@ -33,6 +33,7 @@ std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, co
     if (best == nullptr || rank(node) < rank(*best)) best = &node;
   }
   std::vector<SearchNode> result;
+  result.reserve(chosen.size());
   for (const auto& [site, node] : chosen) result.push_back(*node);
   return result;
 }
@@ -59,7 +60,7 @@ std::optional<SearchNode> most_likely_of(const SearchOpener& opener, Bounds& bou
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   SearchCounts counts;
   Bytes least = 0;
-  std::vector<SearchNode> groups{std::move(layout)};
+  std::vector<SearchNode> groups{layout};
   while (!groups.empty() && groups.front().level != SearchLevel::group)
     groups = opener.parts_of(bounds, groups.front(), limit, {counts, least});
   std::erase_if(groups, [](const SearchNode& group) { return !is_usual(group.what); });

@@ -175,7 +175,7 @@ std::string why_nothing(const Space& space, const Profile& profile, const std::v
     evaluate(space, profile, point_at(space, layouts, {place, 0, 0, 0, -1}), &why);
     if (!why.empty()) return why;
   }
-  const std::string broken = rule_broken_by(space.base(), space.path());
+  std::string broken = rule_broken_by(space.base(), space.path());
   if (!broken.empty()) return broken;
   return fmt::format("{}: no strategy for {} GPUs has the degrees, batch and schedule that are given", space.path(),
                      space.gpus());

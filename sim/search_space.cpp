@@ -257,8 +257,8 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   kinds = {"none", "selective", "full", "norm", "activation"};
   const auto& moe = base_.model.moe;
   if (moe) kinds.insert(kinds.end(), {"moe", "moe_activation"});
-  if (!moe || moe->first_layer > 0 || moe->every > 1) kinds.push_back("mlp");
-  if (base_.model.mla) kinds.push_back("mla_up_proj");
+  if (!moe || moe->first_layer > 0 || moe->every > 1) kinds.emplace_back("mlp");
+  if (base_.model.mla) kinds.emplace_back("mla_up_proj");
   return kinds;
 }
 
