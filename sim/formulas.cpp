@@ -176,7 +176,7 @@ Volume context_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
   const double n = real(s.context_ring), u = real(s.context_ulysses);
-  const double again = (s.recompute.layer || s.recompute.attention) && !s.recompute.layers ? 1 : 0;
+  const double again = s.recompute.all_layers() || (s.recompute.attention && !s.recompute.layers) ? 1 : 0;
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
