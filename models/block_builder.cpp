@@ -149,8 +149,26 @@ void BlockBuilder::run_backward() {
   for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
 }
 
+// The gradients that an op of backward reads: the block's output gradient, and what backward has written so far.
+std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vector<Recorded>& backward) const {
+  std::set<Id> written = {kOutputGradient};
+  for (const Recorded& r : backward) {
+    if (r.op.recompute) continue;
+    for (const Operand& o : r.op.operands) {
+      if (writes(o) && o.scope == Scope::own) written.insert(o.slot);
+    }
+  }
+  std::vector<Operand> found;
+  for (const Operand& o : op.operands) {
+    if (reads(o) && o.scope == Scope::own && written.count(o.slot) != 0) found.push_back(o);
+  }
+  return found;
+}
+
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
-// function does; what the region itself reads must be there, so regions it depends on come first.
+// function does; what the region itself reads must be there, so regions it depends on come first. A framework calls
+// backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so nothing
+// runs again before the gradients are there that this first op reads.
 void BlockBuilder::insert_recomputation() {
   std::map<Id, int> region_of;  // that writes a buffer first
   for (const Recorded& r : forward_) {
@@ -179,7 +197,9 @@ void BlockBuilder::insert_recomputation() {
     }
   };
   for (const Recorded& r : backward_) {
+    const std::size_t first = result.size();
     require(r.op, 0);
+    if (result.size() > first) result[first].op.waits_for = gradients_read(r.op, result);
     result.push_back(r);
   }
   backward_ = std::move(result);

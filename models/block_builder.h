@@ -100,6 +100,7 @@ class BlockBuilder {
 
   void run_backward();
   void insert_recomputation();
+  std::vector<Operand> gradients_read(const Op& op, const std::vector<Recorded>& backward) const;
   void finish_backward();
   // block_store.cpp
   void store_activations();

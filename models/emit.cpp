@@ -35,9 +35,10 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     const std::uint32_t from = plan_.tasks[t].lane % kLanes;
     if (from != lane && (wait[from] == kNone || wait[from] < t)) wait[from] = t;
   };
-  for (const Operand& operand : op.operands) {
-    const TaskId* last = writer(frame, operand);
-    if (last != nullptr) need(*last);
+  for (const std::vector<Operand>* list : {&op.operands, &op.waits_for}) {
+    for (const Operand& operand : *list) {
+      if (const TaskId* last = writer(frame, operand)) need(*last);
+    }
   }
   const auto buffer = [&](const Operand& o) { return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot; };
   for (const Operand& operand : op.frees) {  // what it gives back nobody may still use

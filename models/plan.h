@@ -126,6 +126,7 @@ struct Op {
   bool host_waits = false;         // the issuing thread waits here until the dependencies are done
   std::int32_t runtime_size = -1;  // index into its block's runtime_sizes that scales the work, or -1
   std::vector<Operand> operands;
+  std::vector<Operand> waits_for;  // buffers that this op reads nothing of, but whose last writer it follows
   std::vector<Operand> allocates;  // taken when this is issued
   std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
 };

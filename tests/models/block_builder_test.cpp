@@ -61,6 +61,17 @@ TEST(BlockBuilder, RegionsRunAgain) {
     EXPECT_EQ(ops[id].recompute, ops[id].name.find("again") != std::string::npos);
 }
 
+// What runs again waits for the gradient with which backward of its region begins, though it reads none of it.
+TEST(BlockBuilder, RegionsWaitForTheirGradient) {
+  std::vector<Op> ops;
+  const Block block = two_ops(true, ops);
+  const Op& first = ops[block.backward.front()];
+  ASSERT_EQ(first.waits_for.size(), 1U);
+  EXPECT_EQ(first.waits_for.front().scope, Scope::own);
+  EXPECT_EQ(first.waits_for.front().slot, kOutputGradient);
+  EXPECT_TRUE(ops[block.backward[1]].waits_for.empty());
+}
+
 Names freed(const Block& block, const Op& op) {
   Names result;
   for (const Operand& o : op.frees) {
