@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace orrery {
@@ -190,13 +191,16 @@ std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t
 
 std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, std::int64_t most) {
   std::vector<Orders> candidates;
-  for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})
-    candidates.push_back(regular(shape, most, percent));
-  for (const std::int64_t gap : {100, 50, 1}) {
-    for (const bool forward_first : {false, true}) {
-      Search search(shape, most, {gap, forward_first});
-      search.run();
-      candidates.push_back(search.orders());
+  // An order with fewer micro-batches in flight is one with more room too, and rules that fill the room may miss it.
+  for (const std::int64_t room : std::set{std::min(most, shape.stages), most}) {
+    for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})
+      candidates.push_back(regular(shape, room, percent));
+    for (const std::int64_t gap : {100, 50, 1}) {
+      for (const bool forward_first : {false, true}) {
+        Search search(shape, room, {gap, forward_first});
+        search.run();
+        candidates.push_back(search.orders());
+      }
     }
   }
   const auto length = [&](const Orders& orders) { return Play(orders, shape).length(); };

@@ -49,5 +49,41 @@ TEST(ZeroBubble, SearchedOrdersAreAsGood) {
   }
 }
 
+// An order with at most p micro-batches in flight is one with at most 2p, so that room for more makes no step longer,
+// however few micro-batches there are.
+TEST(ZeroBubble, MoreRoomIsNoSlower) {
+  for (const std::int64_t p : {2, 4, 8}) {
+    for (const std::int64_t m : {p / 2, p, p + 2, 2 * p, 4 * p}) {
+      for (const PhaseTimes& t : {PhaseTimes{1, 1, 1}, {7, 9, 6}, {10, 12, 3}, {10, 14, 10}}) {
+        const ScheduleShape shape = {p, m, 1, std::vector<PhaseTimes>(p, t)};
+        const auto busiest = [&](const char* name) {
+          std::int64_t most = 0;
+          for (const auto& [first, last] : spans_of(make_schedule(name, shape), t)) most = std::max(most, last - first);
+          return most;
+        };
+        EXPECT_LE(busiest("zb-2p"), busiest("zb-1p")) << p << " " << m << " " << t.input;
+      }
+    }
+  }
+}
+
+// A micro-batch is held from its forward to its weight gradient: at no point of an order more than the schedule says.
+TEST(ZeroBubble, OrdersHoldNoMoreThanTheirName) {
+  for (const std::int64_t p : {2, 4, 8}) {
+    for (const PhaseTimes& t : {PhaseTimes{1, 1, 1}, {7, 9, 6}, {10, 12, 3}}) {
+      for (const auto& [name, most] : {std::pair{"zb-1p", p}, std::pair{"zb-2p", 2 * p}}) {
+        for (const auto& order : make_schedule(name, {p, 4 * p, 1, std::vector<PhaseTimes>(p, t)}).order) {
+          std::int64_t held = 0;
+          for (const Action& a : order) {
+            held += a.phase == Phase::forward ? 1 : a.phase == Phase::weight_gradient ? -1 : 0;
+            EXPECT_LE(held, most) << name << " " << p;
+          }
+          EXPECT_EQ(held, 0);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery
