@@ -38,7 +38,7 @@ constexpr double kSlowdownUnit = 1e6;
 class Pricer {
  public:
   Pricer(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
-      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster) {
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster, nccl_node_gpus(spec.cluster)) {
     compute_.reserve(plan.ops.size());
     for (const Op& op : plan.ops) {
       if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
@@ -266,7 +266,11 @@ class Pricer {
                             : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
     choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
     if (c.algorithm == kCopyEngines) choice.channels = 0;
-    return over_uplinks(choice, c.group, members, lie[kCrossings][static_cast<std::size_t>(c.group)] == 1);
+    const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;
+    const bool to_all = c.kind == CollectiveKind::all_to_all;
+    return crosses
+               ? over_uplinks(choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours)
+               : choice;
   }
 
   static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
@@ -298,7 +302,9 @@ class Pricer {
     const bool scattered = is_scattered(op);
     const Bytes bytes = scattered ? t.bytes / spec_.strategy.tensor : t.bytes;
     const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), transfer_kind(op), pair, bytes);
-    NcclChoice choice = over_uplinks(sent, Dimension::pipeline, members, lie[kHopCrossings][way] == 1);
+    const bool crosses = lie[kHopCrossings][way] == 1;
+    const NcclChoice choice =
+        crosses ? over_uplinks(sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
     if (!scattered) return choice;
     const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
@@ -313,10 +319,11 @@ class Pricer {
            (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 
-  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, bool crosses) const {
-    if (!crosses) return c;
+  // A transfer between pods, which waits for the busiest uplink.
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
-    return lasting(c, c.seconds * uplinks_.slowdown(d, c.nic_share * t.nics * t.nic_GBps));
+    const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
+    return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
   }
 
   void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {

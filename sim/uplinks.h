@@ -2,35 +2,45 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "models/cluster.h"
 #include "models/plan.h"
+#include "models/units.h"
 
 namespace orrery {
 
 // Groups of cluster.oversubscribed_above_gpus GPUs (pods) are joined to each other by 1/ratio of their NICs' bandwidth
-// ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). NCCL orders a ring node by node, so a group that lies in several
-// pods leaves each of them over one edge, and all groups of a dimension move at the same time: what they send out of
-// the busiest pod, over what its uplink carries, is how much longer their transfers take. Other traffic that crosses at
-// the same moment is left out.
+// ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). All groups of a dimension move at the same time, so that a transfer
+// lasts at least as long as the uplink of the busiest pod needs for what all of them send out of it. NCCL orders rings
+// and trees node by node: a group that lies in several pods leaves each of them with the bytes of one node's edge (a
+// double tree of binary trees crosses a pod's boundary four times with half the buffer, a ring once with twice of it).
+// An all-to-all leaves with what every member inside has for every member outside. Other traffic that crosses at the
+// same moment is left out.
 class Uplinks {
  public:
-  Uplinks(const Plan& plan, const Cluster& cluster);
+  // What the members of a group send past a pod's boundary: the bytes of an edge, or those of every pair of members.
+  enum class Pattern : std::uint8_t { neighbours, pairs };
+
+  // node_gpus: GPUs that reach each other without a NIC.
+  Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
   // Whether the way between two ranks, or that around a rank's group, leaves a pod whose uplink can be short.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
-  // How much longer a transfer of such a group takes that sends GBps over an edge between two nodes. At least 1.
-  double slowdown(Dimension d, double GBps) const;
+  // Seconds that the busiest uplink needs where every group of a dimension makes a transfer of which node_bytes leave
+  // a node through its NICs. 0 where no group leaves its pod.
+  Seconds least_time(Dimension d, Pattern pattern, double node_bytes) const;
 
  private:
   std::int64_t pod_of(std::int64_t rank) const { return rank / pod_gpus_; }
+  void count_edges(std::size_t dimension);
+  void count_pairs(std::size_t dimension, std::int64_t node_gpus);
 
   const Plan& plan_;
-  std::int64_t pod_gpus_ = 0;                      // 0: nothing is oversubscribed
-  double capacity_GBps_ = 0;                       // of a pod's uplink, per direction
-  std::array<std::int64_t, kDimensions> edges_{};  // of all groups of a dimension that leave the busiest pod
+  std::int64_t pod_gpus_ = 0;  // 0: nothing is oversubscribed
+  double capacity_ = 0;        // of a pod's uplink, bytes per second and direction
+  // By dimension: what all groups send out of the busiest pod, in units of what one of them sends out of a node.
+  std::array<double, kDimensions> edges_{}, pairs_{};
 };
 
 }  // namespace orrery

@@ -1,5 +1,8 @@
 #include "sim/uplinks.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,11 +46,50 @@ TEST(Uplinks, AreShortWhereAllGroupsTogetherSendMoreThanTheyCarry) {
                            PodCase{"{tensor: 8, pipeline: 2, data: 2}", 16, 4, Dimension::data, false, 1.0}}) {
     const Spec spec = pods(c.strategy, c.above_gpus, c.ratio);
     const Plan plan = make_plan(spec);
-    const Uplinks uplinks(plan, spec.cluster);
+    const Uplinks uplinks(plan, spec.cluster, 8);
     EXPECT_EQ(uplinks.crosses(c.dimension, 0), c.crosses) << c.strategy << ' ' << c.ratio;
-    const double slowdown = c.crosses ? uplinks.slowdown(c.dimension, 50) : 1;
+    const Seconds needed = uplinks.least_time(c.dimension, Uplinks::Pattern::neighbours, 50e9);  // of a second's bytes
+    const double slowdown = c.crosses ? std::max(1.0, needed) : 1;
     EXPECT_NEAR(slowdown, c.slowdown, 1e-9) << c.strategy << ' ' << c.ratio;
   }
+}
+
+// Of 64 members, 8 on a node and 16 or 32 in a pod: a node sends 8 * 56 pairs' bytes through its NICs, a pod 16 * 48 or
+// 32 * 32 over an uplink of a fourth of its NICs.
+TEST(Uplinks, CarryWhatEveryMemberInsideSendsToEveryMemberOutside) {
+  for (const auto& [above_gpus, pod_pairs] : {std::pair{16, 16.0 * 48}, std::pair{32, 32.0 * 32}}) {
+    const Spec spec =
+        parse_spec(fmt::format("model: {{name: t, layers: 2, hidden: 512, heads: 8, feed_forward: 2048, vocab: 4096,\n"
+                               "        moe: {{experts: 64, top_k: 2, feed_forward: 512}}}}\n"
+                               "sequence: 256\n"
+                               "cluster: {{node: dgx-h100, nodes: 8, oversubscription: {{above_gpus: {}, ratio: 4}}}}\n"
+                               "strategy: {{data: 64, expert: 64}}\n",
+                               above_gpus),
+                   "experts.yaml");
+    const Plan plan = make_plan(spec);
+    const Uplinks uplinks(plan, spec.cluster, 8);
+    const double node_bytes = 8 * 56, uplink_Bps = above_gpus * 50e9 / 4;
+    EXPECT_NEAR(uplinks.least_time(Dimension::expert, Uplinks::Pattern::pairs, node_bytes), pod_pairs / uplink_Bps,
+                1e-6 * pod_pairs / uplink_Bps);
+  }
+}
+
+// An uplink that carries what leaves its pod slows nobody, however much stays inside.
+TEST(Uplinks, LeaveWhatStaysInAPodAlone) {
+  const auto time = [](int above_gpus, double ratio) {
+    const Spec spec = parse_spec(
+        fmt::format("model: {{name: t, layers: 2, hidden: 2048, heads: 16, feed_forward: 2048, vocab: 4096,\n"
+                    "        moe: {{experts: 64, top_k: 8, feed_forward: 512}}}}\n"
+                    "sequence: 4096\n"
+                    "cluster: {{node: dgx-h100, nodes: 8, oversubscription: {{above_gpus: {}, ratio: {}}}}}\n"
+                    "strategy: {{data: 64, expert: 64}}\n",
+                    above_gpus, ratio),
+        "experts.yaml");
+    return predict(spec).report.step_time_s;
+  };
+  const Seconds alone = time(64, 4);
+  EXPECT_EQ(time(32, 1.5), alone);  // 32/64 of the bytes leave a pod, 56/64 a node
+  EXPECT_GT(time(32, 4), 1.2 * alone);
 }
 
 TEST(Uplinks, SlowAStepThatIsShortOfThemAndNoOther) {
