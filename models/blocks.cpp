@@ -98,8 +98,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
 // From the layer's input to its output.
 static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::int64_t layer, LayerBuilder::Id x) {
   const Model& m = c.spec.model;
-  const bool windowed =
-      m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
+  const bool windowed = has_window(m, layer);
   const auto normed = b.norm("attention norm", x);
   if (m.parallel_block) {
     const auto attended = b.attention(normed, windowed, false);

@@ -103,7 +103,11 @@ std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer);
 std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence);
 std::vector<Parameter> head_parameters(const Model& m);
 
-// Weights of the whole model without multi-token-prediction layers, the number papers and hubs print.
-std::int64_t parameter_count(const Model& m);
+// Whether a layer attends within the sliding window only.
+bool has_window(const Model& m, std::int64_t layer);
+
+// Weights of the whole model without multi-token-prediction layers, the number papers and hubs print. sequence: as many
+// learned positions there are where the model does not say how many.
+std::int64_t parameter_count(const Model& m, std::int64_t sequence);
 
 }  // namespace orrery

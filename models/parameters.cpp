@@ -97,8 +97,12 @@ std::vector<Parameter> head_parameters(const Model& m) {
   return list;
 }
 
-std::int64_t parameter_count(const Model& m) {
-  std::int64_t total = sum(embedding_parameters(m, 0)) + sum(head_parameters(m));
+bool has_window(const Model& m, std::int64_t layer) {
+  return m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
+}
+
+std::int64_t parameter_count(const Model& m, std::int64_t sequence) {
+  std::int64_t total = sum(embedding_parameters(m, sequence)) + sum(head_parameters(m));
   for (std::int64_t layer = 0; layer < m.layers; ++layer) total += sum(layer_parameters(m, layer));
   return total;
 }

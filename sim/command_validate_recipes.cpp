@@ -5,6 +5,7 @@
 #include "models/recipes.h"
 #include "models/spec.h"
 #include "sim/commands.h"
+#include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 #include "sim/table.h"
@@ -39,10 +40,18 @@ std::string figure_text(const std::string& figure, double value) {
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
+// A recipe's figure as its paper counts it: attention over all s x s.
+double predicted_figure(const Report& r, const std::string& figure) {
+  if (figure == "mfu") return r.mfu_full_attention;
+  if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;
+  if (figure == "hardware_tflops_per_gpu") return r.hardware_tflops_full_attention;
+  return r.step_time_s;
+}
+
 Row row_of(std::string_view name) {
   Row row{find_recipe(name), load_spec(std::string(name)), {}};
-  row.report = predict(row.spec).report;
-  row.predicted = nlohmann::json::parse(to_json(row.report)).at(row.recipe.figure).get<double>();
+  row.report = predict_report(row.spec, profile_for(row.spec, ""));
+  row.predicted = predicted_figure(row.report, row.recipe.figure);
   return row;
 }
 

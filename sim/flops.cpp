@@ -1,5 +1,7 @@
 #include "sim/flops.h"
 
+#include <algorithm>
+
 namespace orrery {
 
 namespace {
@@ -15,9 +17,30 @@ double met_by_a_token(const Model& m, std::int64_t layer) {
   return sum;
 }
 
+// Pairs that one head of one sequence has in a layer.
+double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, AttentionPairs pairs) {
+  const auto s = static_cast<double>(sequence);
+  if (pairs == AttentionPairs::full) return s * s;
+  const double window = has_window(m, layer) ? std::min(s, static_cast<double>(m.sliding_window->window)) : s;
+  return window * (window + 1) / 2 + (s - window) * window;
+}
+
+// Of all layers, further predictions' among them, which are as the last.
+double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  double sum = static_cast<double>(m.mtp_layers) * pairs_of(m, m.layers - 1, spec.sequence, pairs);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += pairs_of(m, layer, spec.sequence, pairs);
+  return sum;
+}
+
+double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
+  const double keys = pairs == AttentionPairs::full ? static_cast<double>(a.key) : keys_per_query(a);
+  return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
+}
+
 }  // namespace
 
-double model_flops(const Spec& spec) {
+double model_flops(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
   double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
@@ -25,24 +48,21 @@ double model_flops(const Spec& spec) {
   if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
   const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
   const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
-  const double scores = static_cast<double>(m.layers + m.mtp_layers) * static_cast<double>(m.heads) * (query + value) *
-                        static_cast<double>(spec.sequence);
-  const double tokens = static_cast<double>(spec.strategy.global_batch) * static_cast<double>(spec.sequence);
-  return 6 * tokens * (matrices + scores);
+  const double scores = static_cast<double>(m.heads) * (query + value) * pairs_of_layers(spec, pairs);
+  const auto sequence = static_cast<double>(spec.sequence);
+  return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
 }
 
-double recomputed_flops(const Plan& plan) {
+double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs) {
+  const double seen = pairs_of_layers(spec, pairs) / pairs_of_layers(spec, AttentionPairs::full);
   double total = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
     const Op& op = plan.op_of(t);
     if (!op.recompute) continue;
     double flops = 0;
-    if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops;
+    if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 ? seen : 1);
     if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
-    if (const auto* a = std::get_if<FlashAttention>(&op.work)) {
-      flops = 2.0 * static_cast<double>(a->batch * a->heads * a->query) *
-              static_cast<double>(a->key * (a->head_dim + a->value_dim));
-    }
+    if (const auto* a = std::get_if<FlashAttention>(&op.work)) flops = attention_flops(*a, pairs);
     total += flops * static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
   }
   return total / static_cast<double>(plan.steps);

@@ -5,12 +5,18 @@
 
 namespace orrery {
 
-// Floating-point operations of one step's forward and backward over the global batch, the way papers count them: every
-// matrix product once forward and twice backward, attention over the full square of the sequence, nothing else. For a
-// GPT with f = 4h: 72 B L s h^2 (1 + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
-double model_flops(const Spec& spec);
+// Which pairs of a query and a key attention's products are counted over. masked: those that the mask lets see each
+// other, s (s + 1) / 2 of a causal sequence and the band of a window. full: all s x s, as PaLM, Megatron and most
+// papers count. Papers that say neither mean full.
+enum class AttentionPairs : std::uint8_t { masked, full };
 
-// What checkpointing computes again, over all ranks; attention over the full square, flash attention's own not counted.
-double recomputed_flops(const Plan& plan);
+// Floating-point operations of one step's forward and backward over the global batch, the way papers count them: every
+// matrix product once forward and twice backward, nothing else. Over all pairs, for a GPT with f = 4h: 72 B L s h^2 (1
+// + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
+double model_flops(const Spec& spec, AttentionPairs pairs);
+
+// What checkpointing computes again, over all ranks; flash attention's own recomputation is not counted. Of attention
+// that is unfused, the masked pairs are counted as the model's layers have them on average.
+double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs);
 
 }  // namespace orrery

@@ -242,7 +242,8 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   r.losses = mean_losses(runs);
   const auto noted = std::find_if(runs.begin(), runs.end(), [](const RankRun& run) { return !run.note.empty(); });
   if (noted != runs.end()) r.remarks.push_back(noted->note);
-  if (!on_gpus) r.mfu = r.hfu = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
+  if (!on_gpus)
+    r.mfu = r.hfu = r.mfu_full_attention = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
   r.simulation.ranks_simulated = 0;
   return r;
 }

@@ -77,7 +77,7 @@ json simulation_json(const Report& r) {
 
 std::string to_json(const Report& r) {
   const auto known = [](double share) { return share > 0 ? json(share) : json(nullptr); };
-  json root = {{"schema", "orrery.report/1"},
+  json root = {{"schema", "orrery.report/2"},
                {"source", r.source},
                {"plan_hash", r.plan_hash},
                {"software_version", r.software_version},
@@ -90,6 +90,7 @@ std::string to_json(const Report& r) {
                {"model_tflops_per_gpu", r.model_tflops_per_gpu},
                {"hardware_tflops_per_gpu", r.hardware_tflops_per_gpu},
                {"mfu", known(r.mfu)},
+               {"mfu_full_attention", known(r.mfu_full_attention)},
                {"hfu", known(r.hfu)},
                {"bubble_fraction", r.bubble_fraction},
                {"time_s", time_json(r.time_s)},

@@ -21,7 +21,8 @@ TEST(Flops, ClosedFormOfGpt) {
                           "norm: layernorm, bias: true, positions: learned",
                           layers, h, 4 * h, vocab),
               "global_batch: 6", static_cast<std::int64_t>(s));
-          EXPECT_NEAR(model_flops(spec) / (72 * 6 * layers * s * h * h * (1 + s / (6 * h) + vocab / (12 * layers * h))),
+          EXPECT_NEAR(model_flops(spec, AttentionPairs::full) /
+                          (72 * 6 * layers * s * h * h * (1 + s / (6 * h) + vocab / (12 * layers * h))),
                       1, 1e-12);
         }
       }
@@ -62,7 +63,7 @@ TEST(Flops, PlansDoWhatTheModelNeeds) {
     const Products done = products(make_plan(spec), false);
     const double square = 12.0 * static_cast<double>(m.layers * s.global_batch * spec.sequence * spec.sequence) *
                           static_cast<double>(m.heads * m.head_dim);
-    EXPECT_NEAR(done.linear / (model_flops(spec) - square), 1, 1e-9) << seed;
+    EXPECT_NEAR(done.linear / (model_flops(spec, AttentionPairs::full) - square), 1, 1e-9) << seed;
     EXPECT_NEAR(done.attention / square, s.attention == Attention::flash ? 3.5 / 6 : 1, 1e-9) << seed;
     ++compared;
   }
@@ -77,7 +78,7 @@ TEST(Flops, Recomputation) {
         const Spec spec = spec_of(test::kSmall, fmt::format("tensor: {}, pipeline: 2, global_batch: 4, attention: {}, "
                                                             "recompute: {}",
                                                             tensor, attention, recompute));
-        return recomputed_flops(make_plan(spec));
+        return recomputed_flops(make_plan(spec), spec, AttentionPairs::full);
       };
       const double core = 4.0 * 8 * 4 * 32 * 32 * 64;
       const double linear = 2.0 * 8 * 4 * 32 * (4 * 64 * 64 + 3 * 64 * 256);
@@ -88,6 +89,42 @@ TEST(Flops, Recomputation) {
       EXPECT_EQ(flops("[norm, activation]"), 0);
     }
   }
+}
+
+// A causal query sees s (s + 1) / 2 of s x s pairs on average, one of a window w at most w keys; layers that the window
+// leaves out see all. The loop counts pair by pair.
+TEST(Flops, CountWhatTheMaskNeeds) {
+  for (const std::int64_t sequence : {1, 5, 64, 100}) {
+    for (const std::int64_t window : {1, 3, 64, 1000}) {
+      for (const std::int64_t every : {1, 2}) {
+        const std::string plain = "name: m, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
+        const Spec whole = spec_of(plain, "global_batch: 2", sequence);
+        const Spec banded = spec_of(plain + fmt::format(", sliding_window: {{window: {}, every: {}}}", window, every),
+                                    "global_batch: 2", sequence);
+        double pairs = 0;
+        for (std::int64_t layer = 0; layer < 4; ++layer) {
+          const bool band = every == 1 || (layer + 1) % every != 0;
+          for (std::int64_t q = 0; q < sequence; ++q) {
+            for (std::int64_t k = 0; k <= q; ++k) pairs += !band || q - k < window ? 1 : 0;
+          }
+        }
+        const double square = 6.0 * 2 * 64 * 2 * 4 * static_cast<double>(sequence * sequence);
+        const double rest = model_flops(whole, AttentionPairs::full) - square;
+        EXPECT_NEAR(model_flops(banded, AttentionPairs::masked) / (rest + 6.0 * 2 * 64 * 2 * pairs), 1, 1e-12);
+        EXPECT_EQ(model_flops(banded, AttentionPairs::full), model_flops(whole, AttentionPairs::full));
+      }
+    }
+  }
+}
+
+// DeepSeek-V3's modules: each a layer, the join of two hidden states, and the output matrix once more.
+TEST(Flops, FurtherPredictionsCountWhole) {
+  const std::string model = "name: m, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256";
+  const auto flops = [&](const std::string& more) {
+    return model_flops(spec_of(model + more, "global_batch: 2", 32), AttentionPairs::full);
+  };
+  const double tokens = 2 * 32, layer = 4 * 64 * 64 + 3 * 64 * 128 + 2 * 64 * 32;
+  EXPECT_NEAR((flops(", mtp_layers: 1") - flops("")) / (6 * tokens * (layer + 2 * 64 * 64 + 64 * 256)), 1, 1e-12);
 }
 
 }  // namespace
