@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// As large as the largest bucket; with bucket_MiB: 0, as all gradients.
+// As large as the largest bucket.
 Bytes PlanBuilder::fused_bytes() const {
   if (!spec_.strategy.fused_buffers) return 0;
   Bytes most = 0;

@@ -26,8 +26,7 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
   const bool first = chunk.place >= 0 && chunk.place % schedule_.virtual_stages() == 0 &&
                      chunk.place / schedule_.virtual_stages() < schedule_.copies;  // of a copy of the model
   const bool whole = spec_.software.buckets_on_first_chunk && !first;
-  const std::int64_t limit =
-      elements > 0 && !whole ? std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)) : 0;
+  const std::int64_t limit = whole ? 0 : std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));
   Bucket open;
   const auto close = [&] {
     if (open.elements > 0) chunk.buckets.push_back(open);

@@ -89,7 +89,7 @@ class PlanBuilder {
   void refuse_with(std::string_view key, std::string_view what, std::string_view why) const;
   void refuse_key(std::string_view key, std::string_view why) const;
   void tell_classes_apart();
-  void tell_ranks_apart(const std::vector<double>& slow, bool lags, bool master);
+  void tell_ranks_apart(const std::vector<double>& slow, bool master);
   void meet_everywhere();
 
   // replicas.cpp: stages of several ranks, which share each micro-batch.

@@ -24,6 +24,11 @@ struct ShardingRow {
 };
 
 const std::vector<ShardingRow>& sharding_rows();
+// Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
+// that ZeRO's stages plan what `none` plans. FSDP still casts its fp32 parameters for every use. experts: the model has
+// some, which are shared by other ranks than the rest.
+bool shards_nothing(const Strategy& s, bool experts);
+
 const ShardingRow& row_of(Sharding s);  // throws Error for a variant that is not built yet
 
 }  // namespace orrery

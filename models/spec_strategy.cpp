@@ -341,12 +341,13 @@ void read_offload(const SpecSection& section, Offload& o) {
 }  // namespace
 
 double bucket_habit(const Software& software, const Strategy& s) {
-  if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return 0;
-  if (software.buckets_for_overlap && !s.overlap.gradient_reduce) return 0;
+  if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return kOneBucket_MiB;
+  if (software.buckets_for_overlap && !s.overlap.gradient_reduce) return kOneBucket_MiB;
   const double ranks = static_cast<double>(s.data * s.context) * software.bucket_elements_of_rank;
   const double elements = std::max(software.bucket_elements, ranks);
-  return elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
-                      : software.bucket_MiB;
+  const double habit = elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
+                                    : software.bucket_MiB;
+  return habit > 0 ? habit : kOneBucket_MiB;
 }
 
 bool reduces_beside(const Software& software, Sharding sharding) {
@@ -359,6 +360,17 @@ void add_recompute(Recompute& recompute, std::string_view part, const Software& 
   if (part != "selective") return;
   if (software.selective_recompute == "operations") recompute_operations(recompute, software);
   if (software.selective_recompute == "second_layers") recompute = {.layer = true, .every_second_layer = true};
+}
+
+static void settle_sharding(SpecReader& reader, Spec& spec) {
+  Strategy& s = spec.strategy;
+  if (!shards_nothing(s, spec.model.moe.has_value())) return;
+  for (Origin& origin : reader.origins) {
+    if (origin.key != "strategy.sharding") continue;
+    origin.from += fmt::format(" ({} over one rank)", origin.value);
+    origin.value = name_of(Sharding::none);
+  }
+  s.sharding = Sharding::none;
 }
 
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
@@ -374,6 +386,7 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
   section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
   read_offload(section, s.offload);
   if (planned) plan_replicas(section, spec);
+  settle_sharding(reader, spec);
 }
 
 }  // namespace orrery

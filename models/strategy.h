@@ -90,6 +90,9 @@ struct ParameterServer {
   std::int64_t snapshot_every = 0;  // steps; 0 = never
 };
 
+// A bucket that no model fills: all gradients are reduced together.
+inline constexpr double kOneBucket_MiB = 1e9;
+
 // How a model is laid out over GPUs. Degrees multiply: gpus = tensor * pipeline * context * data; with stage_replicas,
 // their sum stands in the place of pipeline.
 // After load_spec() every value is set and the combination is valid.
@@ -120,7 +123,7 @@ struct Strategy {
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
   std::optional<ParameterServer> parameter_server;
-  double bucket_MiB = 0;  // of gradients; 0 = one bucket for all
+  double bucket_MiB = kOneBucket_MiB;  // of gradients; 0: each parameter has a bucket of its own
   std::int64_t prefetch_units = 1;
   std::int64_t units_in_flight = 2;
   std::int64_t micro_batch = 1;

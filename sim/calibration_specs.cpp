@@ -140,8 +140,8 @@ std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
   const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
   if (!quick && ranks > 1) {
     const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
-    specs.push_back(spec("wide", wide, kLlama, 1, ranks, data + ", bucket_MiB: 0"));
-    specs.push_back(spec("wide shards", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 0"));
+    specs.push_back(spec("wide", wide, kLlama, 1, ranks, data + ", bucket_MiB: 1000000"));
+    specs.push_back(spec("wide shards", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 1000000"));
     specs.push_back(spec("wide buckets", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 16"));
   }
   if (quick) {

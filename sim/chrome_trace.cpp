@@ -80,8 +80,9 @@ class Text {
 
 class Writer {
  public:
-  Writer(const Plan& plan, const Trace& trace, std::span<const MemorySample> samples, std::string_view device)
-      : plan_(plan), trace_(trace), samples_(samples), device_(json_string(device)) {
+  Writer(const Plan& plan, const Trace& trace, std::span<const MemorySample> samples, std::string_view device,
+         std::int64_t steps)
+      : plan_(plan), trace_(trace), samples_(samples), steps_(steps), device_(json_string(device)) {
     for (const Op& op : plan.ops) {
       op_names_.push_back(json_string(op.name));
       kernel_names_.push_back(json_string(kernel_name(op)));
@@ -119,7 +120,13 @@ class Writer {
   void write_slot(Text& text, std::uint32_t s) {
     arguments_.assign(plan_.ops.size(), {});
     write_names(text, s);
-    text.event(R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":)", s, ",\"tid\":", kHost);
+    for (step_ = 0; step_ < steps_; ++step_) write_step(text, s);
+    write_memory(text, s);
+  }
+
+  void write_step(Text& text, std::uint32_t s) {
+    text.event(R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#)", step_, "\",\"pid\":", s,
+               ",\"tid\":", kHost);
     write_times(text, 0, trace_.step_time);
     text.put("}");
     for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
@@ -130,8 +137,14 @@ class Writer {
       write_wait(text, s, t);
       if (std::holds_alternative<Transfer>(plan_.op_of(t).work)) write_arrow(text, t);
     }
-    write_memory(text, s);
   }
+
+  // A time of the step that is being written, and the number that a task or a match of it has among those of all steps.
+  Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
+  std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
+    return static_cast<std::uint64_t>(step_) * in_a_step + id;
+  }
+  std::uint64_t task_number(TaskId t) const { return number_of(t, plan_.tasks.size()); }
 
   void write_names(Text& text, std::uint32_t s) const {
     const auto about = [&](std::string_view what, std::uint32_t thread) {
@@ -178,9 +191,9 @@ class Writer {
                                                                  : fmt::format("{}, ... x{})", list, slot.multiplicity);
   }
 
-  static void write_times(Text& text, Picoseconds from, Picoseconds to) {
-    const std::int64_t start = nanoseconds(from);
-    text.put(",\"ts\":", Microseconds{start}, ",\"dur\":", Microseconds{nanoseconds(to) - start});
+  void write_times(Text& text, Picoseconds from, Picoseconds to) const {
+    const std::int64_t start = nanoseconds(at(from));
+    text.put(",\"ts\":", Microseconds{start}, ",\"dur\":", Microseconds{nanoseconds(at(to)) - start});
   }
 
   void write_launch(Text& text, std::uint32_t s, TaskId t) const {
@@ -192,8 +205,8 @@ class Writer {
     }
     text.event(R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":)", s, ",\"tid\":", kHost);
     write_times(text, start, trace_.spans[t].issued);
-    text.put(",\"args\":{\"correlation\":", t, "}}");
-    write_flow(text, 's', "ac2g", t, s, kHost, nanoseconds(start));
+    text.put(",\"args\":{\"correlation\":", task_number(t), "}}");
+    write_flow(text, 's', "ac2g", task_number(t), s, kHost, nanoseconds(at(start)));
   }
 
   void write_kernel(Text& text, std::uint32_t s, TaskId t) {
@@ -203,21 +216,21 @@ class Writer {
     const std::uint32_t stream = thread_of(task.lane);
     text.event(R"({"ph":"X","cat":"kernel","name":)", kernel_names_[task.op], ",\"pid\":", s, ",\"tid\":", stream);
     write_times(text, span.entered, span.ended);
-    text.put(",\"args\":{\"device\":", s, ",\"stream\":", stream, ",\"correlation\":", t,
+    text.put(",\"args\":{\"device\":", s, ",\"stream\":", stream, ",\"correlation\":", task_number(t),
              ",\"block\":", block_names_[frame.block], ",\"layer\":", frame.layer);
     if (frame.micro_batch >= 0) text.put(",\"micro-batch\":", frame.micro_batch);
     std::string& arguments = arguments_[task.op];
     if (arguments.empty()) arguments = kernel_arguments(plan_, s, plan_.ops[task.op]);
-    text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{span.issued},
-             ",\"entered\":", ExactMicroseconds{span.entered}, ",\"matched\":", ExactMicroseconds{span.matched},
-             ",\"ended\":", ExactMicroseconds{span.ended}, ",\"cause\":");
+    text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
+             ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
+             ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
     // The launch came last of all that it waited for.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
-      text.put(op_names_[plan_.tasks[span.cause].op], ",\"cause task\":", span.cause, "}}");
+      text.put(op_names_[plan_.tasks[span.cause].op], ",\"cause task\":", task_number(span.cause), "}}");
     }
-    write_flow(text, 'f', "ac2g", t, s, stream, nanoseconds(span.entered));
+    write_flow(text, 'f', "ac2g", task_number(t), s, stream, nanoseconds(at(span.entered)));
   }
 
   void write_wait(Text& text, std::uint32_t s, TaskId t) const {
@@ -227,7 +240,7 @@ class Writer {
     text.event(R"({"ph":"X","cat":"wait","name":)", wait_names_[plan_.slot_of(last)], ",\"pid\":", s,
                ",\"tid\":", thread_of(plan_.tasks[t].lane));
     write_times(text, span.entered, span.matched);
-    text.put(",\"args\":{\"task\":", t, ",\"for task\":", last, "}}");
+    text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
   // From a send to its receive. Both are running from the moment they match; the arrow's head is half-way through, so
@@ -239,14 +252,15 @@ class Writer {
       const std::uint32_t to = plan_.slot_of(receive);
       if (receive == send || to < first_ || to >= end_) continue;
       const Span& span = trace_.spans[receive];
-      write_flow(text, 's', "transfer", match, plan_.slot_of(send), thread_of(plan_.tasks[send].lane),
-                 nanoseconds(trace_.spans[send].matched));
-      write_flow(text, 'f', "transfer", match, to, thread_of(plan_.tasks[receive].lane),
-                 nanoseconds(span.matched + (span.ended - span.matched) / 2));
+      const std::uint64_t id = number_of(match, plan_.matches.size());
+      write_flow(text, 's', "transfer", id, plan_.slot_of(send), thread_of(plan_.tasks[send].lane),
+                 nanoseconds(at(trace_.spans[send].matched)));
+      write_flow(text, 'f', "transfer", id, to, thread_of(plan_.tasks[receive].lane),
+                 nanoseconds(at(span.matched + (span.ended - span.matched) / 2)));
     }
   }
 
-  static void write_flow(Text& text, char end, std::string_view kind, std::uint32_t id, std::uint32_t process,
+  static void write_flow(Text& text, char end, std::string_view kind, std::uint64_t id, std::uint32_t process,
                          std::uint32_t thread, std::int64_t time) {
     text.event("{\"ph\":\"", std::string_view(&end, 1), "\",\"cat\":\"", kind, "\",\"name\":\"", kind, "\",\"id\":", id,
                ",\"pid\":", process, ",\"tid\":", thread, ",\"ts\":", Microseconds{time},
@@ -270,6 +284,7 @@ class Writer {
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
+  std::int64_t steps_ = 1, step_ = 0;  // step_: the one that is being written
   std::string device_;
   std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // as JSON
   std::vector<std::string> arguments_;                                           // by op, of the slot being written
@@ -289,7 +304,7 @@ std::string path_of_rank(const std::string& path, std::int64_t rank) {
 
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,
                         std::span<const MemorySample> samples, const ChromeTraceOptions& options) {
-  Writer writer(plan, trace, samples, options.device);
+  Writer writer(plan, trace, samples, options.device, options.steps);
   const auto slots = static_cast<std::uint32_t>(plan.slots.size());
   if (!options.file_per_slot) {
     writer.write(path, 0, slots, options.members);

@@ -10,9 +10,10 @@ namespace orrery {
 
 struct ChromeTraceOptions {
   bool file_per_slot =
-      false;            // out.json -> out_rank0.json, out_rank8.json, ...: Holistic Trace Analysis wants one rank each
-  std::string device;   // name of the GPU, for the trace's deviceProperties
-  std::string members;  // further ones of the trace's object, as JSON: "\"name\": value"; not with file_per_slot
+      false;           // out.json -> out_rank0.json, out_rank8.json, ...: Holistic Trace Analysis wants one rank each
+  std::string device;  // name of the GPU, for the trace's deviceProperties
+  std::int64_t steps = 1;  // the trace's step so often, one behind the other; samples are those of all
+  std::string members;     // further ones of the trace's object, as JSON: "\"name\": value"; not with file_per_slot
 };
 
 // Writes a timeline in the JSON of PyTorch's profiler, which chrome://tracing, the Perfetto UI and Holistic Trace
@@ -24,12 +25,12 @@ struct ChromeTraceOptions {
 //    "bytes":...,"issued":6.500000,"entered":12.500000,"matched":12.500000,"ended":92.750000,"cause":"norm","cause
 //    task":2}}
 //
-// correlation is the task's id. A transfer's kernel begins when it has entered, as NCCL's does; until it is matched a
-// slice inside it says for whom it waits. cause is the task that it waited for, or "launch". Times are microseconds: ts
-// and dur rounded to nanoseconds (start and end each, so that neighbours touch and none overlap), those in args exact.
-// Arrows lead from launches to kernels and from sends to receives. Samples, sorted by slot, become one counter per
-// rank. Memory stays bounded: text goes out in pieces. Throws Error when a file cannot be written; OutputFile says what
-// remains.
+// correlation is the task's id, in later steps behind those before. A transfer's kernel begins when it has entered, as
+// NCCL's does; until it is matched a slice inside it says for whom it waits. cause is the task that it waited for, or
+// "launch". Times are microseconds: ts and dur rounded to nanoseconds (start and end each, so that neighbours touch and
+// none overlap), those in args exact. Arrows lead from launches to kernels and from sends to receives. Samples, sorted
+// by slot, become one counter per rank. Memory stays bounded: text goes out in pieces. Throws Error when a file cannot
+// be written; OutputFile says what remains.
 void write_chrome_trace(const std::string& path, const Plan& plan, const Trace& trace,
                         std::span<const MemorySample> samples = {}, const ChromeTraceOptions& options = {});
 

@@ -10,6 +10,7 @@
 
 #include "models/error.h"
 #include "sim/commands.h"
+#include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 #include "sim/table.h"
@@ -87,7 +88,8 @@ std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Ax
 
 void predict_case(Case& c, const std::string& profile) {
   try {
-    c.report = predict(load_spec(c.spec, c.overrides), false, profile).report;
+    const Spec spec = load_spec(c.spec, c.overrides);
+    c.report = predict_report(spec, profile_for(spec, profile));
   } catch (const Error& error) {
     c.failure = std::current_exception();
     c.reason = error.what();

@@ -6,6 +6,7 @@
 #include "models/blocks.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
+#include "models/stages.h"
 #include "models/topology.h"
 #include "sim/commands.h"
 #include "sim/critical_path.h"
@@ -34,8 +35,12 @@ std::string_view idle(const Spec& spec, const std::string& key) {
 std::string origins(const Spec& spec) {
   Table t;
   t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
-  for (const Origin& o : spec.origins)
-    t.rows.push_back({o.key, o.value.empty() ? "-" : o.value, o.from + std::string(idle(spec, o.key))});
+  for (const Origin& o : spec.origins) {
+    const bool cut = o.key == "strategy.stage_layers" && spec.strategy.stage_layers.empty();
+    const std::string value = cut ? fmt::format("[{}]", fmt::join(stage_layers(spec), ", ")) : o.value;
+    const std::string from = cut && spec.strategy.schedule == "dapple" ? "schedule dapple: DAPPLE's planner" : o.from;
+    t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
+  }
   return print(t, kIndented);
 }
 
@@ -299,7 +304,7 @@ std::string parameters_text(const Spec& spec) {
   double layers = 0;
   for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
   return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndented,
-                     grouped(as_double(parameter_count(m))), m.layers, count_text(layers),
+                     grouped(as_double(parameter_count(m, spec.sequence))), m.layers, count_text(layers),
                      count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))));
 }
 

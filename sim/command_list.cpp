@@ -37,7 +37,8 @@ Table models() {
                {"top k"}};
   for (const std::string_view name : data_names("models")) {
     const Model m = find_model(name);
-    t.rows.push_back({std::string(name), fmt::format("{:.3f}", static_cast<double>(parameter_count(m)) / 1e9),
+    t.rows.push_back({std::string(name),
+                      fmt::format("{:.3f}", static_cast<double>(parameter_count(m, m.max_positions)) / 1e9),
                       text_of(m.layers), text_of(m.hidden), text_of(m.heads), text_of(m.kv_heads), text_of(m.vocab),
                       text_of(m.moe ? m.moe->experts : 0), text_of(m.moe ? m.moe->top_k : 0)});
   }

@@ -122,20 +122,22 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Faster strategies need more memory: the best of a machine in ever less of it.
-void add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
+// Faster strategies need more memory: the best of a machine in ever less of it, down to where nothing fits. Whether
+// that was reached.
+bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
-  constexpr std::size_t kMost = 8;
-  constexpr double kLess = 0.95;  // of the memory of the one before
+  constexpr std::size_t kMost = 64;
   front.push_back(front_row(c, c.result.best.front()));
   SearchOptions options = options_for(o, common);
   options.top = 1;
   for (std::size_t n = 1; n < kMost; ++n) {
-    options.most_memory = static_cast<Bytes>(kLess * static_cast<double>(front.back().memory));
+    options.most_memory = static_cast<Bytes>(kFrontStep * static_cast<double>(front.back().memory));
     const SearchResult r = search(*c.space, c.profile, options);
-    if (r.best.empty() || r.stopped) break;
+    if (r.stopped) return false;
+    if (r.best.empty()) return true;
     front.push_back(front_row(c, r.best.front()));
   }
+  return false;
 }
 
 // All that a search of several machines comes to.
@@ -145,6 +147,7 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
+  bool front_cut = false;  // less memory than that of its last row may do
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {
@@ -162,7 +165,10 @@ std::string json_of(const Findings& f) {
   if (f.rival)
     j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
   if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
-  if (!f.front.empty()) j["pareto"] = ordered_json::parse(front_json(f.front));
+  if (!f.front.empty()) {
+    j["pareto"] = ordered_json::parse(front_json(f.front));
+    j["pareto_cut"] = f.front_cut;
+  }
   j["machines"] = ordered_json::parse(machines_json(f.machines()));
   j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
@@ -179,7 +185,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   if (!shown.result.best.empty())
     text += "\n  to repeat the best: " + repeat_text(*shown.space, shown.result.best.front().point, o.profile) + '\n';
   if (f.rival) text += text_of(*f.rival, shown);
-  if (!f.front.empty()) text += front_text(f.front);
+  if (!f.front.empty()) text += front_text(f.front, f.front_cut);
   return text;
 }
 
@@ -255,7 +261,7 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   if (proven && prints && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   if (prints) f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {
-    if (o.pareto && proven && c.machine.excluded.empty()) add_to_front(c, o, common, f.front);
+    if (o.pareto && proven && c.machine.excluded.empty() && !add_to_front(c, o, common, f.front)) f.front_cut = true;
   }
   f.front = front_of(std::move(f.front));
   const int status = proven ? 0 : 1;

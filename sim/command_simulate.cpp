@@ -1,7 +1,7 @@
 #include "sim/chrome_trace.h"
 #include "sim/commands.h"
 #include "sim/gantt.h"
-#include "sim/live_memory.h"
+#include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 
@@ -9,14 +9,22 @@ namespace orrery {
 
 Outcome simulate_command(const SimulateOptions& options, const Common& common) {
   const Spec spec = load_spec(options.spec, options.overrides);
-  const Prediction p = predict(spec, options.unfold, options.profile);
-  if (!options.trace.empty()) {
-    write_chrome_trace(options.trace, p.plan, p.trace, live_memory(p.plan, p.trace), {.device = spec.cluster.gpu.name});
-  }
+  const bool draws = options.timeline && !common.json;
   Outcome outcome;
-  outcome.text = common.json ? to_json(p.report) : report_text(spec, p.report, common.style);
-  if (options.timeline && !common.json) outcome.text += "\n" + gantt(p.plan, p.trace);
-  if (options.require_fit && !p.report.memory.fits) outcome.status = kDoesNotFit;
+  const auto say = [&](const Report& report) {
+    outcome.text = common.json ? to_json(report) : report_text(spec, report, common.style);
+    if (options.require_fit && !report.memory.fits) outcome.status = kDoesNotFit;
+  };
+  if (options.trace.empty() && !draws && !options.unfold) {
+    say(predict_report(spec, profile_for(spec, options.profile)));
+    return outcome;
+  }
+  const Prediction p = predict(spec, options.unfold, options.profile);
+  if (!options.trace.empty())
+    write_chrome_trace(options.trace, p.plan, p.trace, memory_samples(spec, p.plan, p.prices, p.trace, p.profile),
+                       {.device = spec.cluster.gpu.name, .steps = p.plan.steps == 1 ? spec.steps : 1});
+  say(p.report);
+  if (draws) outcome.text += "\n" + gantt(p.plan, p.trace);
   return outcome;
 }
 

@@ -64,7 +64,7 @@ void add_simulate(CLI::App& app, Options& o) {
       ->required()
       ->type_name("");
   add_shared(c, o.simulate.overrides, o.simulate.profile);
-  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
   c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
       ->type_name("FILE");
   c.add_flag("--timeline", o.simulate.timeline, "draw the step in letters, a line per class of ranks");
@@ -153,7 +153,7 @@ void add_run(CLI::App& app, Options& o) {
   c.add_option("--hang-timeout", o.run.hang_timeout, "a rank that does nothing for so long is hung (30)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/1)");
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
   c.add_option("--trace", o.run.trace, "write the timeline of the median step (.json, .json.gz)")->type_name("FILE");
   c.footer("example: orrery run examples/cpu-small.yaml --steps 5");
 }

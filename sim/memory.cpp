@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-
+constexpr std::ptrdiff_t kReplayedSteps = 12;  // that are played after the first, to see what a steady one takes again
 constexpr int kNotHeld = -1;
 constexpr int kBeyond = -2;  // on the host or on disks
 constexpr int kPlaced = -3;  // in the arena, which is held from the start
@@ -48,14 +49,15 @@ bool ends_step(const Op& op) {
 class Replay : BlockSource {
  public:
   Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held,
-         std::vector<char>& named, const std::vector<std::uint32_t>& frames)
+         std::vector<char>& named, const std::vector<std::uint32_t>& frames, MemoryCurve* curve)
       : plan_(plan),
         trace_(trace),
         options_(options),
         allocator_({options.capacity, options.expandable_segments}),
         states_(plan, frames, options.moments_by_weight, options.gradients_by_weight, *this),
         held_(held),
-        named_(named) {}
+        named_(named),
+        curve_(curve) {}
 
   SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
     if (options_.workspace > 0) {
@@ -71,11 +73,10 @@ class Replay : BlockSource {
     }
     find_filling(slot);
     find_update(slot);
+    slot_ = static_cast<std::uint32_t>(&slot - plan_.slots.data());
     play(slot);
     result_.first_step_peak = result_.peak;
-    // Moments appeared at the first step's end: what the second gives back to make room for them, none after it does.
-    if (play(slot) && play(slot) && !result_.out_of_memory && !options_.expandable_segments)
-      result_.device_calls = calls_ / plan_.steps;
+    play_to_rest(slot);
     result_.update_reserved = allocator_.stats().reserved.peak;
     result_.peak_reserved = std::max(reserved_before_, result_.update_reserved);
     result_.retries = allocator_.stats().retries;
@@ -84,9 +85,27 @@ class Replay : BlockSource {
   }
 
  private:
+  // Moments appeared at the first step's end: what later steps give back to make room for them, they do not need again,
+  // until none gives anything back, or each as much as the one before. Where neither comes, the last half's mean
+  // counts.
+  void play_to_rest(const RankSlot& slot) {
+    std::vector<std::int64_t> calls;
+    for (bool rests = false; !rests && std::ssize(calls) < kReplayedSteps;) {
+      const bool gives_back = play(slot);
+      if (result_.out_of_memory || options_.expandable_segments) return;
+      rests = !gives_back || (!calls.empty() && calls.back() == calls_);
+      calls.push_back(gives_back ? calls_ : 0);
+    }
+    const auto first = std::ssize(calls) < kReplayedSteps ? calls.end() - 1 : calls.begin() + kReplayedSteps / 2;
+    result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
+  }
+
   // All of the plan once more. Whether cached segments had to be given back.
   bool play(const RankSlot& slot) {
     const AllocatorStats before = allocator_.stats();
+    if (curve_ != nullptr) curve_->emplace_back();
+    clock_ = 0;
+    sample();
     for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
     ++step_;
     const AllocatorStats& after = allocator_.stats();
@@ -111,12 +130,13 @@ class Replay : BlockSource {
     // Whoever copies so looks for infinities too, and waits for the answer before it updates.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
     const Picoseconds now = offset + std::max({host_at(t), behind, checked});
+    clock_ = std::max(clock_, now - offset);
     const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
     if (states_.has_gradients())
       states_.change_gradients(
           t, [&] { return added_gradient(t); }, now);
-    if (allocated_ > result_.peak) note_peak(t);
+    note_most(t);
     if (const auto* update = std::get_if<Update>(&op.work)) widen_gradients(t, *update, now);
     if (copies) copy_flat(t, *collective, now, offset + trace_.spans[t].ended);
     if (options_.collectives_hold_tensors && collective) note_uses(t, offset + trace_.spans[t].ended);
@@ -125,6 +145,13 @@ class Replay : BlockSource {
       const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
       give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
     }
+    sample();
+  }
+
+  // What the slot holds now, where that is not what the last sample says.
+  void sample() {
+    if (curve_ == nullptr || (!curve_->back().empty() && curve_->back().back().bytes == now_)) return;
+    curve_->back().push_back({clock_, slot_, now_});
   }
 
   // The forwards that fill a pipeline, from the third on. What the first of a pipeline puts out is taken at once; the
@@ -192,7 +219,7 @@ class Replay : BlockSource {
       states_.give_gradients(state, update.elements * update.gradient);
       const BlockId flat = take(update.elements * update.gradient, Category::gradients, now);
       const BlockId wide = take(update.elements * update.master, Category::gradients, now);
-      if (allocated_ > result_.peak) note_peak(t);
+      note_most(t);
       give(flat, Category::gradients);
       states_.give_gradients(state, 0);
       give(wide, Category::gradients);
@@ -219,7 +246,7 @@ class Replay : BlockSource {
     std::vector<BlockId> blocks;
     blocks.reserve(copies.size());
     for (const Bytes copy : copies) blocks.push_back(take(copy, Category::buffers, now));
-    if (allocated_ > result_.peak) note_peak(t);
+    note_most(t);
     for (const BlockId block : blocks) {
       count(Category::buffers, -allocator_.size(block));
       ended == 0 ? allocator_.free(block) : allocator_.free_after(block, ended);
@@ -321,7 +348,10 @@ class Replay : BlockSource {
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
 
-  void note_peak(TaskId t) {
+  // Where a task has taken all that it takes.
+  void note_most(TaskId t) {
+    sample();
+    if (allocated_ <= result_.peak) return;
     result_.peak = allocated_;
     result_.at_peak = now_;
     result_.peak_task = t;
@@ -341,6 +371,9 @@ class Replay : BlockSource {
   CategoryBytes now_{};
   Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
   int step_ = 0;
+  MemoryCurve* curve_;  // or none
+  std::uint32_t slot_ = 0;
+  Picoseconds clock_ = 0;   // of the latest task, from the step's begin
   std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
   std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
@@ -381,14 +414,17 @@ void Replay::name_largest() {
 
 }  // namespace
 
-std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options) {
+std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
+                                      std::vector<MemoryCurve>* curves) {
   std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
   std::vector<char> named(plan.buffers);
   std::vector<std::vector<std::uint32_t>> frames(plan.slots.size());
   for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
   std::vector<SlotMemory> result;
+  if (curves != nullptr) curves->assign(plan.slots.size(), {});
   for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
-    result.push_back(Replay(plan, trace, options, held, named, frames[s]).run(plan.slots[s], frames[s]));
+    MemoryCurve* curve = curves == nullptr ? nullptr : &(*curves)[s];
+    result.push_back(Replay(plan, trace, options, held, named, frames[s], curve).run(plan.slots[s], frames[s]));
   }
   return result;
 }

@@ -9,12 +9,13 @@
 #include "models/trace.h"
 #include "models/units.h"
 #include "sim/allocator.h"
+#include "sim/memory_curve.h"
 
 namespace orrery {
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// What one rank slot's memory does over two steps, three where the second gives cached segments back, on the memory
+// What one rank slot's memory does over two steps, more where the second gives cached segments back, on the memory
 // clock: a buffer is taken when its first task is issued and returned when its last user is issued, or, on another
 // stream, when that user's event has completed.
 struct SlotMemory {
@@ -53,7 +54,8 @@ struct MemoryOptions {
   double filling_part = 1;                // the same while a pipeline fills
 };
 
-// Replays every slot's allocations through the caching allocator.
-std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options);
+// Replays every slot's allocations through the caching allocator. curves: if given, gets one for every slot.
+std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
+                                      std::vector<MemoryCurve>* curves = nullptr);
 
 }  // namespace orrery

@@ -18,13 +18,6 @@
 namespace orrery {
 namespace {
 
-void add_interval(Report& report, const Spec& spec, const Profile& profile) {
-  if (!profile.measured.empty()) return;
-  const Interval interval = interval_of(spec);
-  report.step_time_low_s = report.step_time_s * interval.low;
-  report.step_time_high_s = report.step_time_s * interval.high;
-}
-
 // Steps of every worker that are simulated against servers in order of arrival: enough for the first ones not to count
 // for much, few enough for a second of work.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
@@ -53,11 +46,14 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours, &r.memory.remapping_s})
     *time /= clocks.steps;
   for (double& time : r.time_s) time /= clocks.steps;
-  for (double* rate : {&r.tokens_per_s, &r.tokens_per_s_per_gpu, &r.model_tflops_per_gpu, &r.mfu})
+  for (double* rate : {&r.tokens_per_s, &r.tokens_per_s_per_gpu, &r.model_tflops_per_gpu, &r.mfu,
+                       &r.model_tflops_full_attention, &r.mfu_full_attention})
     *rate *= clocks.steps;
   const double hardware = p.report.hardware_tflops_per_gpu / p.report.model_tflops_per_gpu;
   r.hardware_tflops_per_gpu = r.model_tflops_per_gpu * hardware;
   r.hfu = r.mfu * hardware;
+  r.hardware_tflops_full_attention =
+      r.model_tflops_full_attention * (p.report.hardware_tflops_full_attention / p.report.model_tflops_full_attention);
   for (CommunicationRow& row : r.communication) {
     row.count /= made.steps;
     for (double* sum : {&row.bytes_per_gpu, &row.time_s}) *sum /= static_cast<double>(made.steps);
@@ -80,6 +76,13 @@ double set_right_time(const Plan& folded, const Timing& timing, const std::atomi
 }
 
 }  // namespace
+
+void add_interval(Report& report, const Spec& spec, const Profile& profile) {
+  if (!profile.measured.empty()) return;
+  const Interval interval = interval_of(spec);
+  report.step_time_low_s = report.step_time_s * interval.low;
+  report.step_time_high_s = report.step_time_s * interval.high;
+}
 
 Profile profile_for(const Spec& spec, const std::string& path) {
   if (path.empty()) return find_profile(spec.cluster.gpu);

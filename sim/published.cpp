@@ -13,6 +13,7 @@
 #include "models/data.h"
 #include "models/error.h"
 #include "sim/flops.h"
+#include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/published_stack.h"
 #include "sim/simulate.h"
@@ -21,8 +22,6 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
-// From how many micro-batches per stage on the middle of a step is a row of equal periods, and how many are played.
-constexpr std::int64_t kLongStep = 32, kPlayed = 8;
 
 // What rows say in words (models/data/published_facts.json).
 struct Fact {
@@ -186,48 +185,29 @@ double bubble_of(Spec spec, const Prediction& p) {
   return make_report(spec, p.plan, prices, simulate(p.plan, prices.timing), p.profile).bubble_fraction;
 }
 
-// A step of many micro-batches, from two short ones: each further period of 1F1B takes as long as the last (a test
-// holds it against a whole step). Memory is that of the longer one; its parts of time grow as the step does.
-Prediction predict_step(const Spec& spec, const std::string& profile) {
-  const Strategy& s = spec.strategy;
-  const bool periodic = s.schedule == "1f1b" && s.virtual_stages == 1;
-  if (!periodic || s.micro_batches() < kLongStep * s.pipeline) return predict(spec, false, profile);
-  const auto of = [&](std::int64_t micro_batches) {
-    Spec part = spec;
-    part.strategy.global_batch = micro_batches * s.micro_batch * s.data;
-    return predict(part, false, profile);
-  };
-  const std::int64_t played = kPlayed * s.pipeline;
-  const Report half = of(played).report;
-  Prediction whole = of(2 * played);
-  Report& r = whole.report;
-  // What a full device spends on taking memory again is no period's: it is that of the longer one.
-  const double period =
-      (r.step_time_s - r.memory.remapping_s - half.step_time_s + half.memory.remapping_s) / static_cast<double>(played);
-  const double growth = 1 + period * static_cast<double>(s.micro_batches() - 2 * played) / r.step_time_s;
-  for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s}) *time *= growth;
-  for (double& part : r.time_s) part *= growth;
-  return whole;
-}
-
-void fill(PublishedCase& c, const Spec& spec, const Prediction& p) {
+void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.software = spec.software.name;
   c.architecture = name_of(spec.cluster.gpu.architecture);
   c.like = described(spec);
   c.techniques = techniques_in(spec);
-  c.step_time_s = p.report.step_time_s;
-  c.step_time_low_s = p.report.step_time_low_s;
-  c.step_time_high_s = p.report.step_time_high_s;
+  c.step_time_s = r.step_time_s;
+  c.step_time_low_s = r.step_time_low_s;
+  c.step_time_high_s = r.step_time_high_s;
   if (c.row.memory_kind == "unstated") c.row.memory_kind = spec.software.logged_memory;
-  c.peak_memory_bytes = memory_of(p.report, spec.software, c.row.memory_kind);
-  c.fits = p.report.memory.fits;
-  c.time_s = p.report.time_s;
-  c.limit = p.report.limit;
-  c.at_peak = fullest(p.report.memory).memory.at_peak;
+  c.peak_memory_bytes = memory_of(r, spec.software, c.row.memory_kind);
+  c.fits = r.memory.fits;
+  c.time_s = r.time_s;
+  c.limit = r.limit;
+  c.at_peak = fullest(r.memory).memory.at_peak;
+  c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
+}
+
+// Of rows that say more than a step's time, from its trace.
+void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
+  fill(c, spec, p.report);
   if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);
   if (c.row.forward_s) c.forward_s = layer_time(p, true);
   if (c.row.backward_s) c.backward_s = layer_time(p, false);
-  c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
 }
 
 // One constant FLOP/s per source and kind of GPU, the median of the rows.
@@ -281,8 +261,11 @@ PublishedCase predict_published(const PublishedRow& row, const std::string& prof
     c.model = spec.model.name;
     c.gpus = spec.gpus;
     c.nodes = spec.cluster.nodes;
-    c.model_flops = model_flops(spec);
-    fill(c, spec, predict_step(spec, profile));
+    c.model_flops = model_flops(spec, AttentionPairs::full);
+    if (row.bubble_fraction || row.forward_s || row.backward_s)
+      fill_from_trace(c, spec, predict(spec, false, profile));
+    else
+      fill(c, spec, predict_report(spec, profile_for(spec, profile)));
   } catch (const Error& e) {
     c.reason = e.what();
     for (const std::string& prefix : {row.id + ": ", row.id + ":1: "}) {

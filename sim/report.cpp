@@ -1,7 +1,6 @@
 #include "sim/report.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "models/version.h"
 #include "sim/attribution.h"
 #include "sim/flops.h"
+#include "sim/remarks.h"
 
 namespace orrery {
 namespace {
@@ -26,21 +26,6 @@ struct RankMean {
   void add(std::int64_t amount, std::int64_t ranks) { sum += static_cast<Wide>(amount) * ranks; }
   double over(std::int64_t ranks) const { return static_cast<double>(sum) / static_cast<double>(ranks); }
 };
-
-void add_rates(Report& r, const Spec& spec, const Plan& plan) {
-  const double gpus = static_cast<double>(plan.workers());
-  r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
-  r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
-  const double model = model_flops(spec);
-  const double hardware = model + recomputed_flops(plan);
-  r.model_tflops_per_gpu = model / r.step_time_s / gpus / 1e12;
-  r.hardware_tflops_per_gpu = hardware / r.step_time_s / gpus / 1e12;
-  r.gpu_hours = gpus * r.step_time_s / 3600;
-  if (spec.cluster.gpu.tflops.empty()) return;  // a CPU rank has no nominal peak
-  const double peak = peak_flops(spec.cluster.gpu, spec.strategy.precision) / 1e12;
-  r.mfu = r.model_tflops_per_gpu / peak;
-  r.hfu = r.hardware_tflops_per_gpu / peak;
-}
 
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
@@ -106,37 +91,52 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
 }
 
-// A CPU rank has neither a context nor a library's workspace, and its profile knows the machine's memory.
-MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
-                             const Profile& profile) {
+// What lies on a GPU outside its allocator. A CPU rank has neither a context nor a library's workspace.
+bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
+Bytes context_bytes(const Spec& spec) {
+  return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.context_MiB * kMiB);
+}
+
+// The profile of a CPU rank knows the machine's memory.
+Bytes capacity_of(const Spec& spec, const Profile& profile) {
+  return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
+}
+
+Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profile) {
+  Bytes outside = 0;
+  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
+  return capacity_of(spec, profile) - context_bytes(spec) - outside;
+}
+
+MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profile& profile) {
   const Software& software = spec.software;
-  const bool cpu = spec.cluster.gpu.memory_bytes == 0;
-  const auto context = static_cast<Bytes>(cpu ? 0 : software.context_MiB * kMiB);
-  const auto bucket = static_cast<Bytes>(spec.strategy.bucket_MiB * kMiB);
   const ShardingRow& row = row_of(spec.strategy.sharding);
   // Sharded gradients have a buffer that stays; others are copied when they are needed.
   const std::int64_t copies = row.shards_gradients ? 0 : software.flat_copies;
-  const double buffers = row.shards_optimizer && copies == 0 ? software.buffers_MiB : 0;
+  const double buffers = row.shards_optimizer && copies == 0 ? software.buffers_MiB : 0,
+               bucket = spec.strategy.bucket_MiB;
+  return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
+          .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.workspace_MiB + buffers) * kMiB),
+          .expandable_segments = software.expandable_segments,
+          .collectives_hold_tensors = software.collectives_hold_tensors,
+          .gathers_lists = software.gathers_lists,
+          .moments_at_start = software.moments == "at_start",
+          .moments_by_weight = software.moments == "by_weight",
+          .gradients_by_weight = software.gradients == "by_weight",
+          .flat_copies = copies,
+          .flat_copy = bucket < kOneBucket_MiB ? static_cast<Bytes>(bucket * kMiB) : 0,
+          .blocking_launches = software.blocking_launches,
+          .host_part = prices.host_part,
+          .filling_part = prices.filling_part};
+}
+
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                             const Profile& profile) {
+  const Bytes context = context_bytes(spec);
   MemoryReport r;
-  Bytes outside = 0;
-  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
-  r.capacity = cpu ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
-  r.usable = r.capacity - context - outside;
-  const std::vector<SlotMemory> slots =
-      replay_memory(plan, trace,
-                    {.capacity = std::max<Bytes>(r.usable, 1),
-                     .workspace = static_cast<Bytes>(cpu ? 0 : (software.workspace_MiB + buffers) * kMiB),
-                     .expandable_segments = software.expandable_segments,
-                     .collectives_hold_tensors = software.collectives_hold_tensors,
-                     .gathers_lists = software.gathers_lists,
-                     .moments_at_start = software.moments == "at_start",
-                     .moments_by_weight = software.moments == "by_weight",
-                     .gradients_by_weight = software.gradients == "by_weight",
-                     .flat_copies = copies,
-                     .flat_copy = bucket,
-                     .blocking_launches = software.blocking_launches,
-                     .host_part = prices.host_part,
-                     .filling_part = prices.filling_part});
+  r.capacity = capacity_of(spec, profile);
+  r.usable = usable_bytes(spec, prices, profile);
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, prices, profile));
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
@@ -148,7 +148,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
     if (m.out_of_memory || device > r.capacity) r.fits = false;
     r.device_calls = std::max(r.device_calls, m.device_calls);
   }
-  r.remapping_s = static_cast<double>(r.device_calls) * software.segment_us * kMicrosecond;
+  r.remapping_s = static_cast<double>(r.device_calls) * spec.software.segment_us * kMicrosecond;
   add_beyond_device(r, spec, plan, slots);
   return r;
 }
@@ -232,35 +232,6 @@ void add_weights(Report& r, const Plan& plan) {
   }
 }
 
-// The attention kernel whose times stand in for the one that the stack runs.
-std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return "";  // all is measured
-  const std::string& asked = spec.software.attention_kernel;
-  const AttentionKernel& taken = find_attention(profile, asked);
-  const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
-                                 [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
-  if (!flash || taken.name == asked) return "";
-  return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
-}
-
-// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
-std::string device_remark(const Profile& profile, const Gpu& gpu) {
-  const std::string_view device = fingerprint_of(profile, "device");
-  std::string part = gpu.id.substr(0, gpu.id.find('-'));
-  std::transform(part.begin(), part.end(), part.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (!profile.rest_built_in || device.empty() || device.find(part) != std::string_view::npos) return "";
-  return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
-}
-
-std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
-  std::vector<std::string> list;
-  for (const std::string& line : {attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu)}) {
-    if (!line.empty()) list.push_back(line);
-  }
-  return list;
-}
-
 // The largest parts of the step, in words.
 std::string limits(const Report& r) {
   std::vector<std::pair<double, std::string_view>> parts;
@@ -285,6 +256,28 @@ std::string_view name_of(TimeKind k) {
   return names[static_cast<std::size_t>(k)];
 }
 
+void add_rates(Report& r, const Spec& spec, const Plan& plan) {
+  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
+  r.limit = limits(r);
+  const double gpus = static_cast<double>(plan.workers());
+  r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
+  r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
+  const auto tflops = [&](double flops) { return flops / r.step_time_s / gpus / 1e12; };
+  const auto rates = [&](AttentionPairs pairs, double& model, double& hardware) {
+    const double flops = model_flops(spec, pairs);
+    model = tflops(flops);
+    hardware = tflops(flops + recomputed_flops(plan, spec, pairs));
+  };
+  rates(AttentionPairs::masked, r.model_tflops_per_gpu, r.hardware_tflops_per_gpu);
+  rates(AttentionPairs::full, r.model_tflops_full_attention, r.hardware_tflops_full_attention);
+  r.gpu_hours = gpus * r.step_time_s / 3600;
+  if (spec.cluster.gpu.tflops.empty()) return;  // a CPU rank has no nominal peak
+  const double peak = peak_flops(spec.cluster.gpu, spec.strategy.precision) / 1e12;
+  r.mfu = r.model_tflops_per_gpu / peak;
+  r.hfu = r.hardware_tflops_per_gpu / peak;
+  r.mfu_full_attention = r.model_tflops_full_attention / peak;
+}
+
 void add_rank(MemoryReport& report, const RankMemory& rank) {
   report.first_step_peak = std::max(report.first_step_peak, rank.memory.first_step_peak);
   report.peak = std::max(report.peak, rank.memory.peak);
@@ -303,10 +296,9 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   r.software_version = kVersion;
   r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
   add_time(r, plan, a);
-  r.time_s[static_cast<std::size_t>(TimeKind::launch)] += memory.remapping_s;
+  r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
   if (spec.software.validates_after_update && plan.steps == 1)
     overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
-  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
   r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
   r.step_time_high_s = r.step_time_s;
   add_rates(r, spec, plan);
@@ -314,7 +306,6 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
   add_communication(r, plan, notes, trace, a);
   add_weights(r, plan);
   r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
-  r.limit = limits(r);
   return r;
 }
 
@@ -329,6 +320,16 @@ Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, con
     r.remarks.push_back(fmt::format("step time: not steady: the step before took {:.3g} s {}", seconds(std::abs(more)),
                                     more > 0 ? "longer" : "less"));
   return r;
+}
+
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                                         const Profile& profile) {
+  std::vector<MemoryCurve> curves;
+  replay_memory(plan, trace, memory_options(spec, prices, profile), &curves);
+  for (std::size_t s = 0; s < curves.size(); ++s) {
+    if (plan.slots[s].server) curves[s].assign(2, {});  // it has no GPU
+  }
+  return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }
 
 }  // namespace orrery

@@ -77,14 +77,16 @@ struct WeightRow {
   std::int64_t versions = 1, staleness = 0;
 };
 
-// What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/1 (shared contract).
+// What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/2.
 struct Report {
   std::string source = "simulated";
   std::string plan_hash, software_version, profile_hash;
   double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
-  double mfu = 0, hfu = 0;  // 0: no peak is known (a CPU)
+  double mfu = 0, hfu = 0;  // of the pairs that the mask needs; 0: no peak is known (a CPU)
+  // The same over all s x s pairs of attention, as PaLM, Megatron and most papers count.
+  double mfu_full_attention = 0, model_tflops_full_attention = 0, hardware_tflops_full_attention = 0;
   double bubble_fraction = 0;
   TimeSplit time_s{};
   MemoryReport memory;
@@ -112,6 +114,14 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                    const Profile& profile);
 
-std::string to_json(const Report& report);  // orrery.report/1, two-space indent, a final newline
+// What every slot's memory holds over the spec's steps, the first of them with what appears in it, or over a steady one
+// where the spec has one: the curve of which the report says the peak.
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                                         const Profile& profile);
+
+// What follows from a report's step time and its parts: rates, shares, and what limits the step.
+void add_rates(Report& report, const Spec& spec, const Plan& plan);
+
+std::string to_json(const Report& report);  // orrery.report/2, two-space indent, a final newline
 
 }  // namespace orrery

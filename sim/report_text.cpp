@@ -79,6 +79,9 @@ void add_beyond(Table& t, const Report& r) {
   add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
 }
 
+// Of MFU: where the mask's pairs and all s x s give figures that far apart, both are printed.
+constexpr double kConventionsDiffer = 0.02;
+
 std::string headline(const Report& r, const Style& style) {
   Table t;
   t.columns = {{"", "", Align::left}, {}, {"", "", Align::left}};
@@ -92,6 +95,10 @@ std::string headline(const Report& r, const Style& style) {
     t.rows.push_back({"MFU", percent_text(r.mfu),
                       fmt::format("{:.0f} TFLOP/s per GPU; with recomputation {} and {:.0f}", r.model_tflops_per_gpu,
                                   percent_text(r.hfu), r.hardware_tflops_per_gpu)});
+    if (r.mfu_full_attention - r.mfu > kConventionsDiffer)
+      t.rows.push_back({"", percent_text(r.mfu_full_attention),
+                        fmt::format("{:.0f} TFLOP/s, attention counted over s x s as papers do; above over its mask",
+                                    r.model_tflops_full_attention)});
   }
   t.rows.push_back({"memory", memory_text(as_double(r.memory.peak_device)), fit_text(r, style)});
   if (r.source == "simulated") add_beyond(t, r);
@@ -148,6 +155,10 @@ std::string peak_text(const Report& r) {
   const std::vector<std::string>& alive = worst->memory.alive;
   const auto last = alive.begin() + static_cast<std::ptrdiff_t>(std::min(alive.size(), kAliveShown));
   if (!alive.empty()) text += fmt::format("{}alive then: {}\n", kIndent, fmt::join(alive.begin(), last, ", "));
+  if (r.memory.first_step_peak > 0 && r.memory.first_step_peak < r.memory.peak)
+    text +=
+        fmt::format("{}the first step peaks at {} allocated; from the second on, with what appears at its end, {}\n",
+                    kIndent, memory_text(as_double(r.memory.first_step_peak)), memory_text(as_double(r.memory.peak)));
   if (r.memory.device_calls > 0)
     text += fmt::format(
         "{}full: a step gives cached segments back and takes them again, {} calls, {}; expandable segments or less "
@@ -214,7 +225,7 @@ double exposed_share(const Report& report) {
 }
 
 std::string title(const Spec& spec, const Style& style) {
-  const auto parameters = static_cast<double>(parameter_count(spec.model));
+  const auto parameters = static_cast<double>(parameter_count(spec.model, spec.sequence));
   std::string text = fmt::format("{}: {} parameters on {} x {}", heading(spec.model.name, style),
                                  count_text(parameters), spec.gpus, spec.cluster.gpu.name);
   text += spec.cluster.node_id.empty() ? "\n" : fmt::format(" ({})\n", spec.cluster.node_id);

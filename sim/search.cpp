@@ -1,6 +1,7 @@
 #include "sim/search.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -55,7 +56,7 @@ class Search {
     for (const Node& node : possible_) queue_.push(node);
     if (!possible_.empty()) floor_ = queue_.top().value;
     while (!enough() && open()) simulate_next();
-    result_.proven = !enough();
+    result_.proven = !enough() && result_.contradiction.empty();
     if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
     std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
@@ -303,11 +304,18 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
+    if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
     const auto [own, fresh] = best_of_.try_emplace(site_of(layouts_[node.layout]), value);
     own->second = std::min(own->second, value);
     result_.best.push_back(std::move(found));
+  }
+
+  void contradict(const Found& found) {
+    result_.proven = false;
+    const std::string bound = time_text(seconds(found.bound.time)), simulated = time_text(found.report.step_time_s);
+    result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
   }
 
   // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.

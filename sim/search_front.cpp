@@ -32,17 +32,20 @@ std::vector<FrontRow> front_of(std::vector<FrontRow> rows) {
   return front;
 }
 
-std::string front_text(const std::vector<FrontRow>& rows) {
+std::string front_text(const std::vector<FrontRow>& rows, bool cut) {
   const bool one = std::all_of(rows.begin(), rows.end(), [&](const FrontRow& r) {
     return r.machine == rows.front().machine && r.gpus == rows.front().gpus;
   });
+  const std::string end =
+      fmt::format("  each row needs at least {:.0f} % less memory than the one before{}\n", 100 * (1 - kFrontStep),
+                  cut ? "; cut here: less may do" : "; less than the last does not do");
   std::string text =
       one ? "\n  time against memory\n" : "\n  time, cost and memory: to each of these none is better in all\n";
   if (one) {
     for (const FrontRow& r : rows)
       text += fmt::format("  {:>9}  {:>9}  {}\n", time_text(r.step_s), memory_text(static_cast<double>(r.memory)),
                           r.strategy);
-    return text;
+    return text + end;
   }
   Table t{{{"machine", "", Align::left},
            {"GPUs"},
@@ -55,7 +58,7 @@ std::string front_text(const std::vector<FrontRow>& rows) {
     t.rows.push_back({r.machine, grouped(static_cast<double>(r.gpus)), grouped(r.tokens_per_s),
                       r.usd_per_Mtoken ? fmt::format("{:.3f}", *r.usd_per_Mtoken) : "-",
                       memory_text(static_cast<double>(r.memory)), r.strategy});
-  return text + print(t, "  ");
+  return text + print(t, "  ") + (cut ? "  cut: less memory may do on some machine\n" : "");
 }
 
 std::string front_json(const std::vector<FrontRow>& rows) {

@@ -114,7 +114,7 @@ void Space::take_offload(std::string_view key) {
 // host's memory in every way: where the hosts hold all states, the same goes for disks.
 void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
-  const double states = 18.0 * static_cast<double>(parameter_count(base_.model));
+  const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
   const auto held = [](Bytes each, std::int64_t count) {
     return static_cast<double>(each) * static_cast<double>(count);
   };
@@ -173,7 +173,7 @@ std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& ce
     const bool disk =
         away.optimizer == Device::nvme || away.gradients == Device::nvme || away.parameters == Device::nvme;
     const bool copies = base_.software.gradient_average == "copy" && !alone && !units;
-    const bool built = (!units || builds_units(schedule, row)) && (row.shards_optimizer || alone) && !copies &&
+    const bool built = (!units || builds_units(l, schedule, row)) && (row.shards_optimizer || alone) && !copies &&
                        !(disk && row.fp32_shards) && !(gradients && repeats) &&
                        (away.parameters == Device::none || row.shards_parameters);
     if (name == "none" || built) result.push_back(name);

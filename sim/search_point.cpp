@@ -30,6 +30,28 @@ void set_context_kind(Strategy& s, std::string_view kind) {
   s.context_ulysses = kind == "ulysses" ? s.context : 1;
 }
 
+// Whether copies of the model come to the same weights in the same order on a stage and its mirror image.
+bool Space::reduces_in_one_order(const Degrees& l, const ScheduleRow& schedule) const {
+  const std::lock_guard lock(cuts_->mutex);
+  const auto [it, fresh] = cuts_->mirrored.try_emplace({schedule.name, l.pipeline, l.micro_batches});
+  if (fresh) it->second = is_mirrored(make_schedule(schedule.name, {l.pipeline, l.micro_batches, schedule.chunks}));
+  return it->second;
+}
+
+// Whether a cell that keeps its states on the device plans what `none` plans.
+bool Space::shards_nothing_here(const Degrees& l, const Recipe& cell) const {
+  if (l.replicas() > 1 || cell.offload != "none") return false;
+  Strategy s = base_.strategy;
+  s.tensor = l.tensor;
+  s.context = l.context;
+  s.data = l.data;
+  s.expert = l.expert;
+  s.expert_tensor = l.expert_tensor;
+  s.schedule = cell.schedule;
+  s.sharding = cell.sharding;
+  return shards_nothing(s, base_.model.moe.has_value());
+}
+
 Spec Space::spec_of(const Point& point) const {
   const auto& [l, c, f] = point;
   Spec spec = base_;

@@ -88,7 +88,10 @@ std::string proof_text(const Space& space, const SearchResult& r) {
   std::string text;
   const std::string_view assumed = assumption(space);
   const std::string provided = assumed.empty() ? "" : fmt::format(", if {}", assumed);
-  if (!r.proven)
+  if (!r.contradiction.empty())
+    text = fmt::format("  not proven: a lower bound is above what was simulated ({}); please report this spec\n",
+                       r.contradiction);
+  else if (!r.proven)
     text = fmt::format("  interrupted: the best so far, not proven; no strategy can be more than {:.1f} % better\n",
                        100 * r.gap);
   else if (r.gap == 0)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -207,17 +206,17 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
 }
 
 // Rules of the planner (make_plan.cpp) about gradients that are reduced unit by unit.
-bool Space::builds_units(const ScheduleRow& schedule, const ShardingRow& row) const {
-  const bool woven = is_woven(schedule.name), meet = schedule.placement != ChunkPlacement::in_turn;
-  if (schedule.placement == ChunkPlacement::both_ways && !woven) return false;  // the copies' orders differ
-  if (meet && base_.model.mtp_layers > 0) return false;
-  return !(woven && base_.model.tied_embeddings && row.shards_parameters);
+bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
+  if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
+  if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
+  return !(is_woven(schedule.name) && base_.model.tied_embeddings && row.shards_parameters);
 }
 
 std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
   std::vector<std::int64_t> groups;
   for (const std::int64_t g : divisors(l.replicas())) {
-    const bool other = g > 1 && g < l.replicas();  // else it is fsdp, or shards nothing
+    // A group of one shards nothing; a group of all ranks is fsdp, and stands for it where the space leaves that out.
+    const bool other = g > 1 && (g < l.replicas() || !sharding_.admits("fsdp"));
     if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
   }
   return groups;
@@ -229,8 +228,8 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
   for (const ShardingRow& row : sharding_rows()) {
     if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
     const bool units = unit_gradients(base_, row);
-    if (units && !builds_units(schedule, row)) continue;
-    // Alone, a rank shards nothing; gradients that stay whole until the end make zero2 the same as zero1.
+    if (units && !builds_units(l, schedule, row)) continue;
+    // Gradients that stay whole until the end make zero2 the same as zero1; alone, a rank shards nothing.
     const bool repeats = row.shards_optimizer && !row.shards_parameters &&
                          ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
     if (sharding_.open && repeats) continue;
@@ -238,8 +237,10 @@ void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Reci
     with.sharding = row.kind;
     const auto add = [&] {
       for (const std::string_view offload : offloads(l, with)) {
-        with.offload = offload;
-        cells.push_back(with);
+        Recipe one = with;
+        one.offload = offload;
+        if (shards_nothing_here(l, one)) one.sharding = Sharding::none;
+        if (std::find(cells.begin(), cells.end(), one) == cells.end()) cells.push_back(one);
       }
     };
     if (!row.hybrid) add();

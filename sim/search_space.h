@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "models/open_spec.h"
@@ -148,7 +149,9 @@ class Space {
   bool valid(const Degrees& layout) const;
   bool can_cut(const Degrees& layout) const;
   void add_shardings(const Degrees& layout, const Recipe& cell, std::vector<Recipe>& cells) const;
-  bool builds_units(const ScheduleRow& schedule, const ShardingRow& row) const;
+  bool builds_units(const Degrees& layout, const ScheduleRow& schedule, const ShardingRow& row) const;
+  bool shards_nothing_here(const Degrees& layout, const Recipe& cell) const;
+  bool reduces_in_one_order(const Degrees& layout, const ScheduleRow& schedule) const;
   std::vector<std::int64_t> shard_groups(const Degrees& layout) const;
   std::vector<std::string_view> offloads(const Degrees& layout, const Recipe& cell) const;
   std::vector<std::pair<std::string_view, std::int64_t>> activation_places(const Recipe& group) const;
@@ -163,6 +166,8 @@ class Space {
   struct Cuts {
     std::mutex mutex;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known;
+    std::map<std::tuple<std::string_view, std::int64_t, std::int64_t>, bool>
+        mirrored;  // schedule, stages, micro-batches
   };
 
   Spec base_;

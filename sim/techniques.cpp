@@ -175,9 +175,12 @@ void add_tensor(const Spec& spec, List& list) {
          "without it (as replicas)", changed(spec, [](Strategy& x) { x.tensor = x.expert_tensor = 1; }), "tensor"});
     const Spec other = changed(spec, [](Strategy& x) { x.sequence_parallel = !x.sequence_parallel; });
     if (s.sequence_parallel)
-      list.push_back({"sequence parallelism", true,
-                      fmt::format("activations of norms, dropouts and residuals are 1/{} too", s.tensor),
-                      "no more bytes: an all-reduce is a reduce-scatter and an all-gather", "without it", other});
+      list.push_back(
+          {"sequence parallelism", true,
+           fmt::format("activations of norms, dropouts and residuals are 1/{} too", s.tensor),
+           "forward no more bytes: an all-reduce is a reduce-scatter and an all-gather; backward gathers the "
+           "inputs of column-parallel products again, a quarter more in all",
+           "without it", other});
     else
       list.push_back({"sequence parallelism", false, "", "", "with sequence parallelism", other});
   }

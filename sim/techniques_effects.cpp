@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
 #include "sim/search_report.h"
@@ -19,7 +20,7 @@ Effect effect_of(Technique technique, const Profile& profile, const Report& repo
   Effect e{.technique = std::move(technique)};
   try {
     check(e.technique.other);
-    const Report other = predict(e.technique.other, profile).report;
+    const Report other = predict_report(e.technique.other, profile);
     e.step_s = other.step_time_s;
     // By tokens: a situation may have another batch and another number of GPUs.
     e.slower = report.tokens_per_s_per_gpu / other.tokens_per_s_per_gpu - 1;

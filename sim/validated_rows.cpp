@@ -51,7 +51,7 @@ ValidatedRow described(const Spec& spec) {
           .software = spec.software.name,
           .model = spec.model.name,
           .sharding = std::string(name_of(s.sharding)),
-          .parameters = static_cast<double>(parameter_count(spec.model)),
+          .parameters = static_cast<double>(parameter_count(spec.model, spec.sequence)),
           .gpus = spec.gpus,
           .tensor = s.tensor,
           .pipeline = s.pipeline,

@@ -33,7 +33,7 @@ Format format_of(const std::string& path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw Error(path + ": is empty");
   if (head[first] == '[' || head.find("\"traceEvents\"") != std::string_view::npos) return Format::trace;
-  for (const char* schema : {"\"orrery.report/1\"", "\"orrery.search/1\""}) {
+  for (const char* schema : {"\"orrery.report/2\"", "\"orrery.report/1\"", "\"orrery.search/1\""}) {
     if (head.find(schema) != std::string_view::npos) return Format::report;
   }
   if (head.find("\"model\"") != std::string_view::npos || head[first] != '{') return Format::spec;
@@ -205,7 +205,7 @@ Document document_of_report(const std::string& path, const std::string& text) {
     d.timeline = builder.finish(0);
     return d;
   } catch (const nlohmann::json::exception& e) {
-    throw Error(fmt::format("{}: is no report of orrery.report/1 or orrery.search/1: {}", path, e.what()));
+    throw Error(fmt::format("{}: is no report of orrery.report/2 or orrery.search/1: {}", path, e.what()));
   }
 }
 

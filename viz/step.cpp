@@ -9,7 +9,6 @@
 #include "models/groups.h"
 #include "models/measured_times.h"
 #include "sim/critical_path.h"
-#include "sim/live_memory.h"
 #include "sim/text.h"
 #include "viz/timeline_builder.h"
 
@@ -162,7 +161,8 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
 }
 
 void add_memory(const Step& step, TimelineBuilder& builder) {
-  for (const MemorySample& sample : live_memory(step.prediction.plan, step.prediction.trace)) {
+  const Prediction& p = step.prediction;
+  for (const MemorySample& sample : memory_samples(step.spec, p.plan, p.prices, p.trace, p.profile)) {
     Process& p = builder.process(sample.slot);
     if (p.counters.empty()) {
       p.counters.push_back({"memory", {}, {}, {}});
@@ -192,7 +192,7 @@ class Threads {
   std::vector<std::uint32_t> known_;
 };
 
-void add_arrows(const Plan& plan, const Trace& trace, Threads& threads, TimelineBuilder& builder) {
+void add_arrows(const Plan& plan, const Trace& trace, Picoseconds begin, Threads& threads, TimelineBuilder& builder) {
   for (std::uint32_t m = 0; m < plan.matches.size(); ++m) {
     const auto members = plan.members_of(m);
     const auto* first = std::get_if<Transfer>(&plan.op_of(members[0]).work);
@@ -200,7 +200,7 @@ void add_arrows(const Plan& plan, const Trace& trace, Threads& threads, Timeline
     const TaskId send = first->send ? members[0] : members[1];
     const TaskId receive = first->send ? members[1] : members[0];
     builder.add_arrow({threads.of(plan.tasks[send].lane), threads.of(plan.tasks[receive].lane),
-                       trace.spans[send].matched, trace.spans[receive].ended});
+                       begin + trace.spans[send].matched, begin + trace.spans[receive].ended});
   }
 }
 
@@ -233,8 +233,9 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
   std::vector<std::uint32_t> waiting;
   for (const RankSlot& slot : plan.slots) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
   Threads threads(builder, plan.slots.size());
-  builder.reserve(plan.task_count() + plan.match_members.size());
-  for (TaskId t = 0; t < plan.task_count(); ++t) {
+  const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;  // like each other but for their memory
+  builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
+  const auto add_task = [&](TaskId t, Picoseconds begin) {
     const Span& span = trace.spans[t];
     const Task& task = plan.tasks[t];
     const Frame& frame = plan.frames[task.frame];
@@ -244,17 +245,22 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
     const std::uint64_t key = source | std::uint64_t{t} << 1;
     if (span.matched > span.entered) {
       const std::uint32_t label = waiting[plan.slot_of(last_to_enter(plan, trace, task.match))];
-      builder.add({span.entered, span.matched, thread, label, key | 1}, place);
+      builder.add({begin + span.entered, begin + span.matched, thread, label, key | 1}, place);
     }
-    builder.add({span.matched, span.ended, thread, labels[task.op], key}, place);
+    builder.add({begin + span.matched, begin + span.ended, thread, labels[task.op], key}, place);
+  };
+  for (std::int64_t i = 0; i < steps; ++i) {
+    for (TaskId t = 0; t < plan.task_count(); ++t) add_task(t, i * trace.step_time);
+    add_arrows(plan, trace, i * trace.step_time, threads, builder);
   }
-  add_arrows(plan, trace, threads, builder);
   add_memory(*step, builder);
   StepTimeline result{step, builder.finish(0), std::vector<EventId>(plan.task_count(), kNoEvent)};
-  result.timeline.end = std::max(result.timeline.end, trace.step_time);
+  result.timeline.end = std::max(result.timeline.end, steps * trace.step_time);
   for (EventId e = 0; e < result.timeline.events(); ++e) {
     const std::uint64_t key = result.timeline.detail[e] & 0xffffffffffffffULL;
-    if ((key & 1) == 0) result.event_of_task[key >> 1] = e;
+    EventId& of_task = result.event_of_task[key >> 1];
+    const bool first = of_task == kNoEvent || result.timeline.begins[e] < result.timeline.begins[of_task];
+    if ((key & 1) == 0 && first) of_task = e;
   }
   return result;
 }

@@ -190,7 +190,7 @@ const Case kSummed[] = {
 // ZeRO-R: gradients reduced in a buffer of constant size, what layers keep side by side.
 const Case kResidual[] = {
     {kLlama, "data: 2, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05"},
-    {kGpt, "data: 3, sharding: zero1, global_batch: 6, fused_buffers: true, bucket_MiB: 0"},
+    {kGpt, "data: 3, sharding: zero1, global_batch: 6, fused_buffers: true, bucket_MiB: 1000000"},
     {kGpt, "pipeline: 2, data: 2, sharding: zero1, global_batch: 8, fused_buffers: true, bucket_MiB: 0.02"},
     {kLlama,
      "data: 2, sharding: zero1, global_batch: 4, fused_buffers: true, bucket_MiB: 0.05, offload: {optimizer: cpu}"},

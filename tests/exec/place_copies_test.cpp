@@ -74,7 +74,7 @@ TEST(PlaceCopies, MoveWhatARankOwns) {
         all[rank.plan.op_of(t).name] += moved.at(i++);
       }
     }
-    const Bytes whole = 4 * parameter_count(job.spec.model);
+    const Bytes whole = 4 * parameter_count(job.spec.model, job.spec.sequence);
     for (const auto& [name, bytes] : all) {
       if (name.starts_with("activations")) continue;
       EXPECT_GE(bytes, whole) << name;

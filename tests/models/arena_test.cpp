@@ -52,7 +52,7 @@ TEST(FusedBuffer, IsAsLargeAsABucket) {
     return std::pair(bytes_of(make_plan(spec), BlockRole::rank, kFusedBuffer, 0), local_parameters(spec, 0).front());
   };
   for (const char* sharding : {"none", "zero1"}) {
-    const auto [all, weights] = buffer(sharding, 0);
+    const auto [all, weights] = buffer(sharding, 1e6);
     EXPECT_EQ(all, 4 * weights);
     const auto [some, same] = buffer(sharding, 0.1);
     const Bytes largest = 4 * 256 * 64 * 2;  // what may stand over a bucket's end: gates and ups

@@ -139,16 +139,48 @@ TEST(Buckets, HoldWhatTheStackCounts) {
        {Case{"megatron-core", "data: 8", 40e6 * 4}, Case{"megatron-core", "data: 64", 64e6 * 4},
         Case{"megatron-core", "data: 64, gradient_precision: bf16", 64e6 * 2},
         Case{"megatron-core", "data: 32, context: 2", 64e6 * 4},
-        Case{"megatron-core", "data: 8, overlap: {gradient_reduce: false}", 0},
+        Case{"megatron-core", "data: 8, overlap: {gradient_reduce: false}", kOneBucket_MiB * 1048576},
         Case{"megatron-core", "data: 8, bucket_MiB: 25", 25 * 1048576.0},
-        Case{"megatron-deepspeed-2022", "data: 8, precision: fp16", 5e8 * 2}, Case{"megatron-lm-2022", "data: 8", 0},
-        Case{"nanotron", "data: 64", 25 * 1048576.0}, Case{"nanotron", "data: 64, sharding: zero1", 0}}) {
+        Case{"megatron-deepspeed-2022", "data: 8, precision: fp16", 5e8 * 2},
+        Case{"megatron-lm-2022", "data: 8", kOneBucket_MiB * 1048576}, Case{"nanotron", "data: 64", 25 * 1048576.0},
+        Case{"nanotron", "data: 64, sharding: zero1", kOneBucket_MiB * 1048576}}) {
     const Spec spec = parse_spec(fmt::format("model: llama-3.1-8b\nsequence: 4096\nsoftware: {}\n"
                                              "cluster: {{node: dgx-a100, nodes: 8}}\nstrategy: {{{}}}\n",
                                              c.software, c.strategy),
                                  "spec.yaml");
     EXPECT_NEAR(spec.strategy.bucket_MiB * 1048576, c.bytes, 1e-3) << c.software << " " << c.strategy;
   }
+}
+
+std::int64_t reductions(const std::string& model, const std::string& bucket) {
+  const Plan plan = make_plan(spec_of(model, "data: 2, gradient_precision: fp32, bucket_MiB: " + bucket));
+  std::int64_t count = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) count += plan.op_of(t).name == "reduce gradients" ? 1 : 0;
+  return count;
+}
+
+// A bucket closes with the first tensor that brings it to 25 MiB, 26,214,400 bytes. A word table of 26.0 MB alone is
+// below that and one of 26.5 MB above, so that the second takes one bucket more.
+TEST(Buckets, CloseAtMebibytes) {
+  const auto model = [](std::int64_t vocab) {
+    return fmt::format("layers: 1, hidden: 64, heads: 4, feed_forward: 64, vocab: {}, tied_embeddings: false", vocab);
+  };
+  const auto vocab_of = [](double megabytes) { return static_cast<std::int64_t>(megabytes * 1e6 / 4 / 64); };
+  EXPECT_EQ(reductions(model(vocab_of(26.5)), "25"), reductions(model(vocab_of(26.0)), "25") + 1);
+}
+
+// PyTorch's bucket_cap_mb = 0: each parameter is reduced alone. A bucket beyond the model's size is one for all.
+TEST(Buckets, OfNoSizeHoldOneParameterEach) {
+  const std::string model = "layers: 2, hidden: 64, heads: 4, feed_forward: 64, vocab: 256, tied_embeddings: false";
+  const Plan plan = make_plan(spec_of(model, "data: 2"));
+  std::int64_t parameters = 0;
+  std::set<std::pair<std::uint32_t, std::int64_t>> seen;
+  for (const Frame& f : plan.frames) {
+    const bool fresh = !plan.blocks[f.block].parameters.empty() && seen.insert({f.block, f.layer}).second;
+    if (fresh) parameters += std::ssize(plan.blocks[f.block].parameters);
+  }
+  EXPECT_EQ(reductions(model, "0"), parameters);
+  EXPECT_EQ(reductions(model, "1000000"), 1);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
 // of its own.
 TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
   const Plan plan = make_plan(test::spec_of(std::string(test::kSmall) + ", tied_embeddings: true, positions: learned",
-                                            "pipeline: 2, data: 2, sharding: zero1, bucket_MiB: 0"));
+                                            "pipeline: 2, data: 2, sharding: zero1, bucket_MiB: 1000000"));
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     int found = 0;
     for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {

@@ -100,7 +100,7 @@ TEST(Experts, ProductsFollowTheBusiestRanksRows) {
 // By communicators of their own, so beside the others; the update waits for both.
 TEST(Experts, GradientsAreReducedOnALaneOfTheirOwn) {
   for (const ExpertLayout& l : kExpertLayouts) {
-    const Plan plan = make_plan(spec_for(l, ", sharding: zero1, bucket_MiB: 0"));
+    const Plan plan = make_plan(spec_for(l, ", sharding: zero1, bucket_MiB: 1000000"));
     TaskId update = kNone;
     std::map<LaneKind, TaskId> last;
     for (TaskId t = 0; t < plan.slots[0].end; ++t) {
@@ -141,7 +141,7 @@ TEST(Experts, StatesAreCutOverTheRanksThatHoldThem) {
   for (const ExpertLayout& l : kExpertLayouts) {
     for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
       SCOPED_TRACE(sharding);
-      const Plan plan = make_plan(spec_for(l, fmt::format(", sharding: {}, bucket_MiB: 0", sharding)));
+      const Plan plan = make_plan(spec_for(l, fmt::format(", sharding: {}, bucket_MiB: 1000000", sharding)));
       const std::int64_t copies = l.tensor * l.data / (l.expert * l.cut);
       const auto size = [&](Dimension d) {
         return static_cast<std::int64_t>(plan.dimensions[static_cast<std::size_t>(d)].groups.front().size());

@@ -173,7 +173,8 @@ struct States {
 
 double bytes_per_parameter(const std::string& model, const std::string& strategy, std::int64_t sequence) {
   const Spec spec = spec_of(model, strategy, sequence);
-  return static_cast<double>(test::state_bytes(make_plan(spec), 0)) / static_cast<double>(parameter_count(spec.model));
+  return static_cast<double>(test::state_bytes(make_plan(spec), 0)) /
+         static_cast<double>(parameter_count(spec.model, spec.sequence));
 }
 
 // 24.9 GB for GPT-2 XL's 1,557,611,200 parameters; 24 GB for the paper's 1.5 billion.
@@ -196,7 +197,7 @@ TEST(MakePlan, StatesOfZero) {
   const std::string model =
       "name: 7.5b, layers: 37, hidden: 4096, heads: 32, feed_forward: 16384, vocab: 6720, gated: false, positions: "
       "none";
-  ASSERT_NEAR(static_cast<double>(parameter_count(spec_of(model, "", 1024).model)) / 7.5e9, 1, 0.01);
+  ASSERT_NEAR(static_cast<double>(parameter_count(spec_of(model, "", 1024).model, 1024)) / 7.5e9, 1, 0.01);
   const std::string fp16 = "data: 64, precision: fp16, gradient_precision: fp16, sharding: ";
   struct Row {
     const char* sharding;

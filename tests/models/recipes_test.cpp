@@ -28,7 +28,9 @@ TEST(Recipes, HaveThePublishedParameters) {
   const std::pair<const char*, double> rows[] = {
       {"palm-540b", 540.35e9}, {"bloom-176b", 176.25e9}, {"opt-175b", 175e9}};
   for (const auto& [name, parameters] : rows)
-    EXPECT_NEAR(static_cast<double>(parameter_count(load_spec(name).model)) / parameters, 1, 0.01) << name;
+    EXPECT_NEAR(static_cast<double>(parameter_count(load_spec(name).model, load_spec(name).sequence)) / parameters, 1,
+                0.01)
+        << name;
 }
 
 TEST(Recipes, TakeOverrides) { EXPECT_EQ(load_spec("bloom-176b", {"strategy.micro_batch=4"}).strategy.micro_batch, 4); }

@@ -1,7 +1,11 @@
 // The table of data-parallel variants.
 #include "models/sharding.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
+
+#include "models/plan_hash.h"
 
 #include "models/error.h"
 #include "tests/models/plans.h"
@@ -35,7 +39,9 @@ TEST(Sharding, CopiesUnits) {
               32, fmt::format("profile: orrery, kept_units: none, unit_copies: {}", copies));
           const Plan plan = make_plan(spec);
           const std::int64_t psi = test::local_parameters(spec, 0)[0];
-          const bool units = std::string(sharding) != "zero1", wide = std::string(gradients) == "fp32";
+          // ZeRO's stages of one rank are planned as none.
+          const bool units = std::string(sharding) == "fsdp" || (std::string(sharding) == "zero3" && data > 1);
+          const bool wide = std::string(gradients) == "fp32";
           const bool out = std::string(copies) == "parameters" && data > 1, joins = std::string(copies) == "gradients";
           const auto copied = [&](const char* name) {
             std::int64_t elements = 0;
@@ -56,6 +62,24 @@ TEST(Sharding, CopiesUnits) {
       }
     }
   }
+}
+
+// A rank that shares its weights with nobody gathers and copies nothing, unless something lies beyond its device.
+TEST(Sharding, OfOneRankIsNone) {
+  const auto plan_of = [](const std::string& strategy) {
+    return plan_hash(make_plan(test::spec_of(test::kSmall, "data: 1, global_batch: 2, " + strategy)));
+  };
+  for (const char* sharding : {"zero1", "zero2", "zero3"}) {
+    EXPECT_EQ(plan_of(fmt::format("sharding: {}", sharding)), plan_of("sharding: none")) << sharding;
+    EXPECT_EQ(plan_of(fmt::format("sharding: {}, tensor: 2", sharding)), plan_of("sharding: none, tensor: 2"));
+  }
+  EXPECT_NE(plan_of("sharding: zero3, offload: {optimizer: cpu, parameters: cpu}"), plan_of("sharding: none"));
+  const Spec spec = test::spec_of(test::kSmall, "data: 1, sharding: zero3, global_batch: 2");
+  const auto told = std::find_if(spec.origins.begin(), spec.origins.end(),
+                                 [](const Origin& o) { return o.key == "strategy.sharding"; });
+  ASSERT_NE(told, spec.origins.end());
+  EXPECT_EQ(told->value, "none");
+  EXPECT_NE(told->from.find("zero3 over one rank"), std::string::npos) << told->from;
 }
 
 }  // namespace

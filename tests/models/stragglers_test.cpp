@@ -1,12 +1,10 @@
 #include "models/stragglers.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {
@@ -47,18 +45,6 @@ TEST(Stragglers, TheSlowestOfManyGpusIsSlowerThanOfANode) {
   EXPECT_EQ(slowest_beyond_a_node(0, 1000), 1);
   EXPECT_NEAR(slowest_beyond_a_node(0.02, 100), (1 + 0.02 * 2.508) / (1 + 0.02 * 1.424), 1e-3);
   EXPECT_NEAR(slowest_beyond_a_node(0.02, 1000), (1 + 0.02 * 3.241) / (1 + 0.02 * 1.424), 1e-3);
-}
-
-// Of a replica with a straggler every rank is a class, of all others each place in a replica is one.
-TEST(Stragglers, UnfoldOnlyWhatTheyTouch) {
-  const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
-  EXPECT_EQ(make_plan(slow_spec(strategy, {})).slots.size(), 2U);
-  EXPECT_EQ(make_plan(slow_spec(strategy, {{5, 1.0}})).slots.size(), 2U);
-  const Plan plan = make_plan(slow_spec(strategy, {{5, 1.5}, {12, 2.0}}));
-  EXPECT_EQ(plan.slots.size(), 2U * 2 * (1 + 2));
-  const auto ranks = [](std::int64_t sum, const RankSlot& s) { return sum + s.multiplicity; };
-  EXPECT_EQ(std::accumulate(plan.slots.begin(), plan.slots.end(), std::int64_t{0}, ranks), plan.ranks);
-  EXPECT_EQ(unfold(plan).slots.size(), 32U);
 }
 
 }  // namespace

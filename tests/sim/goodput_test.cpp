@@ -52,7 +52,7 @@ TEST(Goodput, CheckpointHasWhatARunGoesOnFrom) {
     const Spec spec = parse_spec(
         std::string("model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {precision: ") + precision + "}\n",
         "t.yaml");
-    return checkpoint_bytes(spec) / static_cast<double>(parameter_count(spec.model));
+    return checkpoint_bytes(spec) / static_cast<double>(parameter_count(spec.model, spec.sequence));
   };
   EXPECT_EQ(bytes_of("bf16"), 14);
   EXPECT_EQ(bytes_of("fp32"), 12);

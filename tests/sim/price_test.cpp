@@ -195,7 +195,7 @@ TEST(Price, CoalescedTensorsGoRoundOneByOne) {
     }
     return std::pair(Collective{}, Seconds{0});
   };
-  const std::string strategy = "data: 16, global_batch: 16, sharding: zero1, bucket_MiB: 0";
+  const std::string strategy = "data: 16, global_batch: 16, sharding: zero1, bucket_MiB: 1000000";
   const auto [many, slow] = reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false}"));
   const auto [one, fast] =
       reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false, sharded_in_one_bucket: false}"));

@@ -27,7 +27,7 @@ SlotMemory replay(const Spec& spec, const MemoryOptions& options) {
 const char* const kModel =
     "name: m, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 1024, gated: false, positions: learned";
 
-double weights(const Spec& spec) { return static_cast<double>(parameter_count(spec.model)); }
+double weights(const Spec& spec) { return static_cast<double>(parameter_count(spec.model, spec.sequence)); }
 
 double bytes_of(const SlotMemory& m, Category c) { return static_cast<double>(m.at_peak[static_cast<std::size_t>(c)]); }
 

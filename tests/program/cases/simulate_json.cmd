@@ -1,5 +1,5 @@
 $ orrery simulate small.yaml --json
-stdout "schema": *"orrery\.report/1"
+stdout "schema": *"orrery\.report/2"
 stdout "source": *"simulated"
 stdout "step_time_s": *[0-9.e-]*[1-9]
 stdout "bubble_fraction":

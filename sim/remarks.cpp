@@ -1,0 +1,69 @@
+#include "sim/remarks.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+// The attention kernel whose times stand in for the one that the stack runs.
+std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
+  if (profile.attention.empty()) return "";  // all is measured
+  const std::string& asked = spec.software.attention_kernel;
+  const AttentionKernel& taken = find_attention(profile, asked);
+  const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                 [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
+  if (!flash || taken.name == asked) return "";
+  return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
+}
+
+// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
+std::string device_remark(const Profile& profile, const Gpu& gpu) {
+  const std::string_view device = fingerprint_of(profile, "device");
+  std::string part = gpu.id.substr(0, gpu.id.find('-'));
+  std::transform(part.begin(), part.end(), part.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (!profile.rest_built_in || device.empty() || device.find(part) != std::string_view::npos) return "";
+  return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
+}
+
+// A rank cannot get more than all tokens once for each of its experts, and no more than all choices.
+std::string imbalance_remark(const Spec& spec) {
+  if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
+    return "";
+  const Moe& moe = *spec.model.moe;
+  const double most = std::min(static_cast<double>(spec.strategy.expert),
+                               static_cast<double>(moe.experts) / static_cast<double>(moe.top_k));
+  if (moe.imbalance <= most) return "";
+  return fmt::format(
+      "model.moe.imbalance: {} is more than the busiest of {} expert ranks can get: planned as {:.4g} times the mean",
+      moe.imbalance, spec.strategy.expert, std::max(1.0, most));
+}
+
+std::string sharding_remark(const Spec& spec) {
+  const auto told = std::find_if(spec.origins.begin(), spec.origins.end(),
+                                 [](const Origin& o) { return o.key == "strategy.sharding"; });
+  if (told == spec.origins.end() || told->from.find("over one rank") == std::string::npos) return "";
+  return fmt::format("strategy.sharding: {}: no rank shares its weights with another: planned as none", told->from);
+}
+
+// ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
+std::string schedule_remark(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.schedule != "zb-h2" || s.micro_batches() >= 2 * s.pipeline - 1) return "";
+  return fmt::format("strategy.schedule: zb-h2 fills its bubble from {} micro-batches on; of {} zb-h1 is made shorter",
+                     2 * s.pipeline - 1, s.micro_batches());
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  std::vector<std::string> list{attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu),
+                                imbalance_remark(spec), sharding_remark(spec), schedule_remark(spec)};
+  std::erase(list, "");
+  return list;
+}
+
+}  // namespace orrery

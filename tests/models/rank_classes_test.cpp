@@ -1,0 +1,43 @@
+// Which ranks of a stage are classes of their own.
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/unfold.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
+  Spec spec = test::spec_of(test::kSmall, strategy);
+  spec.cluster.stragglers = std::move(stragglers);
+  return spec;
+}
+
+// Of a replica with a straggler the places that lag are classes; of all others each place in a replica is one.
+TEST(RankClasses, AreWhatStragglersTouch) {
+  const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
+  EXPECT_EQ(make_plan(slow_spec(strategy, {})).slots.size(), 2U);
+  EXPECT_EQ(make_plan(slow_spec(strategy, {{5, 1.0}})).slots.size(), 2U);
+  const Plan plan = make_plan(slow_spec(strategy, {{5, 1.5}, {12, 2.0}}));
+  EXPECT_EQ(plan.slots.size(), 2U * 2 * (1 + 2));
+  const auto ranks = [](std::int64_t sum, const RankSlot& s) { return sum + s.multiplicity; };
+  EXPECT_EQ(std::accumulate(plan.slots.begin(), plan.slots.end(), std::int64_t{0}, ranks), plan.ranks);
+  EXPECT_EQ(unfold(plan).slots.size(), 32U);
+}
+
+// Replicas whose same places lag alike are one class, and so are the places of a tensor group at which nobody does.
+TEST(RankClasses, OfAlikeStragglersFold) {
+  const auto slots = [](const std::string& strategy, std::vector<Straggler> stragglers) {
+    return make_plan(slow_spec(strategy, std::move(stragglers))).slots.size();
+  };
+  const std::string two = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
+  EXPECT_EQ(slots(two, {{5, 1.5}, {13, 1.5}}), 2U * 2 * 2);  // one place of two replicas, and the six others
+  EXPECT_EQ(slots(two, {{5, 1.5}, {13, 1.25}}), 2U * 2 * 3);
+  EXPECT_EQ(slots("tensor: 8, data: 8, global_batch: 8", {{3, 1.5}}), 2U * 2);  // the lagging place, the seven others
+  EXPECT_EQ(slots("data: 64, global_batch: 64", {{3, 1.5}, {9, 1.5}, {10, 1.5}}), 2U);
+}

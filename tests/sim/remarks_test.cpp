@@ -1,0 +1,43 @@
+// What a report says beside its figures.
+#include "sim/remarks.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "sim/predict.h"
+#include "tests/models/plans.h"
+
+namespace orrery {
+namespace {
+
+bool says(const std::string& model, const std::string& strategy, const std::string& part) {
+  const std::vector<std::string> list = predict(test::spec_of(model, strategy)).report.remarks;
+  return std::any_of(list.begin(), list.end(), [&](const auto& line) { return line.find(part) != std::string::npos; });
+}
+
+std::string experts(const std::string& imbalance) {
+  return "layers: 2, hidden: 64, heads: 4, feed_forward: 64, vocab: 96, moe: {experts: 8, top_k: 2, feed_forward: 64, "
+         "imbalance: " +
+         imbalance + "}";
+}
+
+// 8 experts of which a token meets 2: a rank gets at most 4 times the mean, and of two ranks at most twice.
+TEST(Remarks, SayWhatImbalanceComesTo) {
+  EXPECT_FALSE(says(experts("2"), "data: 8, expert: 8, global_batch: 8", "imbalance"));
+  EXPECT_TRUE(says(experts("100"), "data: 8, expert: 8, global_batch: 8", "planned as 4 times the mean"));
+  EXPECT_TRUE(says(experts("3"), "data: 2, expert: 2, global_batch: 2", "planned as 2 times the mean"));
+}
+
+TEST(Remarks, SayThatOneRankShardsNothing) {
+  EXPECT_TRUE(says(test::kSmall, "data: 1, sharding: zero3, global_batch: 2", "planned as none"));
+  EXPECT_FALSE(says(test::kSmall, "data: 2, sharding: zero3, global_batch: 2", "planned as none"));
+}
+
+TEST(Remarks, SayThatAWarmUpIsTooLong) {
+  EXPECT_TRUE(says(test::kSmall, "pipeline: 4, schedule: zb-h2, global_batch: 6", "from 7 micro-batches on"));
+  EXPECT_FALSE(says(test::kSmall, "pipeline: 4, schedule: zb-h2, global_batch: 7", "zb-h2"));
+}
+
+}  // namespace
+}  // namespace orrery
