@@ -1,6 +1,8 @@
 #include "sim/formulas.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,13 +28,32 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
 }
 
 // Elements of an average rank; or what it sends of them as one part of a ring of its copies.
-double average_elements(const Plan& plan, Dimension copies, bool sent = false) {
+double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
     const double n = real(group_size(plan, copies, s));
-    sum += real(elements_of(plan, s, copies)) * real(plan.slots[s].multiplicity) * (sent ? (n - 1) / n : 1);
+    sum += real(elements_of(plan, s, copies, again)) * real(plan.slots[s].multiplicity) * (sent ? (n - 1) / n : 1);
   }
   return sum / real(plan.ranks);
+}
+
+// The bytes of a dimension's collectives that layers run again in backward, over those that they run in forward.
+double run_again(const Plan& plan, Dimension group) {
+  double forward = 0, again = 0;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role != BlockRole::layer || f.micro_batch != 0) continue;
+    const auto add = [&](const std::vector<std::uint32_t>& ops, bool recompute, double& sum) {
+      for (const std::uint32_t op : ops) {
+        const auto* c = std::get_if<Collective>(&plan.ops[op].work);
+        if (c != nullptr && c->group == group && plan.ops[op].recompute == recompute)
+          sum += real(c->bytes) * real(plan.slots[f.slot].multiplicity);
+      }
+    };
+    add(block.forward, false, forward);
+    add(block.backward, true, again);
+  }
+  return forward > 0 ? again / forward : 0;
 }
 
 // "4", or "2, 1" where stages differ from the ones before.
@@ -50,37 +71,65 @@ double hidden_bytes(const Spec& spec) {
          real(storage_bytes(s.precision));
 }
 
+// Elements of a tied table on a stage that has both ends of the model, on average of all ranks: other micro-batches
+// pass between its lookups and its logits, so that each gathers and reduces it.
+double table_used_twice(const Spec& spec, const Plan& plan) {
+  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
+  std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;  // the table's elements, and whether logits are there
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role == BlockRole::output) by_slot[f.slot].second = true;
+    if (block.role != BlockRole::embedding) continue;
+    by_slot[f.slot].first = 0;
+    for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
+  }
+  double sum = 0;
+  for (const auto& [slot, table] : by_slot)
+    sum += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
+  return sum;
+}
+
 // techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
-  const double m = real(s.micro_batches()), elements = average_elements(plan, copies);
+  // Micro-batches go over one copy of the model or another, and a rank has a part of each.
+  const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
+  const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
   Volume v{.what = std::string(name_of(copies))};
-  double per_parameter = 0;
   if (!row.shards_optimizer) {
     const std::int64_t updates = std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
     v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
-    per_parameter = 2 * g * real(updates);
+    v.bytes = 2 * g * real(updates) * all;
   } else if (!unit_gradients(spec, row)) {
-    v.formula = "Ψ·g + Ψ·w";
-    per_parameter = g + w;
+    const bool whole = spec.software.shards_all_reduce;
+    v.formula = whole ? "2Ψ·g + Ψ·w" : "Ψ·g + Ψ·w";
+    v.bytes = ((whole ? 2 : 1) * g + w) * all;
   } else if (!row.shards_parameters) {
     v.formula = "mΨ·g + Ψ·w";
-    per_parameter = m * g + w;
+    v.bytes = (m * g + w) * all;
   } else {
-    v.formula = row.reshards_after_forward ? "mΨ·g + 2mΨ·w" : "mΨ·g + mΨ·w";
-    per_parameter = m * g + (row.reshards_after_forward ? 2 : 1) * m * w;
+    const bool twice = again == all;
+    v.formula = again == 0 ? "mΨ·g + mΨ·w" : twice ? "mΨ·g + 2mΨ·w" : "mΨ·g + m(Ψ+A)·w";
+    v.bytes = m * g * all + m * w * (all + again);
+  }
+  const double table = copies == Dimension::data && unit_gradients(spec, row) ? table_used_twice(spec, plan) : 0;
+  if (table > 0) {
+    v.formula += row.shards_parameters ? " + mT·(g+w)" : " + mT·g";
+    v.bytes += m * table * (g + (row.shards_parameters ? w : 0)) * (n - 1) / n;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
-  v.bytes = per_parameter * average_elements(plan, copies, true);
   if (r > 1) {
     v.formula += " + 2(Ψ/N)·g·(R-1)/R";
     v.bytes += 2 * elements / n * g * (r - 1) / r;
   }
   v.numbers =
       fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
+  if (v.formula.find('A') != std::string::npos)
+    v.numbers += fmt::format(", A = {:.4g} gathered again for backward", average_elements(plan, copies, false, true));
+  if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
 }
@@ -122,17 +171,17 @@ Volume server_volume(const Spec& spec, const Plan& plan) {
 // Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
 // twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
 // inputs again; forward's once more under full recomputation. In fp8 what is gathered takes half.
-Volume tensor_volume(const Spec& spec) {
+Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
-  const double full = s.recompute.all_layers() ? (1 + gather) * blocks : 0;
+  const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
   // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
   const double layers = real(spec.model.layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
-          .formula = fmt::format("{}·S·m·(L/p)·(t-1)/t", per_layer),
+          .formula = fmt::format("{:.4g}·S·m·(L/p)·(t-1)/t", per_layer),
           .numbers =
               fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}", hidden_bytes(spec), m, layers, t),
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
@@ -172,11 +221,11 @@ Volume grid_volume(const Spec& spec) {
 // A ring passes the keys and values K of a block on n - 1 times forward and as often back, and their gradients n times;
 // a gather moves those of all blocks, twice, and a scatter their gradients once. Inside a block of u ranks queries,
 // keys, values and results A are exchanged once each way. What is recomputed is moved once more.
-Volume context_volume(const Spec& spec) {
+Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
   const double n = real(s.context_ring), u = real(s.context_ulysses);
-  const double again = s.recompute.all_layers() || (s.recompute.attention && !s.recompute.layers) ? 1 : 0;
+  const double again = run_again(plan, Dimension::context), swapped_again = run_again(plan, Dimension::ulysses);
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
@@ -189,10 +238,10 @@ Volume context_volume(const Spec& spec) {
   const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
   const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
   return {.what = "context",
-          .formula = fmt::format("({:.4g}·K + {}·A·(u-1)/u)·m·L/p", passes, 2 + again),
+          .formula = fmt::format("({:.4g}·K + {:.4g}·A·(u-1)/u)·m·L/p", passes, 2 + swapped_again),
           .numbers = fmt::format("K = {:.4g} B, A = {:.4g} B, ring {}, u = {}, m = {}, L/p = {:.4g}", block, all,
                                  s.context_ring, s.context_ulysses, m, layers),
-          .bytes = (passes * block + (2 + again) * all * (u - 1) / u) * m * layers};
+          .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
 }
 
 // Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more on
@@ -255,7 +304,7 @@ Volume vocabulary_volume(const Spec& spec) {
 }
 
 // Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
-Volume expert_volume(const Spec& spec) {
+Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
@@ -268,10 +317,10 @@ Volume expert_volume(const Spec& spec) {
     rows = std::max(rows, real(std::max(sizes.sent, sizes.received)));
   }
   const double row = 4 * real(m.hidden) * real(storage_bytes(s.precision)) + 2 * 4;
-  const bool again = s.recompute.layer || s.recompute.moe;
-  const double full = again ? 2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4 : 0;
+  const double again = run_again(plan, Dimension::expert);
+  const double full = again * (2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4);
   return {.what = "expert",
-          .formula = again ? "R·(6h·w + 12)·m·(L/p)·(e-1)/e" : "R·(4h·w + 8)·m·(L/p)·(e-1)/e",
+          .formula = fmt::format("R·({:.4g}h·w + {:.4g})·m·(L/p)·(e-1)/e", 4 + 2 * again, 8 + 4 * again),
           .numbers = fmt::format("R = {:.4g} rows, h = {}, m = {}, L/p = {:.4g}, e = {}", rows, m.hidden,
                                  s.micro_batches(), layers, s.expert),
           .bytes = rows * (row + full) * real(s.micro_batches()) * layers * (e - 1) / e};
@@ -298,15 +347,15 @@ std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& re
   if (spec.model.moe) {
     add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
         data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
-    add(s.expert > 1, expert_volume(spec), {Dimension::expert});
+    add(s.expert > 1, expert_volume(spec, plan), {Dimension::expert});
   }
   if (s.on_grid()) {
     list.push_back(grid_volume(spec));
     list.back().simulated = simulated_bytes(
         report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
   }
-  add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec), {Dimension::tensor});
-  add(s.context > 1, context_volume(spec), {Dimension::context, Dimension::ulysses});
+  add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec, plan), {Dimension::tensor});
+  add(s.context > 1, context_volume(spec, plan), {Dimension::context, Dimension::ulysses});
   if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
   add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});
   return list;

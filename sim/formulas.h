@@ -17,6 +17,7 @@ namespace orrery {
 // it holds 1/shards.
 struct StateFormula {
   Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter, wherever it lies
+  Bytes whole = 0;                                     // of the optimizer, what every rank keeps of all parameters
   Bytes copies = 0;  // of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
@@ -34,7 +35,8 @@ std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);  // that a slot's first rank is in
 
 // Weights that the ranks of a slot hold before sharding, by the ranks that have copies of them, as above.
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data);
+// again: those alone that are gathered a second time, for backward.
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
 Bytes states_in_plan(const Plan& plan,
                      std::size_t slot);  // what the plan's flat buffers take, copies beside the states left out
 

@@ -40,7 +40,7 @@ double StateFormula::bytes(double elements) const {
     return static_cast<double>(each) * elements / (sharded ? static_cast<double>(shards) : 1);
   };
   return part(parameters, shards_parameters) + part(gradients, shards_gradients) +
-         part(optimizer + copies, shards_optimizer);
+         part(optimizer + copies, shards_optimizer) + part(whole, false);
 }
 
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
@@ -50,12 +50,19 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
   StateFormula f;
   f.parameters = row.fp32_shards ? s.optimizer.master_bytes : width;
   f.gradients = storage_bytes(s.gradient_precision);
+  if (spec.software.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
+    f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != Device::none;
   const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;  // from the shard it is
   if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
     f.optimizer += s.optimizer.master_bytes;
   if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
+  const bool keeps_masters = row.shards_optimizer && spec.software.whole_master == name_of(s.precision);
+  if (keeps_masters && f.optimizer > s.optimizer.master_bytes) {
+    f.whole = s.optimizer.master_bytes;
+    f.optimizer -= f.whole;
+  }
   f.shards_parameters = row.shards_parameters;
   f.shards_gradients = unit_gradients(spec, row);
   f.shards_optimizer = row.shards_optimizer;
@@ -82,14 +89,29 @@ std::string text_of(const StateFormula& f) {
   (f.shards_parameters ? cut : whole) += f.parameters;
   (f.shards_gradients ? cut : whole) += f.gradients;
   (f.shards_optimizer ? cut : whole) += f.optimizer + f.copies;
+  whole += f.whole;
   if (cut == 0) return term(whole, false);
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies) {
+// Whether a block's weights are gathered once more for backward: its forward gives them up, and backward reads some.
+static bool gathered_again(const Plan& plan, const Block& block) {
+  const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+  const auto any = [&](const std::vector<std::uint32_t>& ops, auto&& list) {
+    return std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
+      const std::vector<Operand>& operands = list(plan.ops[op]);
+      return std::any_of(operands.begin(), operands.end(), of_unit);
+    });
+  };
+  const auto frees = [](const Op& op) -> const std::vector<Operand>& { return op.frees; };
+  return any(block.forward, frees) && any(block.backward, frees);
+}
+
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
   const bool apart = sums_table_apart(plan, slot);
   const auto of_block = [&](const Block& block) {
     std::int64_t sum = 0;
+    if (again && !gathered_again(plan, block)) return sum;
     for (const LocalParameter& p : block.parameters) sum += copies_of(p, apart) == copies ? p.out * p.in : 0;
     return sum;
   };
