@@ -71,22 +71,37 @@ double hidden_bytes(const Spec& spec) {
          real(storage_bytes(s.precision));
 }
 
-// Elements of a tied table on a stage that has both ends of the model, on average of all ranks: other micro-batches
-// pass between its lookups and its logits, so that each gathers and reduces it.
-double table_used_twice(const Spec& spec, const Plan& plan) {
-  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return 0;
+// Elements of the unit with a tied table on a stage that has both ends of the model, on average of all ranks: other
+// micro-batches pass between its lookups and its logits, so that each gathers and reduces it. Logits gather it once
+// more for backward where they give it up.
+struct TableUses {
+  double elements = 0;
+  bool again = false;
+};
+
+bool gives_table_up(const Plan& plan, const Block& block) {
+  return std::any_of(block.forward.begin(), block.forward.end(), [&](std::uint32_t op) {
+    const std::vector<Operand>& frees = plan.ops[op].frees;
+    const auto gathered = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+    return std::any_of(frees.begin(), frees.end(), gathered);
+  });
+}
+
+TableUses table_used_twice(const Spec& spec, const Plan& plan) {
+  TableUses uses;
+  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return uses;
   std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;  // the table's elements, and whether logits are there
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (block.role == BlockRole::output) by_slot[f.slot].second = true;
+    if (block.role == BlockRole::output && gives_table_up(plan, block)) uses.again = true;
     if (block.role != BlockRole::embedding) continue;
     by_slot[f.slot].first = 0;
     for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
   }
-  double sum = 0;
   for (const auto& [slot, table] : by_slot)
-    sum += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
-  return sum;
+    uses.elements += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
+  return uses;
 }
 
 // techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
@@ -115,10 +130,11 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.formula = again == 0 ? "mΨ·g + mΨ·w" : twice ? "mΨ·g + 2mΨ·w" : "mΨ·g + m(Ψ+A)·w";
     v.bytes = m * g * all + m * w * (all + again);
   }
-  const double table = copies == Dimension::data && unit_gradients(spec, row) ? table_used_twice(spec, plan) : 0;
-  if (table > 0) {
-    v.formula += row.shards_parameters ? " + mT·(g+w)" : " + mT·g";
-    v.bytes += m * table * (g + (row.shards_parameters ? w : 0)) * (n - 1) / n;
+  const bool tied = copies == Dimension::data && unit_gradients(spec, row);
+  const TableUses table = tied ? table_used_twice(spec, plan) : TableUses{};
+  if (table.elements > 0) {
+    v.formula += !row.shards_parameters ? " + mT·g" : table.again ? " + mT·(g+2w)" : " + mT·(g+w)";
+    v.bytes += m * table.elements * (g + (row.shards_parameters ? (table.again ? 2 : 1) * w : 0)) * (n - 1) / n;
   }
   v.formula = fmt::format("({})(N-1)/N", v.formula);
   if (r > 1) {
@@ -129,7 +145,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
       fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
   if (v.formula.find('A') != std::string::npos)
     v.numbers += fmt::format(", A = {:.4g} gathered again for backward", average_elements(plan, copies, false, true));
-  if (table > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table);
+  if (table.elements > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table.elements);
   if (r > 1) v.numbers += fmt::format(", R = {}", r);
   return v;
 }
