@@ -48,9 +48,42 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
+// C0, DEL, and in UTF-8 the begin of a C1 control.
+static bool is_control(std::string_view text, std::size_t i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+  return c < 32 || c == 127 || c1;
+}
+
+// How many characters an escape sequence that sets a colour has; 0 where there is none.
+static std::size_t colour_at(std::string_view text, std::size_t i) {
+  if (text.substr(i, 2) != "\x1b[") return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", i + 2);
+  return end < text.size() && text[end] == 'm' ? end + 1 - i : 0;
+}
+
+bool is_printable(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(text, i)) return false;
+  }
+  return true;
+}
+
 std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, '?');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(text, i)) text[i] = '?';
+  }
+  return text;
+}
+
+std::string printable_lines(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour > 0)
+      i += colour - 1;
+    else if (text[i] != '\n' && is_control(text, i))
+      text[i] = '?';
+  }
   return text;
 }
 

@@ -158,7 +158,7 @@ Schedule parse_schedule(const std::string& text, const std::string& path, const 
 }
 
 Schedule read_schedule(const std::string& path, const ScheduleShape& shape) {
-  return parse_schedule(read_input(path), path, shape);
+  return parse_schedule(read_input(path, kMostTables), path, shape);
 }
 
 }  // namespace orrery

@@ -253,9 +253,29 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
+// Where data was given and gpus was not, the cluster may have more than are used.
+std::string gpus_remark(const Spec& spec) {
+  const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
+  const bool derived = std::any_of(spec.origins.begin(), spec.origins.end(), [](const Origin& o) {
+    return o.key == "gpus" && o.from == "tensor * pipeline * context * data";
+  });
+  if (!derived || spec.gpus >= all) return "";
+  return fmt::format(
+      "gpus: {} of the cluster's {} are used: {} data ranks were asked for; give gpus, or leave data out", spec.gpus,
+      all, spec.strategy.data);
+}
+
+std::string positions_remark(const Spec& spec) {
+  const std::int64_t most = spec.model.trained_positions;
+  if (most == 0 || spec.sequence <= most) return "";
+  return fmt::format("sequence: {} tokens are more than the {} positions that {} is made for", spec.sequence, most,
+                     spec.model.name);
+}
+
 std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
   std::vector<std::string> list;
-  for (const std::string& line : {attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu)}) {
+  for (const std::string& line : {attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu),
+                                  gpus_remark(spec), positions_remark(spec)}) {
     if (!line.empty()) list.push_back(line);
   }
   return list;
