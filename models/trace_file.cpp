@@ -1,7 +1,6 @@
 #include "models/trace_file.h"
 
 #include <bit>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -156,10 +155,11 @@ void write_rank_run(const std::string& path, const RankRun& run) {
 }
 
 RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path) {
-  std::string line(kMostHeader, '\0');
-  in.getline(line.data(), static_cast<std::streamsize>(line.size()));
-  if (!in || in.eof()) broken(path, "it has no header");
-  line.resize(std::strlen(line.c_str()));
+  std::string line;
+  int next = in.get();
+  for (; next != std::istream::traits_type::eof() && next != '\n' && line.size() < kMostHeader; next = in.get())
+    line += static_cast<char>(next);
+  if (next != '\n') broken(path, "it has no header");
   RankRun run;
   const Counts counts = read_header(path, line, run);
   __extension__ using Wide = unsigned __int128;
