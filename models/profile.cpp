@@ -174,7 +174,8 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
-  return root.dump(1) + '\n';
+  // Logs that were imported may hold any bytes.
+  return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 
 std::string_view fingerprint_of(const Profile& profile, std::string_view key) {

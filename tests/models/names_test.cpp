@@ -38,6 +38,11 @@ TEST(Names, MessagesStayOneLine) {
   EXPECT_EQ(printable("a\x7f\xc2\x9b\xc3\xa9"), "a??\x9b\xc3\xa9");  // DEL, the C1 control CSI; e acute stays
   EXPECT_TRUE(is_printable("caf\xc3\xa9"));
   EXPECT_FALSE(is_printable("a\xc2\x9b"));
+  EXPECT_FALSE(is_printable("a\xff"));
+  EXPECT_FALSE(is_printable("\xe2\x82"));
+  EXPECT_FALSE(is_printable("\xe0\x80\x80"));
+  EXPECT_FALSE(is_printable("\xed\xa0\x80"));
+  EXPECT_TRUE(is_printable("\xe2\x82\xac \xf0\x9f\x98\x80"));
 }
 
 TEST(Names, ATextForATerminalKeepsItsColoursAlone) {

@@ -349,6 +349,16 @@ TEST(ImportFile, NoBytesBringItDown) {
   fs::remove(path);
 }
 
+// A profile is JSON whatever bytes a log has; the library that writes it takes UTF-8 alone.
+TEST(ImportFile, BytesThatAreNoTextMakeAProfileAllTheSame) {
+  const std::string text = read_input(kImports + "all_reduce_8.txt", kMostMeasurements);
+  std::map<std::string, std::int64_t> refused;
+  const std::string log = "a:1:2 [0] NCCL INFO NCCL version 2.1\xa2" + std::string("8\n") + text;
+  Profile profile = profile_of({import_text("all_reduce.txt", log)}, refused);
+  EXPECT_NE(fingerprint_of(profile, "nccl").find('\xa2'), std::string_view::npos);
+  EXPECT_NO_THROW(parse_profile(to_json(profile), "profile.json"));
+}
+
 // Logs hold progress bars and dumped JSON in one line; a search that recurses for every character has no stack for it.
 TEST(ImportFile, LinesOfAnyLengthAreReadAtOnce) {
   const std::string text = read_input(kImports + "all_reduce_8.txt", kMostMeasurements);
