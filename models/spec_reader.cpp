@@ -68,7 +68,8 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value) {
   value = scalar(reader, node, key);
-  if (!is_printable(value)) reader.fail(node, key, "holds a control character, or bytes that are no UTF-8; leave them out");
+  if (!is_printable(value))
+    reader.fail(node, key, "holds a control character, or bytes that are no UTF-8; leave them out");
 }
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value) {
