@@ -3,7 +3,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -48,27 +47,41 @@ void write_snapshot(const std::string& folder, const Rank& rank, const Buffers& 
   std::filesystem::remove(snapshot_file(folder, rank.number, step - 2 * every));
 }
 
-std::vector<double> read_snapshot(const std::string& folder, const Rank& rank, Buffers& buffers, std::int64_t step) {
-  const std::string path = snapshot_file(folder, rank.number, step);
-  std::ifstream in(path, std::ios::binary);
-  const std::string all(std::istreambuf_iterator<char>(in), {});
-  std::size_t at = 0;
+std::vector<double> parse_snapshot(std::string_view all, const std::string& path, const Rank& rank, Buffers& buffers,
+                                   std::int64_t step) {
   const auto read = [&](void* to, std::size_t bytes) {
-    if (all.size() - at < bytes) throw Error(fmt::format("{}: it is shorter than this rank's states", path));
-    std::memcpy(to, all.data() + at, bytes);
-    at += bytes;
+    if (all.size() < bytes) throw Error(fmt::format("{}: it is shorter than this rank's states", path));
+    std::memcpy(to, all.data(), bytes);
+    all.remove_prefix(bytes);
   };
   std::int64_t count = 0;
   read(&count, sizeof count);
   if (count < 0 || count > step) throw Error(fmt::format("{}: it has {} losses of {} steps", path, count, step));
+  if (all.size() / sizeof(double) < static_cast<std::size_t>(count))
+    throw Error(fmt::format("{}: it is shorter than its losses", path));
   std::vector<double> losses(static_cast<std::size_t>(count));
   read(losses.data(), losses.size() * sizeof(double));
   for_states(rank, [&](std::uint32_t state, std::uint16_t slot, Bytes bytes) {
     buffers.hold_state(state, slot);
     read(buffers.state(state, slot), static_cast<std::size_t>(bytes));
   });
-  if (at != all.size()) throw Error(fmt::format("{}: it is longer than this rank's states", path));
+  if (!all.empty()) throw Error(fmt::format("{}: it is longer than this rank's states", path));
   return losses;
+}
+
+std::vector<double> read_snapshot(const std::string& folder, const Rank& rank, Buffers& buffers, std::int64_t step) {
+  const std::string path = snapshot_file(folder, rank.number, step);
+  Bytes most = static_cast<Bytes>(sizeof(std::int64_t) + sizeof(double) * static_cast<std::size_t>(step));
+  for_states(rank, [&](std::uint32_t, std::uint16_t, Bytes bytes) { most += bytes; });
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (!error && size > static_cast<std::uintmax_t>(most))
+    throw Error(fmt::format("{}: it is longer than this rank's states", path));
+  std::ifstream in(path, std::ios::binary);
+  std::string all(error ? 0 : size, '\0');
+  in.read(all.data(), static_cast<std::streamsize>(all.size()));
+  all.resize(static_cast<std::size_t>(in.gcount()));
+  return parse_snapshot(all, path, rank, buffers, step);
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/buffers.h"
@@ -20,5 +21,7 @@ void write_snapshot(const std::string& folder, const Rank& rank, const Buffers& 
                     std::int64_t every, const std::vector<double>& losses);
 // Puts the states where they were; returns the losses of the steps before.
 std::vector<double> read_snapshot(const std::string& folder, const Rank& rank, Buffers& buffers, std::int64_t step);
+std::vector<double> parse_snapshot(std::string_view bytes, const std::string& path, const Rank& rank, Buffers& buffers,
+                                   std::int64_t step);
 
 }  // namespace orrery

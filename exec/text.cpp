@@ -23,7 +23,7 @@ Text checked_text(std::string bytes, std::int64_t vocabulary, std::int64_t seque
 }
 
 Text read_text(const std::string& path, std::int64_t vocabulary, std::int64_t sequence) {
-  return checked_text(read_input(path), vocabulary, sequence, path);
+  return checked_text(read_input(path, kMostTrainingText), vocabulary, sequence, path);
 }
 
 }  // namespace orrery

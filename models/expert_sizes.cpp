@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
-#include "models/spec_reader.h"
+#include "models/input_file.h"
+#include "models/json_value.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t kMostLoadsBytes = 64 << 20;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
@@ -25,17 +25,11 @@ std::vector<double> loads_in_file(const Moe& moe, std::int64_t layer) {
     return Error(fmt::format("{}: {}; one list of {} counts per expert layer is needed, or one for all", path, what,
                              moe.experts));
   };
-  std::vector<std::vector<double>> rows;
-  try {
-    rows = nlohmann::json::parse(read_file(path, kMostLoadsBytes)).get<std::vector<std::vector<double>>>();
-  } catch (const nlohmann::json::exception&) {
-    throw bad("not a JSON list of lists of counts");
-  }
+  const std::vector<std::vector<double>> rows = parse_loads(read_input(path, kMostTables), path);
   const auto index = static_cast<std::size_t>((layer - moe.first_layer) / moe.every);
   if (rows.empty() || (rows.size() > 1 && index >= rows.size())) throw bad(fmt::format("has no row {}", index));
   const std::vector<double>& row = rows.size() == 1 ? rows[0] : rows[index];
-  const bool counts = std::all_of(row.begin(), row.end(), [](double x) { return x >= 0 && std::isfinite(x); });
-  if (std::ssize(row) != moe.experts || !counts || std::accumulate(row.begin(), row.end(), 0.0) <= 0)
+  if (std::ssize(row) != moe.experts || std::accumulate(row.begin(), row.end(), 0.0) <= 0)
     throw bad(fmt::format("row {} has {} counts", rows.size() == 1 ? 0 : index, row.size()));
   return row;
 }
@@ -58,6 +52,15 @@ std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks
 }
 
 }  // namespace
+
+std::vector<std::vector<double>> parse_loads(std::string_view text, const std::string& path) {
+  constexpr std::string_view kAdvice = "a list of lists of counts is needed, one per expert layer";
+  const nlohmann::json root = parse_json(path, text, kAdvice);
+  std::vector<std::vector<double>> rows;
+  for (const JsonValue& row : JsonValue(root, path, std::string(kAdvice)).items())
+    rows.push_back(row.numbers(0, sensible::kMostSize));
+  return rows;
+}
 
 bool unevenly_loaded(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1) return false;

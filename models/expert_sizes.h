@@ -35,6 +35,9 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
+// The rows of such a file. Throws Error with file, row and place for anything else.
+std::vector<std::vector<double>> parse_loads(std::string_view text, const std::string& path);
+
 // Of all experts in so many equal parts: those that a token's top_k experts lie in by chance, over top_k. Its experts
 // are in moe.top_groups of their groups; of these a part has several, or is itself a part of one.
 double parts_met(const Moe& moe, double parts);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
+#include "models/json_value.h"
 #include "models/names.h"
 #include "models/spec.h"
 
@@ -86,7 +87,7 @@ class Config {
   Config(const json& object, std::string path) : object_(object), path_(std::move(path)) {}
 
   [[noreturn]] void fail(std::string_view key, std::string_view what) const {
-    throw Error(fmt::format("{}: {}: {}", path_, key, what));
+    throw Error(printable(fmt::format("{}: {}: {}", path_, key, what)));
   }
   const json* find(Keys keys) const {
     for (const char* key : keys) {
@@ -119,14 +120,18 @@ class Config {
   double real(Keys keys, double absent) const {
     const json* value = find(keys);
     if (value == nullptr) return absent;
-    if (!value->is_number()) fail(*keys.begin(), fmt::format("{} is not a number", value->dump().substr(0, 40)));
-    return value->get<double>();
+    const double number = value->is_number() ? value->get<double>() : std::nan("");
+    if (!(std::abs(number) <= 1e15))
+      fail(*keys.begin(), fmt::format("{} is not a sensible number", value->dump().substr(0, 40)));
+    return number;
   }
   std::string text(Keys keys) const {
     const json* value = find(keys);
     if (value == nullptr) return "";
     if (!value->is_string()) fail(*keys.begin(), fmt::format("{} is not a name", value->dump().substr(0, 40)));
-    return value->get<std::string>();
+    const std::string name = value->get<std::string>();
+    if (!is_printable(name)) fail(*keys.begin(), "holds a control character; leave it out");
+    return name;
   }
 
  private:
@@ -274,25 +279,14 @@ Model read_decoder(const Config& config, const Family& family) {
     m.moe->correction_bias = family.sigmoid && top_method(config, family) == "noaux_tc";
   }
   m.mtp_layers = config.count({"num_nextn_predict_layers"}, 0);
+  m.trained_positions = config.count({"max_position_embeddings"}, 0);
   return m;
-}
-
-json parse_config(const std::string& text, const std::string& path) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& e) {
-    const std::size_t end = std::min(text.size(), e.byte);
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-    throw Error(fmt::format("{}:{}: not JSON; a config.json of Hugging Face is needed", path, line));
-  } catch (const json::exception&) {
-    throw Error(fmt::format("{}: not JSON: a number in it is too large", path));
-  }
 }
 
 }  // namespace
 
 Model parse_hugging_face(const std::string& text, const std::string& path) {
-  const json whole = parse_config(text, path);
+  const json whole = parse_json(path, text, "a config.json of Hugging Face is needed");
   if (!whole.is_object()) throw Error(fmt::format("{}:1: not a config.json: an object {{...}} is needed", path));
   const auto nested = whole.find("text_config");  // multi-modal files hold the decoder's keys one level down
   const bool inner = nested != whole.end() && nested->is_object();

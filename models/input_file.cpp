@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-std::string read_input(const std::string& path) {
+std::string read_input(const std::string& path, std::size_t most_bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) refuse_input(path, std::strerror(errno));
   if (S_ISDIR(status.st_mode)) refuse_input(path, std::strerror(EISDIR));
@@ -31,6 +31,9 @@ std::string read_input(const std::string& path) {
   std::array<char, 1 << 16> piece;
   for (int count = 0; (count = gzread(file.get(), piece.data(), piece.size())) != 0;) {
     if (count < 0) break;
+    if (text.size() + static_cast<std::size_t>(count) > most_bytes)
+      throw Error(fmt::format("{}: is larger than {} MiB{}", path, most_bytes >> 20,
+                              gzdirect(file.get()) == 0 ? " when inflated" : ""));
     text.append(piece.data(), static_cast<std::size_t>(count));
   }
   int error = Z_OK;

@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr double kMicro = 1e-6;
@@ -32,30 +31,49 @@ constexpr Figure kFigures[] = {{"issue_us", &MeasuredTimes::issue, kMicro, 0},
                                {"beside_slowdown", &MeasuredTimes::beside_slowdown, 1, 1, true},
                                {"copy_slowdown", &MeasuredTimes::copy_slowdown, 1, 1, true}};
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
-  throw Error(fmt::format("{}: measured.{}; write it with orrery calibrate", path, what));
+OpSample op_sample(const JsonValue& s) {
+  return {s.at("sizes").numbers(0, sensible::kMostSize), s.at("amount").positive(sensible::kMostAmount),
+          s.at("us").positive(sensible::kMostMicroseconds) * kMicro, s.number_or("spread", 0, 0, sensible::kMostSpread),
+          s.whole_or("count", 0, 0, sensible::kMostBytes)};
 }
 
-double positive(const json& sample, const char* key, const std::string& path) {
-  const double x = sample.at(key).get<double>();
-  if (!(x > 0)) refuse(path, fmt::format("'{}' is {}, not above 0", key, x));
-  return x;
-}
-
-OpSample op_sample(const json& s, const std::string& path) {
-  return {s.at("sizes").get<std::vector<double>>(), positive(s, "amount", path), positive(s, "us", path) * kMicro,
-          s.value("spread", 0.0), s.value("count", std::int64_t{0})};
-}
-
-TransferSample transfer_sample(const json& s, const std::string& path) {
-  return {s.at("bytes").get<Bytes>(), positive(s, "us", path) * kMicro, s.value("spread", 0.0),
-          s.value("count", std::int64_t{0})};
+TransferSample transfer_sample(const JsonValue& s) {
+  return {s.at("bytes").whole(0, sensible::kMostBytes), s.at("us").positive(sensible::kMostMicroseconds) * kMicro,
+          s.number_or("spread", 0, 0, sensible::kMostSpread), s.whole_or("count", 0, 0, sensible::kMostBytes)};
 }
 
 template <class Table, class Read>
-void read_samples(const json& from, Table& table, const Read& read, const std::string& path) {
-  for (const json& s : from.at("samples")) table.samples.push_back(read(s, path));
-  if (table.samples.empty()) refuse(path, fmt::format("'{}' has no sample", table.kind));
+void read_samples(const JsonValue& from, Table& table, const Read& read) {
+  for (const JsonValue& s : from.at("samples").items()) table.samples.push_back(read(s));
+  if (table.samples.empty()) from.at("samples").fail(fmt::format("'{}' has no sample", table.kind));
+}
+
+OpTable op_table(const JsonValue& from) {
+  OpTable table{from.at("kind").text(), {}};
+  read_samples(from, table, op_sample);
+  for (const OpSample& s : table.samples) {
+    if (s.sizes.size() != table.samples.front().sizes.size())
+      from.fail(fmt::format("'{}' has samples of {} and of {} sizes", table.kind, table.samples.front().sizes.size(),
+                            s.sizes.size()));
+  }
+  std::sort(table.samples.begin(), table.samples.end(),
+            [](const OpSample& a, const OpSample& b) { return a.sizes < b.sizes; });
+  return table;
+}
+
+TransferTable transfer_table(const JsonValue& from) {
+  TransferTable table{from.at("kind").text(),
+                      from.at("ranks").whole(1, sensible::kMostMembers),
+                      {},
+                      from.whole_or("nodes", 0, 0, sensible::kMostMembers)};
+  read_samples(from, table, transfer_sample);
+  std::sort(table.samples.begin(), table.samples.end(),
+            [](const TransferSample& a, const TransferSample& b) { return a.bytes < b.bytes; });
+  for (std::size_t i = 1; i < table.samples.size(); ++i) {
+    if (table.samples[i].bytes == table.samples[i - 1].bytes)
+      from.fail(fmt::format("'{}' has two samples of {} bytes", table.kind, table.samples[i].bytes));
+  }
+  return table;
 }
 
 }  // namespace
@@ -87,38 +105,16 @@ ordered_json json_of(const MeasuredTimes& times) {
   return section;
 }
 
-MeasuredTimes measured_of(const json& section, const std::string& path) {
+MeasuredTimes measured_of(const JsonValue& section) {
   MeasuredTimes times;
   for (const Figure& f : kFigures) {
-    if (!section.contains(f.key) && f.may_lack) continue;
-    if (!section.contains(f.key)) refuse(path, fmt::format("{} is missing", f.key));
-    times.*f.value = section.at(f.key).get<double>() * f.unit;
-    if (!(times.*f.value >= f.least * f.unit)) refuse(path, fmt::format("{} is below {}", f.key, f.least));
+    const auto found = f.may_lack ? section.find(f.key) : section.at(f.key);
+    if (found)
+      times.*f.value =
+          found->number(f.least, f.unit < 1 ? sensible::kMostMicroseconds : sensible::kMostSlowdown) * f.unit;
   }
-  for (const json& o : section.at("ops")) {
-    OpTable table{o.at("kind").get<std::string>(), {}};
-    read_samples(o, table, op_sample, path);
-    for (const OpSample& s : table.samples) {
-      if (s.sizes.size() != table.samples.front().sizes.size())
-        refuse(path, fmt::format("'{}' has samples of {} and of {} sizes", table.kind,
-                                 table.samples.front().sizes.size(), s.sizes.size()));
-    }
-    std::sort(table.samples.begin(), table.samples.end(),
-              [](const OpSample& a, const OpSample& b) { return a.sizes < b.sizes; });
-    times.ops.push_back(std::move(table));
-  }
-  for (const json& t : section.at("transfers")) {
-    TransferTable table{
-        t.at("kind").get<std::string>(), t.at("ranks").get<std::int64_t>(), {}, t.value("nodes", std::int64_t{0})};
-    read_samples(t, table, transfer_sample, path);
-    std::sort(table.samples.begin(), table.samples.end(),
-              [](const TransferSample& a, const TransferSample& b) { return a.bytes < b.bytes; });
-    for (std::size_t i = 1; i < table.samples.size(); ++i) {
-      if (table.samples[i].bytes == table.samples[i - 1].bytes)
-        refuse(path, fmt::format("'{}' has two samples of {} bytes", table.kind, table.samples[i].bytes));
-    }
-    times.transfers.push_back(std::move(table));
-  }
+  for (const JsonValue& o : section.at("ops").items()) times.ops.push_back(op_table(o));
+  for (const JsonValue& t : section.at("transfers").items()) times.transfers.push_back(transfer_table(t));
   return times;
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json_fwd.hpp>
 
+#include "models/json_value.h"
 #include "models/measured_times.h"
 
 namespace orrery {
@@ -13,7 +12,7 @@ namespace orrery {
 // "compute_slowdown", ...}.
 nlohmann::ordered_json json_of(const MeasuredTimes& times);
 
-// Sorts samples. Throws Error with path and key for what is missing or makes no sense.
-MeasuredTimes measured_of(const nlohmann::json& section, const std::string& path);
+// Sorts samples. Throws Error with file and key for what is missing or makes no sense.
+MeasuredTimes measured_of(const JsonValue& section);
 
 }  // namespace orrery

@@ -261,6 +261,7 @@ const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view
 }
 
 bool covers(const OpTable& table, const WorkShape& shape) {
+  if (table.samples.front().sizes.size() != shape.sizes.size()) return false;  // of another version of this program
   for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
     double low = std::numeric_limits<double>::max(), high = 0;
     for (const OpSample& s : table.samples) {

@@ -57,8 +57,9 @@ struct Model {
   std::int64_t head_dim = 0;
   std::int64_t feed_forward = 0;
   std::int64_t vocab = 0;
-  std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
-  bool gated = true;               // three MLP matrices (SwiGLU and kin) or two (GeLU)
+  std::int64_t max_positions = 0;      // rows of a learned position table; 0 = as long as the sequence
+  std::int64_t trained_positions = 0;  // that a configuration file names for positions without a table; 0 = it does not
+  bool gated = true;                   // three MLP matrices (SwiGLU and kin) or two (GeLU)
   bool tied_embeddings = false;
   bool bias = false;        // on every linear layer
   bool qkv_bias = false;    // on q, k, v alone (Qwen2); implied by bias

@@ -48,9 +48,63 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
+// C0, DEL, and in UTF-8 the begin of a C1 control.
+static bool is_control(std::string_view text, std::size_t i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+  return c < 32 || c == 127 || c1;
+}
+
+// How many characters an escape sequence that sets a colour has; 0 where there is none.
+static std::size_t colour_at(std::string_view text, std::size_t i) {
+  if (text.substr(i, 2) != "\x1b[") return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", i + 2);
+  return end < text.size() && text[end] == 'm' ? end + 1 - i : 0;
+}
+
+// Bytes of a character of UTF-8 that begins here; 0 where none does (RFC 3629, section 4).
+static std::size_t utf8_at(std::string_view text, std::size_t i) {
+  const auto first = static_cast<unsigned char>(text[i]);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
+  const auto second = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool beyond = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
+  if (overlong || beyond) return 0;
+  for (std::size_t k = 1; k < length; ++k) {
+    if (i + k >= text.size() || (static_cast<unsigned char>(text[i + k]) & 0xC0U) != 0x80) return 0;
+  }
+  return length;
+}
+
+bool is_printable(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); i += utf8_at(text, i)) {
+    if (utf8_at(text, i) == 0) return false;
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(text, i)) return false;
+  }
+  return true;
+}
+
 std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, '?');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(text, i)) text[i] = '?';
+  }
+  return text;
+}
+
+std::string printable_lines(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour > 0)
+      i += colour - 1;
+    else if (text[i] != '\n' && is_control(text, i))
+      text[i] = '?';
+  }
   return text;
 }
 

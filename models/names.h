@@ -21,6 +21,11 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
 
 // The text with line breaks and other control characters as '?', so that a message stays one line.
 std::string printable(std::string text);
+bool is_printable(std::string_view text);  // UTF-8 without such characters
+
+// A text of many lines for a terminal: control characters but line ends and our own colours (ESC [ 0-9 ; m) as '?', so
+// that no name in a file moves its cursor or sets its title.
+std::string printable_lines(std::string text);
 
 // A row of a table of names: precisions, shardings, fabrics.
 template <class T>

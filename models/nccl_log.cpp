@@ -4,10 +4,10 @@
 #include <array>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
@@ -52,31 +52,37 @@ nlohmann::ordered_json json_of(const NcclGraph& g) {
           {"same_channels", g.same_channels}};
 }
 
-NcclGraph logged_graph(const nlohmann::json& g, const std::string& path) {
-  const auto intra = find_path(g.at("intra").get<std::string>()), inter = find_path(g.at("inter").get<std::string>());
-  if (!intra || !inter) throw Error(fmt::format("{}: nccl.graphs: no such path; write it with orrery calibrate", path));
-  return {g.at("channels").get<int>(),
-          g.at("intra_GBps").get<double>(),
-          g.at("inter_GBps").get<double>(),
-          *intra,
-          *inter,
-          g.at("plain_tree").get<bool>(),
-          g.at("same_channels").get<bool>()};
+NcclPath path_from(const JsonValue& name) {
+  const auto path = find_path(name.text());
+  if (!path) name.fail(fmt::format("no such path; known: {}", fmt::join(kPathNames, ", ")));
+  return *path;
+}
+
+NcclGraph logged_graph(const JsonValue& g) {
+  return {static_cast<int>(g.at("channels").whole(1, sensible::kMostChannels)),
+          g.at("intra_GBps").number(0, sensible::kMostGBps),
+          g.at("inter_GBps").number(0, sensible::kMostGBps),
+          path_from(g.at("intra")),
+          path_from(g.at("inter")),
+          g.at("plain_tree").flag(),
+          g.at("same_channels").flag()};
 }
 
 // Sets the cells that a list of rows names.
-NcclTable logged_table(const nlohmann::json& rows, const std::string& path) {
+NcclTable logged_table(const JsonValue& rows) {
   NcclTable table{};
-  for (const nlohmann::json& r : rows) {
+  for (const JsonValue& r : rows.items()) {
     bool found = false;
-    const auto kind = r.at("kind").get<std::string>(), algorithm = r.at("algorithm").get<std::string>(),
-               protocol = r.at("protocol").get<std::string>();
+    const std::string kind = r.at("kind").text(), algorithm = r.at("algorithm").text(),
+                      protocol = r.at("protocol").text();
+    const NcclRow row = {r.at("us").number(0, sensible::kMostMicroseconds),
+                         r.at("GBps").number(0, sensible::kMostGBps)};
     for_each_cell([&](CollectiveKind k, NcclAlgorithm a, NcclProtocol p) {
       if (orrery::name_of(k) != kind || orrery::name_of(a) != algorithm || orrery::name_of(p) != protocol) return;
-      table_cell(table, k, a, p) = {r.at("us").get<double>(), r.at("GBps").get<double>()};
+      table_cell(table, k, a, p) = row;
       found = true;
     });
-    if (!found) throw Error(fmt::format("{}: nccl.table: no such way: {} {} {}", path, kind, algorithm, protocol));
+    if (!found) r.fail(fmt::format("no such way: {} {} {}", kind, algorithm, protocol));
   }
   return table;
 }
@@ -142,16 +148,18 @@ nlohmann::ordered_json json_of(const LoggedNccl& logged) {
   return entry;
 }
 
-LoggedNccl logged_nccl_of(const nlohmann::json& entry, const std::string& path) {
-  LoggedNccl logged{.nodes = entry.at("nodes").get<std::int64_t>(), .ranks = entry.at("ranks").get<std::int64_t>()};
-  logged.version = entry.value("version", "");
-  logged.collective_channels = entry.value("channels", 0);
-  logged.nvls_channels = entry.value("nvls_channels", 0);
-  const nlohmann::json graphs = entry.value("graphs", nlohmann::json::object());
-  for (const LoggedGraph& g : kLoggedGraphs) {
-    if (graphs.contains(g.key)) logged.*g.graph = logged_graph(graphs.at(g.key), path);
+LoggedNccl logged_nccl_of(const JsonValue& entry) {
+  LoggedNccl logged{.nodes = entry.at("nodes").whole(1, sensible::kMostMembers),
+                    .ranks = entry.at("ranks").whole(1, sensible::kMostMembers)};
+  logged.version = entry.text_or("version", "");
+  logged.collective_channels = static_cast<int>(entry.whole_or("channels", 0, 0, sensible::kMostChannels));
+  logged.nvls_channels = static_cast<int>(entry.whole_or("nvls_channels", 0, 0, sensible::kMostChannels));
+  if (const auto graphs = entry.find("graphs")) {
+    for (const LoggedGraph& g : kLoggedGraphs) {
+      if (const auto graph = graphs->find(g.key)) logged.*g.graph = logged_graph(*graph);
+    }
   }
-  if (entry.contains("table")) logged.table = logged_table(entry.at("table"), path);
+  if (const auto table = entry.find("table")) logged.table = logged_table(*table);
   return logged;
 }
 

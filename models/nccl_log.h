@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "models/json_value.h"
 #include "models/nccl.h"
 
 namespace orrery {
@@ -40,9 +41,9 @@ NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const
 
 // An element of a profile's "nccl": {"ranks", "nodes", "version", "channels", "nvls_channels", "graphs": {"ring":
 // {"channels", "intra_GBps", "inter_GBps", "intra", "inter", "plain_tree", "same_channels"}, ...}, "table": [{"kind",
-// "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with path and key.
+// "algorithm", "protocol", "us", "GBps"}]}. Reading throws Error with file and key.
 nlohmann::ordered_json json_of(const LoggedNccl& logged);
-LoggedNccl logged_nccl_of(const nlohmann::json& entry, const std::string& path);
+LoggedNccl logged_nccl_of(const JsonValue& entry);
 
 // "NVL", "PIX": how NCCL's log names a path. nullopt for a name that the model does not know.
 std::optional<NcclPath> find_path(std::string_view name);

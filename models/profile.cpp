@@ -1,37 +1,32 @@
 #include "models/profile.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/input_file.h"
+#include "models/json_value.h"
 #include "models/measured_json.h"
-#include "models/names.h"
 #include "models/nccl_log.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
 
-using nlohmann::json;
+constexpr double kMostKeys = 1e6;
+constexpr std::int64_t kLargestTile = 65536, kWidestHead = 65536;
 
-json section_of(const json& root, const char* key, const std::string& path) {
-  const auto it = root.find(key);
-  if (it == root.end() || !it->is_object()) throw Error(fmt::format("{}: '{}' is missing; write an object", path, key));
-  return *it;
-}
+constexpr const char* kProfileAdvice = "write it with orrery calibrate";
 
-// Numbers live as {"value": x, "source": "..."} so that every constant stands beside where it comes from. where:
-// "gemm." or "".
-double number(const json& section, const char* key, const std::string& path, const char* where) {
-  const auto it = section.find(key);
-  if (it == section.end() || !it->is_object() || !it->contains("value") || !it->at("value").is_number()) {
-    throw Error(fmt::format("{}: '{}{}' is missing; write {{\"value\": ..., \"source\": ...}}", path, where, key));
-  }
-  return it->at("value").get<double>();
+// Numbers live as {"value": x, "source": "..."} so that every constant stands beside where it comes from.
+double constant(const JsonValue& section, const char* key, double least, double most) {
+  const auto found = section.find(key);
+  if (!found || !found->is_object() || !found->find("value"))
+    section.fail(key, "is missing; write {\"value\": ..., \"source\": ...}");
+  return found->at("value").number(least, most);
 }
 
 // FNV-1a, 64 bits: tells two profiles apart, nothing more.
@@ -41,67 +36,60 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", h);
 }
 
-std::vector<Tile> tiles_of(const json& gemm, const std::string& path) {
+// At least one element.
+std::vector<JsonValue> filled_list(const JsonValue& section, const char* key) {
+  std::vector<JsonValue> list = section.at(key).items();
+  if (list.empty()) section.at(key).fail("is empty; name at least one");
+  return list;
+}
+
+std::vector<Tile> tiles_of(const JsonValue& gemm) {
   std::vector<Tile> tiles;
-  for (const json& t : gemm.value("tiles", json::array())) {
-    tiles.push_back(
-        {t.at("rows").get<std::int64_t>(), t.at("columns").get<std::int64_t>(), t.at("efficiency").get<double>()});
+  for (const JsonValue& t : filled_list(gemm, "tiles")) {
+    tiles.push_back({t.at("rows").whole(1, kLargestTile), t.at("columns").whole(1, kLargestTile),
+                     t.at("efficiency").number(sensible::kLeastPart, sensible::kMostPart)});
   }
-  if (tiles.empty()) throw Error(path + ": gemm.tiles is empty; name at least one tile");
   return tiles;
 }
 
-std::vector<AttentionKernel> attention_of(const json& attention, const std::string& path) {
-  std::vector<AttentionKernel> kernels;
-  for (const json& k : attention.value("kernels", json::array())) {
-    AttentionKernel kernel{k.at("name").get<std::string>(), number(k, "start_us", path, "attention.kernels."), {}};
-    if (const auto drops = k.find("dropout"); drops != k.end()) {
-      kernel.forward_dropout = drops->at("forward_fraction").get<double>();
-      kernel.backward_dropout = drops->at("backward_fraction").get<double>();
-    }
-    for (const json& h : k.at("heads")) {
-      kernel.heads.push_back({h.at("head_dim").get<std::int64_t>(), h.at("forward_fraction").get<double>(),
-                              h.at("backward_fraction").get<double>(), h.at("forward_keys").get<double>(),
-                              h.at("backward_keys").get<double>()});
-    }
-    if (kernel.heads.empty()) throw Error(path + ": attention.kernels.heads is empty; name at least one head_dim");
-    kernels.push_back(std::move(kernel));
-  }
-  if (kernels.empty()) throw Error(path + ": attention.kernels is empty; name at least one kernel");
-  return kernels;
+AttentionHead head_from(const JsonValue& h) {
+  return {h.at("head_dim").whole(1, kWidestHead),
+          h.at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart),
+          h.at("backward_fraction").number(sensible::kLeastPart, sensible::kMostPart),
+          h.at("forward_keys").number(0, kMostKeys), h.at("backward_keys").number(0, kMostKeys)};
 }
 
-Profile parse(std::string_view text, const std::string& path) {
-  const json root = json::parse(text, nullptr, false, true);
-  if (root.is_discarded() || !root.is_object())
-    throw Error(path + ": not a JSON object; write one with orrery calibrate");
-  Profile p;
-  p.name = root.value("name", path);
-  p.hash = hash_of(text);
-  if (root.contains("measured")) p.measured = measured_of(section_of(root, "measured", path), path);
-  p.memory_bytes = root.value("memory_bytes", Bytes{0});
-  if (root.contains("fingerprint")) {
-    const json fingerprint = section_of(root, "fingerprint", path);
-    for (const auto& [key, value] : fingerprint.items()) p.fingerprint.emplace_back(key, value.get<std::string>());
+AttentionKernel kernel_from(const JsonValue& k) {
+  AttentionKernel kernel{k.at("name").text(), constant(k, "start_us", 0, sensible::kMostMicroseconds), {}};
+  if (const auto drops = k.find("dropout")) {
+    kernel.forward_dropout = drops->at("forward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
+    kernel.backward_dropout = drops->at("backward_fraction").number(sensible::kLeastPart, sensible::kMostPart);
   }
-  for (const json& n : root.value("nccl", json::array())) p.nccl.push_back(logged_nccl_of(n, path));
-  p.rest_built_in = root.value("rest", "") == "built-in";
-  if ((p.rest_built_in || !p.measured.empty()) && !root.contains("gemm")) return p;  // no formulas
-  const json gemm = section_of(root, "gemm", path), memory = section_of(root, "memory", path);
-  p.gemm.tiles = tiles_of(gemm, path);
-  p.gemm.prologue_us = number(gemm, "prologue_us", path, "gemm.");
-  p.gemm.smoothing = number(gemm, "smoothing", path, "gemm.");
-  p.gemm.batched_fraction = number(gemm, "batched_fraction", path, "gemm.");
-  if (gemm.contains("grouped_fraction")) p.gemm.grouped_fraction = number(gemm, "grouped_fraction", path, "gemm.");
-  if (gemm.contains("exposed_result")) p.gemm.exposed_result = number(gemm, "exposed_result", path, "gemm.");
-  p.attention = attention_of(section_of(root, "attention", path), path);
-  p.memory.fraction = number(memory, "fraction", path, "memory.");
-  p.memory.start_us = number(memory, "start_us", path, "memory.");
-  p.kernel_gap_us = number(root, "kernel_gap_us", path, "");
-  p.vector_fraction = number(root, "vector_fraction", path, "");
-  p.contention = number(root, "contention", path, "");
-  p.spread = number(root, "spread", path, "");
-  return p;
+  for (const JsonValue& h : filled_list(k, "heads")) {
+    kernel.heads.push_back(head_from(h));
+    const std::size_t n = kernel.heads.size();
+    if (n > 1 && kernel.heads[n - 1].head_dim <= kernel.heads[n - 2].head_dim)
+      h.at("head_dim").fail("is not above the one before; list the widths in ascending order, each once");
+  }
+  return kernel;
+}
+
+void read_formulas(Profile& p, const JsonValue& root) {
+  const JsonValue gemm = root.at("gemm"), memory = root.at("memory");
+  p.gemm.tiles = tiles_of(gemm);
+  p.gemm.prologue_us = constant(gemm, "prologue_us", 0, sensible::kMostMicroseconds);
+  p.gemm.smoothing = constant(gemm, "smoothing", 0, 1);
+  p.gemm.batched_fraction = constant(gemm, "batched_fraction", sensible::kLeastPart, sensible::kMostPart);
+  if (gemm.find("grouped_fraction"))
+    p.gemm.grouped_fraction = constant(gemm, "grouped_fraction", sensible::kLeastPart, sensible::kMostPart);
+  if (gemm.find("exposed_result")) p.gemm.exposed_result = constant(gemm, "exposed_result", 0, sensible::kMostPart);
+  for (const JsonValue& k : filled_list(root.at("attention"), "kernels")) p.attention.push_back(kernel_from(k));
+  p.memory.fraction = constant(memory, "fraction", sensible::kLeastPart, sensible::kMostPart);
+  p.memory.start_us = constant(memory, "start_us", 0, sensible::kMostMicroseconds);
+  p.kernel_gap_us = constant(root, "kernel_gap_us", 0, sensible::kMostMicroseconds);
+  p.vector_fraction = constant(root, "vector_fraction", sensible::kLeastPart, sensible::kMostPart);
+  p.contention = constant(root, "contention", 0, sensible::kMostPart);
+  p.spread = constant(root, "spread", 0, sensible::kMostPart);
 }
 
 std::string_view architecture_file(Architecture a) {
@@ -123,6 +111,26 @@ std::string_view architecture_file(Architecture a) {
 }
 
 }  // namespace
+
+Profile parse_profile(std::string_view text, const std::string& path) {
+  const nlohmann::json file = parse_json(path, text, kProfileAdvice);
+  const JsonValue root(file, path, kProfileAdvice);
+  root.require_object();
+  Profile p;
+  p.name = root.text_or("name", path);
+  p.hash = hash_of(text);
+  if (const auto measured = root.find("measured")) p.measured = measured_of(*measured);
+  p.memory_bytes = root.whole_or("memory_bytes", 0, 0, sensible::kMostBytes);
+  if (const auto fingerprint = root.find("fingerprint")) {
+    for (const auto& [key, value] : fingerprint->members()) p.fingerprint.emplace_back(key, value.text());
+  }
+  if (const auto nccl = root.find("nccl")) {
+    for (const JsonValue& n : nccl->items()) p.nccl.push_back(logged_nccl_of(n));
+  }
+  p.rest_built_in = root.text_or("rest", "") == "built-in";
+  if ((!p.rest_built_in && p.measured.empty()) || root.find("gemm")) read_formulas(p, root);
+  return p;
+}
 
 const AttentionKernel& find_attention(const Profile& profile, std::string_view name) {
   for (const AttentionKernel& k : profile.attention) {
@@ -153,20 +161,10 @@ Profile find_profile(const Gpu& gpu) {
                     "--out FILE and give them with --profile FILE",
                     gpu.id, gpu.uncalibrated ? ", and its communication is uncalibrated" : ""));
   }
-  return parse(data_file(file), file);
+  return parse_profile(data_file(file), file);
 }
 
-Profile load_profile(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw Error(path + ": cannot be read; give a profile written by orrery calibrate");
-  std::stringstream text;
-  text << in.rdbuf();
-  try {
-    return parse(text.str(), path);
-  } catch (const json::exception& e) {
-    throw Error(fmt::format("{}: {}", path, e.what()));
-  }
-}
+Profile load_profile(const std::string& path) { return parse_profile(read_input(path, kMostTables), path); }
 
 std::string to_json(const Profile& p) {
   nlohmann::ordered_json root;
@@ -176,7 +174,8 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
-  return root.dump(1) + '\n';
+  // Logs that were imported may hold any bytes.
+  return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 
 std::string_view fingerprint_of(const Profile& profile, std::string_view key) {

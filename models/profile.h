@@ -82,6 +82,7 @@ AttentionHead head_of(const AttentionKernel& kernel, std::int64_t head_dim);
 // The profile of a GPU: its own, else its architecture's. Throws Error when there is neither.
 Profile find_profile(const Gpu& gpu);
 Profile load_profile(const std::string& path);  // a measured one; throws Error with file and key
+Profile parse_profile(std::string_view text, const std::string& path);
 // Whether formulas can price what was not measured.
 inline bool has_formulas(const Profile& profile) { return !profile.gemm.tiles.empty(); }
 // A profile that has nothing but what was measured and logged, as a file's text.

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-enum class Kind : unsigned char { bytes, rate, time, power };
+enum class Kind : unsigned char { bytes, rate, time, power, count };
 
 struct Unit {
   std::string_view name;
@@ -52,6 +52,16 @@ constexpr Unit kUnits[] = {
     {"W", Kind::power, 1},
     {"kW", Kind::power, 1e3},
     {"MW", Kind::power, 1e6},
+    {"", Kind::count, 1},
+    {"k", Kind::count, 1e3},
+    {"K", Kind::count, 1e3},
+    {"M", Kind::count, 1e6},
+    {"G", Kind::count, 1e9},
+    {"T", Kind::count, 1e12},
+    {"Ki", Kind::count, kKi},
+    {"Mi", Kind::count, kKi* kKi},
+    {"Gi", Kind::count, kKi* kKi* kKi},
+    {"Ti", Kind::count, kKi* kKi* kKi* kKi},
 };
 
 const Unit* find_unit(std::string_view name) {
@@ -65,7 +75,8 @@ const Unit* find_unit(std::string_view name) {
 
 std::string_view unit_of_key(std::string_view key) {
   const std::string_view last = key.substr(key.find_last_of("_.") + 1);  // npos + 1 = 0: the whole key
-  return find_unit(last) == nullptr ? "" : last;
+  const Unit* const unit = find_unit(last);
+  return unit == nullptr || unit->kind == Kind::count ? "" : last;
 }
 
 std::optional<double> parse_quantity(std::string_view text, std::string_view unit) {

@@ -9,6 +9,8 @@
 
 #include "models/error.h"
 #include "models/input_file.h"
+#include "models/names.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
@@ -19,6 +21,8 @@ struct Cell {
   Phase phase = Phase::forward;
   std::int32_t micro_batch = 0;
 };
+
+std::string_view short_word(std::string_view word) { return word.substr(0, sensible::kLongestWord); }
 
 struct Line {
   int number = 0;
@@ -45,13 +49,14 @@ class Reader {
 
  private:
   [[noreturn]] void refuse(int line, const std::string& what) const {
-    throw Error(fmt::format("{}:{}: {}", path_, line, what));
+    throw Error(printable(fmt::format("{}:{}: {}", path_, line, what)));
   }
 
   std::int32_t number(const std::string& cell, std::size_t& at, int line) const {
     std::int32_t value = -1;
     const auto [end, error] = std::from_chars(cell.data() + at, cell.data() + cell.size(), value);
-    if (error != std::errc() || value < 0) refuse(line, fmt::format("'{}' is no action; write F0, B0, I0, W0", cell));
+    if (error != std::errc() || value < 0)
+      refuse(line, fmt::format("'{}' is no action; write F0, B0, I0, W0", short_word(cell)));
     at = static_cast<std::size_t>(end - cell.data());
     return value;
   }
@@ -64,15 +69,16 @@ class Reader {
     if (text[0] >= '0' && text[0] <= '9') cell.virtual_stage = number(text, at, line);
     const std::size_t letter = at < text.size() ? kLetters.find(text[at]) : std::string_view::npos;
     if (letter == std::string_view::npos)
-      refuse(line, fmt::format("'{}' is no action; write F0, B0, I0 or W0, or 1F0 for virtual stage 1", text));
+      refuse(line,
+             fmt::format("'{}' is no action; write F0, B0, I0 or W0, or 1F0 for virtual stage 1", short_word(text)));
     cell.phase = kPhases[letter];
     cell.micro_batch = number(text, ++at, line);
-    if (at != text.size()) refuse(line, fmt::format("'{}' is no action; write F0, B0, I0, W0", text));
+    if (at != text.size()) refuse(line, fmt::format("'{}' is no action; write F0, B0, I0, W0", short_word(text)));
     if (cell.micro_batch >= shape_.micro_batches)
-      refuse(line, fmt::format("'{}': the step has micro-batches 0 to {}", text, shape_.micro_batches - 1));
+      refuse(line, fmt::format("'{}': the step has micro-batches 0 to {}", short_word(text), shape_.micro_batches - 1));
     if (cell.virtual_stage >= shape_.stages * shape_.chunks)
-      refuse(line, fmt::format("'{}': the model has virtual stages 0 to {} (pipeline: {}, virtual_stages: {})", text,
-                               shape_.stages * shape_.chunks - 1, shape_.stages, shape_.chunks));
+      refuse(line, fmt::format("'{}': the model has virtual stages 0 to {} (pipeline: {}, virtual_stages: {})",
+                               short_word(text), shape_.stages * shape_.chunks - 1, shape_.stages, shape_.chunks));
     return cell;
   }
 
@@ -158,7 +164,7 @@ Schedule parse_schedule(const std::string& text, const std::string& path, const 
 }
 
 Schedule read_schedule(const std::string& path, const ScheduleShape& shape) {
-  return parse_schedule(read_input(path), path, shape);
+  return parse_schedule(read_input(path, kMostTables), path, shape);
 }
 
 }  // namespace orrery

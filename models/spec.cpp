@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "models/input_file.h"
 #include "models/names.h"
 #include "models/open_spec.h"
 #include "models/recipes.h"
@@ -13,7 +14,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostSpecBytes = 4 << 20;
 constexpr std::string_view kTopKeys[] = {"model",    "sequence", "cluster", "gpus",  "software",
                                          "strategy", "steps",    "seed",    "search"};
 
@@ -89,6 +89,8 @@ void apply_override(SpecNode& root, const std::string& option) {
     path += (path.empty() ? "" : ".") + std::string(key);
     start = dot + 1;
   }
+  if (option.find_first_not_of(" \t", equals + 1) == std::string::npos)
+    throw Error(fmt::format("--set {}: a value is needed; null leaves the key out", option));
   *node = parse_tree(option.substr(equals + 1), "--set " + option.substr(0, equals));
   clear_lines(*node);
 }
@@ -195,29 +197,25 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
 OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return read_spec(text, path, overrides, true);
 }
-// A file, or where there is none a recipe's name. Of a recipe the path becomes "bloom-176b.recipe".
-static std::string spec_text(std::string& path) {
+// Of a recipe the path becomes "bloom-176b.recipe".
+SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
   const bool exists = std::filesystem::exists(path);
   if (!exists && !recipe && path.find_first_of("./") == std::string::npos)
     throw Error(fmt::format("{}: no such file, and {}", path, unknown_name("recipe", path, recipes)));
-  if (exists || !recipe) return read_file(path, kMostSpecBytes);
-  std::string text = find_recipe(path).spec;
-  path += ".recipe";
-  return text;
+  if (exists || !recipe) return {path, read_input(path, kMostSettings)};
+  return {path + ".recipe", find_recipe(path).spec};
 }
 
 OpenSpec load_open_spec(const std::string& given, const std::vector<std::string>& overrides) {
-  std::string path = given;
-  const std::string text = spec_text(path);
-  return parse_open_spec(text, path, overrides);
+  const SpecText file = read_spec_text(given);
+  return parse_open_spec(file.text, file.path, overrides);
 }
 
 Spec load_spec(const std::string& given, const std::vector<std::string>& overrides) {
-  std::string path = given;
-  const std::string text = spec_text(path);
-  return parse_spec(text, path, overrides);
+  const SpecText file = read_spec_text(given);
+  return parse_spec(file.text, file.path, overrides);
 }
 
 bool is_given(const Origin& origin) {
@@ -234,6 +232,30 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
     if (is_given(origin) && (same || key == "strategy." + broken.key + ".device")) where = origin.from;
   }
   return fmt::format("{}: {}", where, broken.what);
+}
+
+// The place of the section that a key is in, where the key itself was not given: any of the section's.
+static std::string given_at(const Spec& spec, std::string_view key) {
+  for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
+    for (const Origin& origin : spec.origins) {
+      if (is_given(origin) && origin.key.starts_with(part)) return origin.from;
+    }
+    if (part.find('.') == std::string_view::npos) break;
+  }
+  return "";
+}
+
+std::string with_place(const Spec& spec, const std::string& refusal) {
+  constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
+  const std::string key = refusal.substr(0, refusal.find(": "));
+  const std::string section = key.substr(0, key.find('.'));
+  if (key == "spec") {  // of the whole file
+    const std::string from = given_at(spec, "model");
+    return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
+  }
+  if (std::find(std::begin(kSections), std::end(kSections), section) == std::end(kSections)) return refusal;
+  const std::string from = given_at(spec, key);
+  return from.empty() ? refusal : fmt::format("{}: {}", from, refusal);
 }
 
 void check(const Spec& spec) {

@@ -44,6 +44,16 @@ struct Spec {
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
+// A spec's text, read once: what comes through a pipe can not be read twice. A path that is no file may be a recipe's
+// name.
+struct SpecText {
+  std::string path, text;
+};
+SpecText read_spec_text(const std::string& path);
+
+// A refusal of what knows no file, "cluster.host: missing; ...", with where the spec gives that key, or its section.
+std::string with_place(const Spec& spec, const std::string& refusal);
+
 // The rules that degrees, batch and model must obey; throws Error naming the broken one
 // ("tensor: 16 does not divide heads: 40").
 void check(const Spec& spec);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/names.h"
+#include "models/sensible.h"
 #include "models/sequence.h"
 #include "models/spec_reader.h"
 
@@ -372,17 +373,18 @@ Broken precision_rules(const Spec& spec) {
 
 Broken rank_order_rules(const Spec& spec) {
   const std::string& order = spec.strategy.rank_order;
+  const std::string shown = order.substr(0, sensible::kLongestWord);
   std::vector<std::string_view> rest{"tp", "cp", "dp", "pp", "ep"};
   for (std::size_t start = 0; start <= order.size();) {
     const std::size_t end = std::min(order.find('-', start), order.size());
     const auto found = std::find(rest.begin(), rest.end(), std::string_view(order).substr(start, end - start));
     if (found == rest.end())
-      return broken("rank_order", "rank_order: {} is not tp, cp, dp, pp and perhaps ep, each once, joined by -", order);
+      return broken("rank_order", "rank_order: {} is not tp, cp, dp, pp and perhaps ep, each once, joined by -", shown);
     rest.erase(found);
     start = end + 1;
   }
   const bool complete = rest.empty() || (rest.size() == 1 && rest.front() == "ep");
-  return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", order, rest.front());
+  return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
 }
 
 Broken first_broken(const Spec& spec) {

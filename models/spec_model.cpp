@@ -1,12 +1,12 @@
 #include <filesystem>
 
+#include "models/input_file.h"
 #include "models/names.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostConfigBytes = 4 << 20;
 constexpr Named<Positions> kPositions[] = {
     {"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}, {"none", Positions::none}};
 constexpr Named<Norm> kNorms[] = {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}};
@@ -57,7 +57,7 @@ Model load_base(const SpecSection& section, const SpecNode& node) {
   if (!file) return find_model(base);
   std::filesystem::path path = beside(section.reader().path, base);
   if (std::filesystem::is_directory(path)) path /= "config.json";
-  Model m = parse_hugging_face(read_file(path.string(), kMostConfigBytes), path.string());
+  Model m = parse_hugging_face(read_input(path.string(), kMostSettings), path.string());
   if (m.name.empty())
     m.name = path.filename() == "config.json" ? path.parent_path().filename().string() : path.stem().string();
   return m;

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/ranges.h>
 
@@ -69,6 +68,8 @@ void convert(const SpecReader& reader, const SpecNode& node, const std::string& 
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value) {
   value = scalar(reader, node, key);
+  if (!is_printable(value))
+    reader.fail(node, key, "holds a control character, or bytes that are no UTF-8; leave them out");
 }
 
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value) {
@@ -143,16 +144,6 @@ void SpecSection::record(std::string_view key, std::string value, const SpecNode
 
 std::string beside(const std::string& spec_path, const std::string& file) {
   return (std::filesystem::path(spec_path).parent_path() / file).string();
-}
-
-std::string read_file(const std::string& path, std::size_t most_bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) throw Error(fmt::format("{}: cannot be read", path));
-  std::string text(most_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > most_bytes) throw Error(fmt::format("{}: larger than {} MiB", path, most_bytes >> 20));
-  return text;
 }
 
 }  // namespace orrery

@@ -120,7 +120,6 @@ inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; pr
 
 // A file named in a spec is meant relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
-std::string read_file(const std::string& path, std::size_t most_bytes);
 
 // The first rule of check() that a spec breaks: the key it is about, and the sentence; empty if none.
 struct Broken {

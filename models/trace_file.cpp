@@ -1,7 +1,6 @@
 #include "models/trace_file.h"
 
 #include <bit>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -10,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/json_value.h"
 #include "models/output_file.h"
+#include "models/sensible.h"
 
 namespace orrery {
 namespace {
@@ -21,7 +22,7 @@ static_assert(std::endian::native == std::endian::little, "rank files are little
 
 constexpr std::string_view kSchema = "orrery.rank/1";
 constexpr std::size_t kMostHeader = 1 << 20;
-constexpr std::uint64_t kMostCount = std::uint64_t{1} << 32;  // of steps or tasks: their product stays a 64-bit number
+constexpr std::int64_t kMostCount = std::int64_t{1} << 32;  // of steps or tasks: their product stays a 64-bit number
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
 
 // Every figure of the header once, for both directions.
@@ -72,7 +73,7 @@ std::string header_of(const RankRun& run) {
 // The rest of an open file, as words.
 class Words {
  public:
-  Words(std::ifstream& in, const std::string& path) : in_(in), path_(path) {}
+  Words(std::istream& in, const std::string& path) : in_(in), path_(path) {}
   template <class T>
   void read(T* to, std::size_t count) {
     const auto bytes = static_cast<std::streamsize>(count * sizeof(T));
@@ -81,31 +82,50 @@ class Words {
   }
 
  private:
-  std::ifstream& in_;
+  std::istream& in_;
   const std::string& path_;
 };
 
-void check_times(const std::string& path, const MeasuredStep& step) {
-  bool forward = step.begin <= step.end;
-  for (const MeasuredSpan& s : step.spans) forward = forward && s.issued <= s.entered && s.entered <= s.ended;
+constexpr Picoseconds kMostTime = INT64_MAX / 4;  // differences stay a 64-bit number
+
+void check_step(const std::string& path, const MeasuredStep& step) {
+  const auto sensible_time = [](Picoseconds t) { return -kMostTime <= t && t <= kMostTime; };
+  bool forward = step.begin <= step.end, sensible = sensible_time(step.begin) && sensible_time(step.end);
+  for (const MeasuredSpan& s : step.spans) {
+    forward = forward && s.issued <= s.entered && s.entered <= s.ended;
+    sensible = sensible && sensible_time(s.issued) && sensible_time(s.ended);
+  }
   if (!forward) broken(path, "a time runs backwards");
+  for (const std::int64_t size : step.sizes) sensible = sensible && size >= 0 && size <= sensible::kMostElements;
+  if (!sensible) broken(path, "a time or a size is absurd");
 }
 
 struct Counts {
   std::uint64_t steps = 0, tasks = 0, sizes = 0, losses = 0;
 };
 
-Counts read_header(const std::string& path, const std::string& line, RankRun& run) {
-  try {
-    const json header = json::parse(line);
-    if (header.at("schema") != kSchema) broken(path, fmt::format("its schema is not {}", kSchema));
-    visit_texts(run, [&](const char* key, auto& value) { header.at(key).get_to(value); });
-    const json& memory = header.at("memory");
-    visit_memory(run.memory, [&](const char* key, auto& value) { memory.at(key).get_to(value); });
-    return {header.at("steps"), header.at("tasks"), header.at("sizes"), header.at("losses")};
-  } catch (const json::exception& e) {
-    broken(path, e.what());
-  }
+void take_figure(const OrderedJsonValue& from, std::string& to) { to = from.text(); }
+void take_figure(const OrderedJsonValue& from, std::int64_t& to) { to = from.whole(-kMostTime, kMostTime); }
+void take_figure(const OrderedJsonValue& from, TaskId& to) { to = static_cast<TaskId>(from.whole(0, UINT32_MAX)); }
+void take_figure(const OrderedJsonValue& from, std::array<Bytes, kCategories>& to) {
+  const std::vector<OrderedJsonValue> items = from.items();
+  if (items.size() != to.size()) from.fail(fmt::format("has {} figures, not {}", items.size(), to.size()));
+  for (std::size_t i = 0; i < to.size(); ++i) take_figure(items[i], to[i]);
+}
+
+Counts read_header(const std::string& path, const std::string& line, RankRun& run) try {
+  const json file = parse_ordered_json("header", line, "run it again");
+  const OrderedJsonValue header(file, "header");
+  if (header.at("schema").text() != kSchema) header.fail(fmt::format("its schema is not {}", kSchema));
+  visit_texts(run, [&](const char* key, auto& value) { take_figure(header.at(key), value); });
+  const OrderedJsonValue memory = header.at("memory");
+  visit_memory(run.memory, [&](const char* key, auto& value) { take_figure(memory.at(key), value); });
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint64_t>(header.at(key).whole(0, kMostCount - 1));
+  };
+  return {count("steps"), count("tasks"), count("sizes"), count("losses")};
+} catch (const Error& e) {
+  broken(path, e.what());
 }
 
 }  // namespace
@@ -134,23 +154,17 @@ void write_rank_run(const std::string& path, const RankRun& run) {
   file.commit();
 }
 
-RankRun read_rank_run(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) broken(path, "it cannot be read");
-  std::string line(kMostHeader, '\0');
-  in.getline(line.data(), static_cast<std::streamsize>(line.size()));
-  if (!in || in.eof()) broken(path, "it has no header");
-  line.resize(std::strlen(line.c_str()));
+RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path) {
+  std::string line;
+  int next = in.get();
+  for (; next != std::istream::traits_type::eof() && next != '\n' && line.size() < kMostHeader; next = in.get())
+    line += static_cast<char>(next);
+  if (next != '\n') broken(path, "it has no header");
   RankRun run;
   const Counts counts = read_header(path, line, run);
-  if (counts.steps >= kMostCount || counts.tasks >= kMostCount || counts.sizes >= kMostCount ||
-      counts.losses >= kMostCount)
-    broken(path, "its counts are absurd");
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error) - (line.size() + 1);
   __extension__ using Wide = unsigned __int128;
   const Wide expected = 8 * (static_cast<Wide>(counts.steps) * (2 + 3 * counts.tasks + counts.sizes) + counts.losses);
-  if (error || size != expected) broken(path, "its length is not what its header says");
+  if (size - (line.size() + 1) != expected) broken(path, "its length is not what its header says");
   Words words(in, path);
   run.steps.resize(counts.steps);
   for (MeasuredStep& step : run.steps) {
@@ -160,11 +174,19 @@ RankRun read_rank_run(const std::string& path) {
     words.read(step.spans.data(), step.spans.size());
     step.sizes.resize(counts.sizes);
     words.read(step.sizes.data(), step.sizes.size());
-    check_times(path, step);
+    check_step(path, step);
   }
   run.losses.resize(counts.losses);
   words.read(run.losses.data(), run.losses.size());
   return run;
+}
+
+RankRun read_rank_run(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (!in || error) broken(path, "it cannot be read");
+  return parse_rank_run(in, size, path);
 }
 
 }  // namespace orrery

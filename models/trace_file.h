@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -76,5 +77,6 @@ std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int
 // its header says, of another schema, or whose times run backwards.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);
+RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);  // size: of the whole file
 
 }  // namespace orrery

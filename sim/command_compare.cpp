@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -29,7 +30,8 @@ struct Axis {
 // One row: a spec with one value of every axis, and what became of it.
 struct Case {
   std::string spec;
-  std::vector<std::string> values;  // by axis
+  std::shared_ptr<const SpecText> text;  // none where it cannot be read
+  std::vector<std::string> values;       // by axis
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
@@ -66,10 +68,18 @@ std::string stem(const std::string& path) {
   return file.substr(0, file.rfind('.'));
 }
 
+std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
+  try {
+    return std::make_shared<const SpecText>(read_spec_text(spec));
+  } catch (const Error&) {  // said where the case is predicted
+    return nullptr;
+  }
+}
+
 std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Axis>& axes) {
   std::vector<Case> cases;
   for (const std::string& spec : options.specs) {
-    cases.push_back({.spec = spec, .overrides = options.overrides, .name = stem(spec)});
+    cases.push_back({.spec = spec, .text = text_of_spec(spec), .overrides = options.overrides, .name = stem(spec)});
   }
   for (const Axis& axis : axes) {
     std::vector<Case> longer;
@@ -88,7 +98,7 @@ std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Ax
 
 void predict_case(Case& c, const std::string& profile) {
   try {
-    const Spec spec = load_spec(c.spec, c.overrides);
+    const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
     c.report = predict_report(spec, profile_for(spec, profile));
   } catch (const Error& error) {
     c.failure = std::current_exception();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
@@ -47,7 +47,7 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
 // Why a machine is not within the limits, "" if it is. make_machine has said so already where nothing fits.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.days > o.deadline_days)
-    return fmt::format("{:.1f} days, above --deadline {}", *m.days, o.deadline_days);
+    return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.days, *m.days < 1 ? 3 : 1, o.deadline_days);
   if ((o.objective == "cost" || o.budget_usd > 0) && !m.usd_per_Mtoken)
     return "no price to rent it is known; give one by --prices";
   if (o.budget_usd > 0 && *m.cloud_usd > o.budget_usd)
@@ -64,7 +64,10 @@ SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const
   });
   c.result = search(*c.space, c.profile, options_for(o, common));
   c.machine = make_machine(*c.space, c.result, prices, o.tokens);
-  if (c.machine.excluded.empty()) c.machine.excluded = beyond_limits(c.machine, o);
+  if (c.machine.excluded.empty()) {
+    c.machine.excluded = beyond_limits(c.machine, o);
+    c.machine.beyond_limits = !c.machine.excluded.empty();
+  }
   return c;
 }
 
@@ -94,7 +97,7 @@ std::optional<Rival> rival_of(const SearchCase& c, const SearchCommandOptions& o
   if (o.against.empty() || c.result.best.empty()) return std::nullopt;
   std::vector<std::string> overrides = c.target.open.overrides;
   overrides.insert(overrides.end(), o.against.begin(), o.against.end());
-  Rival rival{predict(load_spec(o.spec, overrides), c.profile).report, {}};
+  Rival rival{predict(parse_spec(o.text.text, o.text.path, overrides), c.profile).report, {}};
   rival.losses = losses(c.result.best.front().report, rival.report);
   return rival;
 }
@@ -148,6 +151,7 @@ struct Findings {
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
   bool front_cut = false;  // less memory than that of its last row may do
+  std::vector<std::string> dropped;  // machines that the search was stopped before
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
   std::vector<Machine> machines() const {
@@ -156,6 +160,16 @@ struct Findings {
     return list;
   }
 };
+
+std::string machine_name(const SearchTarget& target) {
+  const Cluster& c = target.open.spec.cluster;
+  return fmt::format("{} x {}", target.gpus, c.node_id.empty() ? c.gpu.id : c.node_id);
+}
+
+std::string dropped_text(const Findings& f) {
+  if (f.dropped.empty()) return "";
+  return fmt::format("\n  stopped before these machines were searched: {}\n", fmt::join(f.dropped, ", "));
+}
 
 std::string json_of(const Findings& f) {
   using nlohmann::ordered_json;
@@ -170,6 +184,7 @@ std::string json_of(const Findings& f) {
     j["pareto_cut"] = f.front_cut;
   }
   j["machines"] = ordered_json::parse(machines_json(f.machines()));
+  j["not_searched"] = f.dropped;
   j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
   return j.dump(2) + '\n';
 }
@@ -179,6 +194,7 @@ std::string text_of(const Findings& f, const SearchCommandOptions& o, const Pric
   std::string text;
   if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
   text += search_text(*shown.space, shown.result, style);
+  text += dropped_text(f);
   if (f.advice) text += advice_text(*f.advice, style);
   if (f.best == nullptr && !shown.result.best.empty())
     text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
@@ -193,8 +209,8 @@ std::string log_of(const Findings& f, const SearchCommandOptions& o, const Commo
   double s = 0;
   for (const SearchCase& c : f.cases) s += c.result.wall_s;
   const std::string processes = o.peers != nullptr ? fmt::format("{} processes of ", o.peers->size()) : "";
-  return fmt::format("searched for {} with {}{} thread{}\n", time_text(s), processes, common.threads,
-                     common.threads == 1 ? "" : "s");
+  return fmt::format("searched for {} with {}{} thread{}\n{}", time_text(s), processes, common.threads,
+                     common.threads == 1 ? "" : "s", o.csv ? dropped_text(f) : "");
 }
 
 void check_maximize(const SearchCommandOptions& o) {
@@ -237,8 +253,10 @@ void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandO
 
 }  // namespace
 
-Outcome search_command(const SearchCommandOptions& o, const Common& common) {
+Outcome search_command(const SearchCommandOptions& given, const Common& common) {
+  SearchCommandOptions o = given;
   check_options(o, common);
+  together(o.peers, [&] { o.text = read_spec_text(o.spec); });
   if (!o.maximize.empty()) return largest_command(o, common);
   PriceList prices;
   std::vector<SearchTarget> targets;
@@ -251,6 +269,8 @@ Outcome search_command(const SearchCommandOptions& o, const Common& common) {
   for (SearchTarget& target : targets) {
     if (f.cases.empty() || !f.cases.back().result.stopped)
       f.cases.push_back(search_case(std::move(target), o, common, prices));
+    else
+      f.dropped.push_back(machine_name(target));
   }
   const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
   if (none) throw Error(f.cases.front().result.reason);

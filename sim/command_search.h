@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/peers.h"
+#include "models/spec.h"
 #include "models/units.h"
 #include "sim/commands.h"
 
@@ -16,6 +17,7 @@ namespace orrery {
 // printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
+  SpecText text{};  // that the command has read from it
   std::vector<std::string> overrides;
   std::string profile;
   std::vector<std::int64_t> gpus;     // none: the spec's

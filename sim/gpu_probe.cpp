@@ -51,7 +51,8 @@ GpuProbe probe_gpu(const std::string& folder, bool quick) {
   if (quick) words.emplace_back("quick");
   run(words, folder + "/bench.log");
   probe.text = text_of(path);
-  probe.kernels = measured_of(nlohmann::json::parse(probe.text).at("measured"), path);
+  const nlohmann::json bench = parse_json(path, probe.text);
+  probe.kernels = measured_of(JsonValue(bench, path).at("measured"));
   return probe;
 }
 

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "models/error.h"
 #include "models/input_file.h"
@@ -150,29 +149,17 @@ TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int
   return {kind, 2, std::min<std::int64_t>(nodes, 2)};  // each rank sends to the next: the slowest hop counts
 }
 
-std::size_t line_of(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte);
-  return static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-}
+Imported import_file(const std::string& path) { return import_text(path, read_input(path, kMostMeasurements)); }
 
-nlohmann::json parse_json(const std::string& path, std::string_view text) try {
-  return nlohmann::json::parse(text);
-} catch (const nlohmann::json::parse_error& e) {
-  const bool cut = e.byte >= text.size();
-  throw Error(
-      fmt::format("{}:{}: is no JSON{}", path, line_of(text, std::min(e.byte > 0 ? e.byte - 1 : 0, text.size())),
-                  cut ? ": it ends too soon; give the whole file" : ": write it again with the tool it is from"));
-}
-
-Imported import_file(const std::string& path) {
-  const std::string text = read_input(path);
+Imported import_text(const std::string& path, std::string_view text) {
   const std::size_t start = text.find_first_not_of(" \t\r\n");
-  const bool is_json = start != std::string::npos && text[start] == '{';
+  const bool is_json = start != std::string_view::npos && text[start] == '{';
   if (is_json) {
-    const bool trace = text.find("\"traceEvents\"") != std::string::npos;
+    const bool trace = text.find("\"traceEvents\"") != std::string_view::npos;
     return trace ? import_kineto(path, text) : import_nccl_tests_json(path, text);
   }
-  const bool table = text.find("busbw") != std::string::npos, log = text.find("NCCL INFO") != std::string::npos;
+  const bool table = text.find("busbw") != std::string_view::npos,
+             log = text.find("NCCL INFO") != std::string_view::npos;
   if (!table && !log)
     throw Error(path +
                 ": is neither output of nccl-tests (it has no header with 'busbw'), nor NCCL's log ('NCCL "

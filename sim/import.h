@@ -53,6 +53,7 @@ Imported import_kineto(const std::string& path, std::string_view text);    // Py
 
 // Whichever of them a file is; a log may hold several.
 Imported import_file(const std::string& path);
+Imported import_text(const std::string& path, std::string_view text);
 
 // The profile of some files: medians and quartile distances of rows of the same shape, the rest from the built-in
 // profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest
@@ -65,10 +66,5 @@ Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std
 std::string nccl_tests_kind(std::string_view program);
 // Ranks that a kind of nccl-tests' rows are timed over: two for a message, whatever the ring of them.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
-
-// The line of a byte of a text, from 1.
-std::size_t line_of(std::string_view text, std::size_t byte);
-// Parses; throws Error "path:line: is no JSON: ..." where it breaks.
-nlohmann::json parse_json(const std::string& path, std::string_view text);
 
 }  // namespace orrery

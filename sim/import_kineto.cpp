@@ -1,13 +1,15 @@
 // A Kineto trace: PyTorch's, whose kernels are told by the operator that launched them ("External id") and its shapes,
 // or one of `orrery run --trace`, whose kernels say themselves what they are ("kind", "sizes"). Kernels that ran beside
 // others are taken as they are.
-#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/json_value.h"
+#include "models/names.h"
+#include "models/sensible.h"
 #include "sim/import.h"
 #include "sim/pytorch_ops.h"
 #include "sim/timing.h"
@@ -44,23 +46,25 @@ std::string_view torch_kind(std::string_view torch) {
 
 class KinetoTrace {
  public:
-  KinetoTrace(const std::string& path, std::string_view text) : path_(path), root_(parse_json(path, text)) {}
+  KinetoTrace(const std::string& path, std::string_view text)
+      : path_(path), file_(parse_json(path, text)), root_(file_, path, "record it with torch.profiler") {}
 
   Imported read() {
     about();
-    for (const nlohmann::json& e : root_.at("traceEvents")) note_operator(e);
+    const std::vector<JsonValue> events = root_.at("traceEvents").items();
+    for (const JsonValue& e : events) note_operator(e);
     for (const auto& [id, op] : operators_) {
-      if (!on_backward(*op)) add_product(*op, forward_);
+      if (!on_backward(*op)) add_product(op->raw(), forward_);
     }
-    std::vector<const nlohmann::json*> kernels;
+    std::vector<const JsonValue*> kernels;
     std::set<std::string> devices;
-    for (const nlohmann::json& e : root_.at("traceEvents")) {
-      if (e.value("cat", "") != "kernel" || e.value("ph", "") != "X") continue;
+    for (const JsonValue& e : events) {
+      if (e.text_or("cat", "") != "kernel" || e.text_or("ph", "") != "X") continue;
       kernels.push_back(&e);
-      devices.insert(e.value("pid", nlohmann::json()).dump());
+      devices.insert(dump_of(e, "pid"));
     }
     if (devices.size() > 1) node_gpus_ = 0;  // many ranks in one file: where they ran is not said
-    for (const nlohmann::json* e : kernels) kernel(*e);
+    for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
   }
@@ -69,53 +73,61 @@ class KinetoTrace {
   void refuse(const std::string& reason) { ++result_.refused[reason]; }
 
   void about() {
-    const nlohmann::json devices = root_.value("deviceProperties", nlohmann::json::array());
-    if (!devices.empty()) result_.fingerprint["device"] = devices[0].value("name", "");
-    node_gpus_ = std::ssize(devices);
-    const nlohmann::json job = root_.value("distributedInfo", nlohmann::json::object());
-    if (job.contains("nccl_version")) result_.fingerprint["nccl"] = job.at("nccl_version").get<std::string>();
+    if (const auto devices = root_.find("deviceProperties")) {
+      const std::vector<JsonValue> list = devices->items();
+      if (!list.empty()) result_.fingerprint["device"] = list[0].text_or("name", "");
+      node_gpus_ = std::ssize(list);
+    }
+    const auto job = root_.find("distributedInfo");
+    if (const auto version = job ? job->find("nccl_version") : std::nullopt)
+      result_.fingerprint["nccl"] = version->text();
   }
 
   // What launched kernels, and which threads autograd runs on.
-  void note_operator(const nlohmann::json& e) {
-    const std::string name = e.value("name", ""), category = e.value("cat", "");
-    if (name == "process_labels" && e.at("args").value("labels", "") == "simulated")
+  void note_operator(const JsonValue& e) {
+    const std::string name = e.text_or("name", ""), category = e.text_or("cat", "");
+    const auto args = e.find("args");
+    if (name == "process_labels" && args && args->text_or("labels", "") == "simulated")
       throw Error(path_ + ": is the timeline of a prediction; give one that was measured (orrery run --trace)");
     if (category != "cpu_op") return;
     if (name.starts_with("autograd::engine::evaluate_function")) autograd_.insert(thread_of(e));
-    const nlohmann::json args = e.value("args", nlohmann::json::object());
-    if (args.contains("External id")) operators_[args.at("External id").get<std::int64_t>()] = &e;
+    if (const auto id = args ? args->find("External id") : std::nullopt) operators_[id_of(*id)] = &e;
   }
 
-  static std::pair<std::string, std::string> thread_of(const nlohmann::json& e) {
-    return {e.value("pid", nlohmann::json()).dump(), e.value("tid", nlohmann::json()).dump()};
+  static std::int64_t id_of(const JsonValue& id) { return id.whole(INT64_MIN, INT64_MAX); }
+  static std::string dump_of(const JsonValue& e, const char* key) {
+    const auto found = e.find(key);
+    return found ? found->raw().dump() : "null";
   }
-  bool on_backward(const nlohmann::json& op) const { return autograd_.count(thread_of(op)) > 0; }
+  static std::pair<std::string, std::string> thread_of(const JsonValue& e) {
+    return {dump_of(e, "pid"), dump_of(e, "tid")};
+  }
+  bool on_backward(const JsonValue& op) const { return autograd_.count(thread_of(op)) > 0; }
 
-  Seconds duration(const nlohmann::json& e) const {
-    const nlohmann::json dur = e.value("dur", nlohmann::json());
-    const std::string name = e.value("name", "");
-    if (!dur.is_number() || !std::isfinite(dur.get<double>()))
-      throw Error(fmt::format("{}: the kernel '{}' has no duration; record the trace again", path_, name));
-    return dur.get<double>() * kMicrosecond;
+  Seconds duration(const JsonValue& e) const {
+    const auto dur = e.find("dur");
+    if (!dur || !dur->is_number())
+      throw Error(printable(fmt::format("{}: the kernel '{}' has no duration; record the trace again", path_,
+                                        e.text_or("name", "").substr(0, sensible::kLongestWord))));
+    return dur->number(-sensible::kMostMicroseconds, sensible::kMostMicroseconds) * kMicrosecond;
   }
 
-  void kernel(const nlohmann::json& e) {
+  void kernel(const JsonValue& e) {
     const Seconds time = duration(e);
-    const nlohmann::json args = e.value("args", nlohmann::json::object());
-    if (args.contains("Collective name"))
-      collective(args, time, e.value("pid", nlohmann::json()).dump());
-    else if (args.contains("kind"))
-      own(args, time);
-    else if (args.contains("External id"))
-      times_[args.at("External id").get<std::int64_t>()] += time;  // an operator may launch several
+    const auto args = e.find("args");
+    if (args && args->find("Collective name"))
+      collective(*args, time, dump_of(e, "pid"));
+    else if (args && args->find("kind"))
+      own(*args, time);
+    else if (const auto id = args ? args->find("External id") : std::nullopt)
+      times_[id_of(*id)] += time;  // an operator may launch several
     else
       refuse("kernels that do not say which operator launched them");
   }
 
-  void own(const nlohmann::json& args, Seconds time) {
-    WorkShape shape{args.at("kind").get<std::string>(), args.at("sizes").get<std::vector<double>>(),
-                    args.at("amount").get<double>()};
+  void own(const JsonValue& args, Seconds time) {
+    WorkShape shape{args.at("kind").text(), args.at("sizes").numbers(0, sensible::kMostSize),
+                    args.at("amount").number(0, sensible::kMostAmount)};
     if (time <= 0 || shape.amount <= 0) return refuse("kernels that take no time or do nothing");
     result_.ops.push_back({std::move(shape), time});
   }
@@ -123,27 +135,26 @@ class KinetoTrace {
   void recognise_operator(std::int64_t id, Seconds time) {
     const auto found = operators_.find(id);
     if (found == operators_.end()) return refuse("kernels that do not say which operator launched them");
-    const Recognised what = recognise(*found->second, on_backward(*found->second), forward_);
+    const Recognised what = recognise(found->second->raw(), on_backward(*found->second), forward_);
     if (const auto* reason = std::get_if<std::string>(&what)) return refuse(*reason);
     if (time > 0) result_.ops.push_back({std::get<WorkShape>(what), time});
   }
 
   // The n-th of its name in its group on every rank is the same collective.
-  void collective(const nlohmann::json& args, Seconds time, const std::string& device) {
-    const auto torch = args.at("Collective name").get<std::string>();
-    TransferRow row{std::string(torch_kind(torch)), args.value("Group size", std::int64_t{0})};
-    const Bytes width = element_bytes(args.value("dtype", ""));
+  void collective(const JsonValue& args, Seconds time, const std::string& device) {
+    TransferRow row{std::string(torch_kind(args.at("Collective name").text())),
+                    args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
+    const Bytes width = element_bytes(args.text_or("dtype", ""));
     if (row.kind.empty() || width == 0) return refuse("collectives of a name or type that is not known");
-    const std::int64_t in = args.value("In msg nelems", std::int64_t{0}),
-                       out = args.value("Out msg nelems", std::int64_t{0});
-    row.bytes = std::max(in, out) * width;
+    row.bytes = std::max(args.whole_or("In msg nelems", 0, 0, sensible::kMostElements),
+                         args.whole_or("Out msg nelems", 0, 0, sensible::kMostElements)) *
+                width;
     if (row.bytes <= 0 || time <= 0 || row.ranks < 2) return refuse("collectives of one rank, or of no bytes");
-    const std::string members = args.value("Process Group Ranks", args.value("Process Group Name", ""));
+    const std::string members = args.text_or("Process Group Ranks", args.text_or("Process Group Name", ""));
     std::string group = row.kind + ' ' + members;
     row.nodes = nodes_of(members);
     if (row.kind == "message") {  // between two of the group
-      const std::string ends = fmt::format("[{}, {}]", args.value("Src Rank", nlohmann::json()).dump(),
-                                           args.value("Dst Rank", nlohmann::json()).dump());
+      const std::string ends = fmt::format("[{}, {}]", dump_of(args, "Src Rank"), dump_of(args, "Dst Rank"));
       row.ranks = 2;
       row.nodes = nodes_of(ends);
       group += ends;
@@ -165,11 +176,12 @@ class KinetoTrace {
   }
 
   std::string path_;
-  nlohmann::json root_;
+  nlohmann::json file_;
+  JsonValue root_;
   std::int64_t node_gpus_ = 0;
   Imported result_;
-  std::map<std::int64_t, const nlohmann::json*> operators_;  // by external id
-  std::set<std::pair<std::string, std::string>> autograd_;   // threads
+  std::map<std::int64_t, const JsonValue*> operators_;      // by external id
+  std::set<std::pair<std::string, std::string>> autograd_;  // threads
   Products forward_;
   std::map<std::int64_t, Seconds> times_;                              // of an operator's kernels, by external id
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;  // of collectives, by device and group
@@ -177,10 +189,6 @@ class KinetoTrace {
 
 }  // namespace
 
-Imported import_kineto(const std::string& path, std::string_view text) try {
-  return KinetoTrace(path, text).read();
-} catch (const nlohmann::json::exception& e) {
-  throw Error(fmt::format("{}: is no Kineto trace ({}); record it with torch.profiler", path, e.what()));
-}
+Imported import_kineto(const std::string& path, std::string_view text) { return KinetoTrace(path, text).read(); }
 
 }  // namespace orrery

@@ -1,16 +1,17 @@
 // NCCL's own log: the graphs that its search found ("Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type
 // NVL/PIX, sameChannels 1"), the channels of a communicator, and the tuner's table of latency (us) and bandwidth (GB/s
 // of payload) by collective, algorithm and protocol. Lines of many processes may be mixed: each carries its thread.
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
-#include <regex>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/names.h"
+#include "models/sensible.h"
 #include "sim/import.h"
+#include "sim/line_scanner.h"
 
 namespace orrery {
 namespace {
@@ -43,10 +44,13 @@ std::string trimmed(std::string_view text) {
 }
 
 // "a | b | c |" in pieces, without the last one if it is empty.
-std::vector<std::string> cells_of(const std::string& line) {
+std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells;
-  std::istringstream in(line);
-  for (std::string cell; std::getline(in, cell, '|');) cells.push_back(trimmed(cell));
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = line.find('|');
+    cells.push_back(trimmed(line.substr(0, end)));
+    line.remove_prefix(std::min(line.size(), end == std::string_view::npos ? end : end + 1));
+  }
   while (!cells.empty() && cells.back().empty()) cells.pop_back();
   return cells;
 }
@@ -64,8 +68,7 @@ class NcclLogText {
   explicit NcclLogText(const std::string& path) : path_(path) {}
 
   Imported read(std::string_view text) {
-    std::istringstream in{std::string(text)};
-    for (std::string line; std::getline(in, line);) {
+    for (std::string_view line; next_line(text, line);) {
       ++line_;
       const std::size_t at = line.find(kNcclInfo);
       if (at != std::string::npos) take(open_[thread_of(line.substr(0, at))], line.substr(at + kNcclInfo.size()));
@@ -75,18 +78,21 @@ class NcclLogText {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw Error(fmt::format("{}:{}: {}", path_, line_, what)); }
-
-  // "host:pid:tid" of "[0] host:pid:tid [3] ".
-  static std::string thread_of(const std::string& prefix) {
-    std::istringstream in(prefix);
-    for (std::string word; in >> word;) {
-      if (std::count(word.begin(), word.end(), ':') == 2 && word.back() != ':') return word;
-    }
-    return prefix;
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(printable(fmt::format("{}:{}: {}", path_, line_, what)));
   }
 
-  void take(OpenCommunicator& c, const std::string& message) {
+  // "host:pid:tid" of "[0] host:pid:tid [3] ".
+  static std::string thread_of(std::string_view prefix) {
+    LineScanner scan(prefix);
+    for (scan.spaces(); !scan.done(); scan.spaces()) {
+      const std::string_view word = scan.word();
+      if (std::count(word.begin(), word.end(), ':') == 2 && word.back() != ':') return std::string(word);
+    }
+    return std::string(prefix);
+  }
+
+  void take(OpenCommunicator& c, std::string_view message) {
     const std::string start = trimmed(message);
     if (start.starts_with("NCCL version "))
       result_.fingerprint.emplace("nccl", start.substr(13));
@@ -103,38 +109,65 @@ class NcclLogText {
   }
 
   // The pattern's number is src/include/graph.h's: 1 to 3 trees, of which 3 is the plain one; 4 ring; 5 NVLS.
-  void graph(OpenCommunicator& c, const std::string& text) {
-    static const std::regex form(
-        R"(Pattern (\d+), crossNic \d+, nChannels (\d+), bw ([\d.]+)/([\d.]+), type (\w+)/(\w+),.*sameChannels (\d))");
-    std::smatch f;
-    if (!std::regex_search(text, f, form)) fail("a line 'Pattern ...' of a form that is not known");
-    const int pattern = std::stoi(f[1]);
-    const auto intra = find_path(f[5].str()), inter = find_path(f[6].str());
-    const int count = std::stoi(f[2]);
-    if (pattern > 5 || count == 0 || !intra || !inter) return;  // CollNet, or not found
-    auto& graph = pattern == 4 ? c.logged.ring : pattern == 5 ? c.logged.nvls : c.logged.tree;
-    graph = NcclGraph{count, std::stod(f[3]), std::stod(f[4]), *intra, *inter, pattern == 3, f[7] == "1"};
+  void graph(OpenCommunicator& c, std::string_view text) {
+    LineScanner scan(text);
+    const auto figure = [&](std::string_view before) {
+      return scan.skip(before) ? scan.whole(sensible::kMostChannels) : std::nullopt;
+    };
+    const auto rate = [&](std::string_view before) {
+      return scan.skip(before) ? scan.number(sensible::kMostGBps) : std::nullopt;
+    };
+    const auto word = [&](std::string_view before) {
+      return scan.skip(before) ? scan.take_while([](char x) { return is_letter(x) || is_digit(x); }) : "";
+    };
+    const auto pattern = figure("Pattern "), across = figure(", crossNic "), count = figure(", nChannels ");
+    const auto intra_rate = rate(", bw "), inter_rate = rate("/");
+    const std::string_view intra_name = word(", type "), inter_name = word("/");
+    const auto same = scan.skip_past("sameChannels ") ? scan.whole(1) : std::nullopt;
+    if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
+      fail("a line 'Pattern ...' of a form that is not known");
+    const auto intra = find_path(intra_name), inter = find_path(inter_name);
+    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // CollNet, or not found
+    auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
+    graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
   }
 
-  static void size(OpenCommunicator& c, const std::string& text) {
-    static const std::regex form(R"(nRanks (\d+) nNodes (\d+))");
-    std::smatch f;
-    if (!std::regex_search(text, f, form)) return;
-    c.logged.ranks = std::stoll(f[1]);
-    c.logged.nodes = std::stoll(f[2]);
-    c.sized = true;
+  // "nRanks 8 nNodes 1" anywhere in the line.
+  void size(OpenCommunicator& c, std::string_view text) {
+    for (LineScanner scan(text); scan.skip_past("nRanks ");) {
+      const auto ranks = scan.whole(sensible::kMostMembers);
+      if (!scan.skip(" nNodes ")) continue;
+      const auto nodes = scan.whole(sensible::kMostMembers);
+      if (!ranks || !nodes || *ranks < 1 || *nodes < 1) fail("'nRanks ... nNodes ...' is no size of a communicator");
+      c.logged.ranks = *ranks;
+      c.logged.nodes = *nodes;
+      c.sized = true;
+      return;
+    }
   }
 
-  static void channels(OpenCommunicator& c, const std::string& text) {
-    static const std::regex form(R"((\d+) coll channels.*?(\d+) nvls channels)"), old(R"((\d+) coll channels)");
-    std::smatch f;
-    const bool nvls = std::regex_search(text, f, form);
-    if (!nvls && !std::regex_search(text, f, old)) return;
-    c.logged.collective_channels = std::stoi(f[1]);
-    c.logged.nvls_channels = nvls ? std::stoi(f[2]) : 0;
+  // The number that stands right before a text; nullopt where there is none.
+  std::optional<int> figure_before(std::string_view text, std::size_t at) const {
+    std::size_t first = at;
+    while (first > 0 && is_digit(text[first - 1])) --first;
+    if (first == at) return std::nullopt;
+    const auto value = LineScanner(text.substr(first, at - first)).whole(sensible::kMostChannels);
+    if (!value)
+      fail(fmt::format("'{}' is no number of channels",
+                       text.substr(first, at - first).substr(0, sensible::kLongestWord)));
+    return static_cast<int>(*value);
   }
 
-  void table(OpenCommunicator& c, const std::string& text) {
+  // "24 coll channels, 24 collnet channels, 16 nvls channels, ...".
+  void channels(OpenCommunicator& c, std::string_view text) {
+    const std::size_t at = text.find(" coll channels"), nvls = text.find(" nvls channels", at);
+    const auto count = figure_before(text, at);
+    if (!count) return;
+    c.logged.collective_channels = *count;
+    c.logged.nvls_channels = nvls == std::string_view::npos ? 0 : figure_before(text, nvls).value_or(0);
+  }
+
+  void table(OpenCommunicator& c, std::string_view text) {
     const std::vector<std::string> cells = cells_of(text);
     if (cells.size() < 2 || cells[0] == "Max NThreads" || cells[0].starts_with("threadThresholds")) return;
     if (cells[0] == "Algorithm" || cells[0] == "Protocol") {
@@ -178,8 +211,9 @@ class NcclLogText {
     const auto number = [&](const std::string& word) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (word.empty() || error != std::errc() || end != word.data() + word.size() || !std::isfinite(value))
-        fail(fmt::format("'{}' is no latency/bandwidth of the tuning table", text));
+      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // and no nan
+      if (word.empty() || error != std::errc() || end != word.data() + word.size() || !sensible)
+        fail(fmt::format("'{}' is no latency/bandwidth of the tuning table", text.substr(0, sensible::kLongestWord)));
       return value;
     };
     return {number(left), number(right)};

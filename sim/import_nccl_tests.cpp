@@ -3,31 +3,86 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <regex>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/names.h"
+#include "models/sensible.h"
 #include "sim/import.h"
+#include "sim/line_scanner.h"
 #include "sim/timing.h"
 
 namespace orrery {
 namespace {
 
 // "[1,0]<stdout>: ", "[0] ", "0: ", "node7: " (mpirun --tag-output, srun --label, pdsh).
-std::string without_prefix(const std::string& line) {
-  static const std::regex prefix(R"(^(\[[0-9,]+\](<[a-z]+>:)?\s*|[0-9]+:\s|[A-Za-z][\w.-]*:\s))");
-  std::smatch found;
-  return std::regex_search(line, found, prefix) ? line.substr(found.length()) : line;
+std::string_view without_prefix(std::string_view line) {
+  LineScanner scan(line);
+  if (scan.skip("[")) {
+    if (scan.take_while([](char c) { return is_digit(c) || c == ','; }).empty() || !scan.skip("]")) return line;
+    LineScanner stream = scan;
+    const bool named = stream.skip("<") && !stream.take_while(is_letter).empty() && stream.skip(">:");
+    if (named) scan = stream;
+    scan.spaces();
+    return scan.rest();
+  }
+  const bool number = !scan.take_while(is_digit).empty();
+  if (!number) {
+    if (line.empty() || !is_letter(line[0])) return line;
+    scan.take_while([](char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-'; });
+  }
+  if (!scan.skip(":") || scan.done() || !is_space(scan.rest()[0])) return line;
+  return scan.rest().substr(1);
 }
 
-std::vector<std::string> split_words(const std::string& line) {
-  std::istringstream in(line);
+std::vector<std::string> split_words(std::string_view line) {
+  LineScanner scan(line);
   std::vector<std::string> words;
-  for (std::string w; in >> w;) words.push_back(w);
+  for (scan.spaces(); !scan.done(); scan.spaces()) words.emplace_back(scan.word());
   return words;
+}
+
+// "all_reduce_perf" of "./build/all_reduce_perf -b 8"; "" where no word ends so.
+std::string_view program_in(std::string_view line) {
+  constexpr std::string_view kEnd = "_perf";
+  const auto of_name = [](char c) { return is_letter(c) || c == '_'; };
+  for (LineScanner scan(line); !scan.done();) {
+    const std::string_view name = scan.take_while(of_name);
+    const std::size_t end = name.rfind(kEnd);
+    if (end != std::string_view::npos && end > 0) return name.substr(0, end + kEnd.size());
+    scan.take_while([&](char c) { return !of_name(c); });
+  }
+  return "";
+}
+
+// "#  Rank  0 Group  0 Pid 123 on node7 device 0 [0x1b] NVIDIA H100": a rank of a test. Old versions have no group.
+struct TestedRank {
+  std::int64_t group = 0;
+  std::string_view host, device;
+};
+std::optional<TestedRank> tested_rank(std::string_view line) {
+  LineScanner scan(line);
+  TestedRank rank;
+  const auto number_after = [&](std::string_view word) {
+    return scan.spaces() && scan.skip(word) && scan.spaces() && scan.whole(INT64_MAX);
+  };
+  if (!scan.skip("#") || !number_after("Rank")) return std::nullopt;
+  LineScanner group = scan;
+  if (group.spaces() && group.skip("Group") && group.spaces()) {
+    const auto number = group.whole(INT64_MAX);
+    if (!number) return std::nullopt;
+    rank.group = *number;
+    scan = group;
+  }
+  if (!number_after("Pid") || !scan.spaces() || !scan.skip("on") || !scan.spaces()) return std::nullopt;
+  rank.host = scan.word();
+  if (rank.host.empty() || !number_after("device") || !scan.spaces() || !scan.skip("[") || !scan.skip_past("]"))
+    return std::nullopt;
+  scan.spaces();
+  rank.device = scan.rest();
+  return rank;
 }
 
 std::optional<double> figure_of(const std::string& word) {
@@ -49,7 +104,7 @@ struct TestColumns {
 
 // "# size count type redop root time algbw busbw #wrong time ..."; "error" in old versions, whose figure is a
 // difference, not a count.
-std::optional<TestColumns> test_columns(const std::string& line) {
+std::optional<TestColumns> test_columns(std::string_view line) {
   if (line.empty() || line[0] != '#') return std::nullopt;
   TestColumns c;
   c.names = split_words(line.substr(1));
@@ -71,10 +126,8 @@ class NcclTestsOutput {
   explicit NcclTestsOutput(const std::string& path) : path_(path) {}
 
   Imported read(std::string_view text) {
-    std::istringstream in{std::string(text)};
-    for (std::string line; std::getline(in, line);) {
+    for (std::string_view line; next_line(text, line);) {
       ++line_;
-      if (!line.empty() && line.back() == '\r') line.pop_back();
       take(without_prefix(line));
     }
     if (!columns_) fail("there is no header with the columns 'size' and 'time'; give the whole output");
@@ -83,12 +136,14 @@ class NcclTestsOutput {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw Error(fmt::format("{}:{}: {}", path_, line_, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(printable(fmt::format("{}:{}: {}", path_, line_, what)));
+  }
 
-  void take(const std::string& line) {
+  void take(std::string_view line) {
     if (auto columns = test_columns(line)) {
       columns_ = std::move(columns);
-    } else if (line.find("_perf") != std::string::npos) {
+    } else if (line.find("_perf") != std::string_view::npos) {
       name_program(line);
     } else if (!line.empty() && line[0] == '#') {
       comment(line);
@@ -100,30 +155,30 @@ class NcclTestsOutput {
   }
 
   // A new test: in the header of new versions, or in the command line that a script has echoed.
-  void name_program(const std::string& line) {
-    static const std::regex program(R"(([A-Za-z_]+)_perf)");
-    std::smatch found;
-    if (!std::regex_search(line, found, program)) return;
-    const std::string kind = nccl_tests_kind(found[1].str());
-    if (line.find("concluded") == std::string::npos && started_) ranks_ = 0, hosts_.clear(), started_ = false;
+  void name_program(std::string_view line) {
+    const std::string_view program = program_in(line);
+    if (program.empty()) return;
+    const std::string kind = nccl_tests_kind(program);
+    if (line.find("concluded") == std::string_view::npos && started_) ranks_ = 0, hosts_.clear(), started_ = false;
     program_ = kind;
-    unknown_ = kind.empty() ? found[0].str() : "";
+    unknown_ = kind.empty() ? program.substr(0, sensible::kLongestWord) : "";
   }
 
-  void comment(const std::string& line) {
-    static const std::regex rank(
-        R"(^#\s+Rank\s+\d+\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)$)");
-    static const std::regex version(R"(nccl-tests version (\S+).*nccl-library=(\d+))");
-    std::smatch found;
-    if (std::regex_search(line, found, rank)) {
+  void comment(std::string_view line) {
+    constexpr std::string_view kVersion = "nccl-tests version ", kLibrary = "nccl-library=";
+    LineScanner scan(line);
+    if (const auto rank = tested_rank(line)) {
       if (started_) ranks_ = 0, hosts_.clear(), started_ = false;  // the next test of the same file
-      if (found[1].matched && found[1].str() != "0") return;       // groups run at once, each by itself
+      if (rank->group != 0) return;                                // groups run at once, each by itself
       ++ranks_;
-      hosts_.insert(found[2]);
-      result_.fingerprint.emplace("device", found[3]);
-    } else if (std::regex_search(line, found, version)) {
-      result_.fingerprint.emplace("nccl-tests", found[1]);
-      result_.fingerprint.emplace("nccl", found[2]);
+      hosts_.emplace(rank->host);
+      result_.fingerprint.emplace("device", rank->device);
+    } else if (scan.skip_past(kVersion)) {
+      const std::string_view version = scan.word();
+      const std::string_view library = scan.skip_past(kLibrary) ? scan.take_while(is_digit) : "";
+      if (version.empty() || library.empty()) return;
+      result_.fingerprint.emplace("nccl-tests", version);
+      result_.fingerprint.emplace("nccl", library);
     }
   }
 
@@ -133,8 +188,10 @@ class NcclTestsOutput {
   std::optional<double> at(const std::vector<std::string>& words, std::size_t column) const {
     if (words[column] == "N/A") return std::nullopt;
     const auto value = figure_of(words[column]);
-    if (!value || !std::isfinite(*value))
-      fail(fmt::format("'{}' is '{}', no figure; run the test again", columns_->names[column], words[column]));
+    if (!value || !(std::abs(*value) <= sensible::kMostSize))
+      fail(fmt::format("'{}' is '{}', no figure; run the test again",
+                       columns_->names[column].substr(0, sensible::kLongestWord),
+                       words[column].substr(0, sensible::kLongestWord)));
     return value;
   }
 

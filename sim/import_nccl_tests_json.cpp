@@ -1,35 +1,34 @@
 // What all_reduce_perf -J writes: {"version", "args": [program, ...], "nccl_version", "config": {"nthreads", "ngpus",
 // "devices": [{"hostname", "device_info"}]}, "results": [{"size", "out_of_place": {"time", "nwrong"}, "in_place"}]}.
-#include <cmath>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/json_value.h"
+#include "models/sensible.h"
 #include "sim/import.h"
 #include "sim/timing.h"
 
 namespace orrery {
 namespace {
 
-[[noreturn]] void refuse_nccl_tests(const std::string& path, const std::string& what) {
-  throw Error(fmt::format("{}: {}", path, what));
-}
+constexpr std::int64_t kMostOfProcess = 65536;  // devices
 
 // Out of place, where it was measured; nullopt where neither was. `wrong` becomes true where a result was.
-std::optional<double> tested_time(const nlohmann::json& result, bool& wrong, const std::string& where) {
+std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {
     const auto body = result.find(place);
-    if (body == result.end() || body->is_null()) continue;
-    const nlohmann::json time = body->value("time", body->value("cpu_time", nlohmann::json()));
-    if (!time.is_number() || !std::isfinite(time.get<double>()))
-      throw Error(fmt::format("{}.{}: 'time' is {}, no figure; run the test again", where, place, time.dump()));
-    const nlohmann::json count = body->value("nwrong", nlohmann::json());
-    wrong |= count.is_number() && count.get<double>() > 0;
-    if (!us) us = time.get<double>();
+    if (!body) continue;
+    const auto time = body->find("time") ? body->find("time") : body->find("cpu_time");
+    if (!time || !time->is_number())
+      body->fail(fmt::format("'time' is {}, no figure; run the test again",
+                             time ? time->raw().dump().substr(0, sensible::kLongestWord) : "missing"));
+    const auto count = body->find("nwrong");
+    wrong |= count && count->is_number() && count->whole(0, INT64_MAX) > 0;
+    if (!us) us = time->number(-sensible::kMostMicroseconds, sensible::kMostMicroseconds);
   }
   return us;
 }
@@ -40,30 +39,33 @@ struct TestedRanks {
   std::set<std::string> hosts;
 };
 
-TestedRanks tested_ranks(const nlohmann::json& config, Imported& result) {
+TestedRanks tested_ranks(const JsonValue& config, Imported& result) {
   TestedRanks ranks;
-  for (const nlohmann::json& device : config.at("devices")) {
-    ranks.count += config.at("nthreads").get<std::int64_t>() * config.at("ngpus").get<std::int64_t>();
-    ranks.hosts.insert(device.at("hostname").get<std::string>());
-    result.fingerprint.emplace("device", device.value("device_info", ""));
+  const std::int64_t of_process =
+      config.at("nthreads").whole(1, kMostOfProcess) * config.at("ngpus").whole(1, kMostOfProcess);
+  for (const JsonValue& device : config.at("devices").items()) {
+    ranks.count += of_process;
+    ranks.hosts.insert(device.at("hostname").text());
+    result.fingerprint.emplace("device", device.text_or("device_info", ""));
   }
   return ranks;
 }
 
-Imported read_nccl_tests(const std::string& path, const nlohmann::json& root) {
+Imported read_nccl_tests(const JsonValue& root) {
   Imported result;
-  const std::string program = root.at("args").at(0).get<std::string>();
-  const std::string kind = nccl_tests_kind(program);
+  const std::vector<JsonValue> words = root.at("args").items();
+  if (words.empty()) root.at("args").fail("is empty: which collective this is is not said");
+  const std::string kind = nccl_tests_kind(words[0].text());
   const TestedRanks ranks = tested_ranks(root.at("config"), result);
-  if (root.contains("nccl_version")) result.fingerprint["nccl"] = root.at("nccl_version").dump();
-  if (root.contains("start_time")) result.fingerprint["date"] = root.at("start_time").get<std::string>();
-  const nlohmann::json& rows = root.at("results");
-  if (rows.empty()) refuse_nccl_tests(path, "'results' is empty; run the test again");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  if (const auto version = root.find("nccl_version")) result.fingerprint["nccl"] = version->raw().dump();
+  if (const auto date = root.find("start_time")) result.fingerprint["date"] = date->text();
+  const std::vector<JsonValue> rows = root.at("results").items();
+  if (rows.empty()) root.at("results").fail("is empty; run the test again");
+  for (const JsonValue& r : rows) {
     TransferRow row = nccl_tests_row(kind, ranks.count, std::ssize(ranks.hosts));
-    row.bytes = rows[i].at("size").get<Bytes>();
+    row.bytes = r.at("size").whole(0, sensible::kMostBytes);
     bool wrong = false;
-    const auto us = tested_time(rows[i], wrong, fmt::format("{}: results[{}]", path, i));
+    const auto us = tested_time(r, wrong);
     const char* reason = kind.empty()        ? "the program measures nothing that a plan has"
                          : ranks.count < 2   ? "one rank alone moves nothing"
                          : wrong             ? "the result was wrong"
@@ -82,10 +84,13 @@ Imported read_nccl_tests(const std::string& path, const nlohmann::json& root) {
 
 }  // namespace
 
-Imported import_nccl_tests_json(const std::string& path, std::string_view text) try {
-  return read_nccl_tests(path, parse_json(path, text));
-} catch (const nlohmann::json::exception& e) {
-  refuse_nccl_tests(path, fmt::format("is no output of nccl-tests -J ({}); give one, or a Kineto trace", e.what()));
+Imported import_nccl_tests_json(const std::string& path, std::string_view text) {
+  const nlohmann::json file = parse_json(path, text);
+  const JsonValue root(file, path);
+  root.require_object();
+  if (!root.find("args") || !root.find("results"))
+    root.fail("is no output of nccl-tests -J (it lacks 'args' or 'results'); give one, or a Kineto trace");
+  return read_nccl_tests(root);
 }
 
 }  // namespace orrery

@@ -24,6 +24,7 @@
 #include "sim/command_search.h"
 #include "sim/commands.h"
 #include "sim/launch.h"
+#include "sim/option_figures.h"
 #include "sim/peers.h"
 #include "sim/processes.h"
 
@@ -33,6 +34,7 @@ using orrery::Error;
 
 constexpr int kBadUsage = 2;
 constexpr int kFailure = 1;
+constexpr double kMostCount = 1e7;
 
 struct Options {
   orrery::SimulateOptions simulate;
@@ -56,6 +58,16 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
   add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
   app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
       ->type_name("FILE");
+}
+
+// unit: that a bare figure has; name: of the value, in the help.
+void positive(CLI::Option* option, const char* name, std::string_view unit = "", double most = 1e18) {
+  const auto read = [=](std::string& text) { return orrery::read_figure(text, {name, unit, most}); };
+  option->transform(CLI::Validator(read, ""))->type_name(name);
+}
+void positive_count(CLI::Option* option, const char* name) {
+  const auto read = [=](std::string& text) { return orrery::read_count(text, {name, "", kMostCount}); };
+  option->transform(CLI::Validator(read, ""))->type_name(name);
 }
 
 void add_simulate(CLI::App& app, Options& o) {
@@ -86,9 +98,6 @@ void add_compare(CLI::App& app, Options& o) {
 void add_search(CLI::App& app, Options& o) {
   CLI::App& c = *app.add_subcommand("search", "the best strategies that fit, proven; which machine, for how much");
   orrery::SearchCommandOptions& s = o.search;
-  const auto positive = [](CLI::Option* option, const char* unit) {
-    option->check(CLI::PositiveNumber)->type_name(unit);
-  };
   c.add_option("SPEC", s.spec, "what is given is fixed, what is absent is searched")->required()->type_name("");
   add_shared(c, s.overrides, s.profile);
   c.add_option("--gpus", s.gpus, "numbers of GPUs to search with; the spec's, if absent")
@@ -101,23 +110,24 @@ void add_search(CLI::App& app, Options& o) {
   c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("WHAT");
   c.add_option("--maximize", s.maximize, "instead: the largest micro_batch, sequence or layers that fit")
       ->type_name("SIZE");
-  positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB");
-  positive(c.add_option("--max-gpus", s.max_gpus, "leave larger machines out"), "N");
-  positive(c.add_option("--tokens", s.tokens, "length of the run, for its time and price"), "N");
-  positive(c.add_option("--deadline", s.deadline_days, "leave machines out whose run takes longer"), "DAYS");
-  positive(c.add_option("--budget", s.budget_usd, "leave machines out whose run costs more to rent"), "USD");
+  positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB", "GiB", 1e6);
+  positive_count(c.add_option("--max-gpus", s.max_gpus, "leave larger machines out"), "N");
+  positive(c.add_option("--tokens", s.tokens, "length of the run, for its time and price, e.g. 15T"), "N");
+  positive(c.add_option("--deadline", s.deadline_days, "leave machines out whose run takes longer"), "DAYS", "days",
+           1e6);
+  positive(c.add_option("--budget", s.budget_usd, "leave machines out whose run costs more to rent, e.g. 30M"), "USD");
   c.add_option("--prices", s.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
   add_repeated(c, "--against", s.against, "a strategy to set beside the best, e.g. --against strategy.tensor=8");
-  positive(c.add_option("--top", s.top, "strategies to show (5)"), "K");
+  positive_count(c.add_option("--top", s.top, "strategies to show (5)"), "K");
   positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),
-           "PERCENT");
+           "PERCENT", "", 1e6);
   c.add_flag("--pareto", s.pareto,
              "the best in ever less memory too; of several machines the front over time, cost and memory");
   c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
   c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
   c.footer(
       "examples: orrery search examples/search-gpt3-175b.yaml\n"
-      "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300e9");
+      "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
 }
 
 // Ctrl-C, or a scheduler that ends a job (SIGTERM), ends a search with the best so far; a second one ends the program.
@@ -150,9 +160,8 @@ void add_run(CLI::App& app, Options& o) {
   c.add_option("--steps", o.run.steps, "training steps; the spec's, if absent")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->type_name("K");
-  c.add_option("--hang-timeout", o.run.hang_timeout, "a rank that does nothing for so long is hung (30)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
+  positive(c.add_option("--hang-timeout", o.run.hang_timeout, "a rank that does nothing for so long is hung (30)"),
+           "SECONDS", "s", 1e6);
   c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
   c.add_option("--trace", o.run.trace, "write the timeline of the median step (.json, .json.gz)")->type_name("FILE");
   c.footer("example: orrery run examples/cpu-small.yaml --steps 5");
@@ -173,9 +182,8 @@ void add_calibrate(CLI::App& app, Options& o) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->type_name("N");
   c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
-  c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SHARE");
+  positive(c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)"), "SHARE", "",
+           1e6);
   c.footer(
       "examples:\n"
       "  orrery calibrate --device cpu --out machine.json\n"
@@ -204,14 +212,13 @@ void add_validate(CLI::App& app, Options& o) {
   c.add_option("--steps", o.validate.steps, "of each run (20)")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
       ->type_name("K");
-  c.add_option("--tolerance", o.validate.tolerance, "exit 4 when a step is further off (0.25)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SHARE");
+  positive(c.add_option("--tolerance", o.validate.tolerance, "exit 4 when a step is further off (0.25)"), "SHARE", "",
+           1e6);
   c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");
   c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
   c.footer(
       "examples: orrery validate examples/cpu-small.yaml --profile machine.json\n"
-      "          orrery validate --published tests/data/published_sample.json --scatter published.svg");
+      "          orrery validate --published benchmarks/offload_papers.json --scatter published.svg");
 }
 
 void add_list(CLI::App& app, Options& o) {
@@ -358,8 +365,8 @@ int run_command_line(int argc, char** argv) {
     check_extras(app);
     const orrery::Outcome outcome = run(app, options, peers);
     common_of(options).progress("");
-    write_out(outcome.text);
-    if (!options.quiet && !outcome.log.empty()) std::fputs(outcome.log.c_str(), stderr);
+    write_out(orrery::printable_lines(outcome.text));
+    if (!options.quiet && !outcome.log.empty()) std::fputs(orrery::printable_lines(outcome.log).c_str(), stderr);
     return outcome.status;
   } catch (const CLI::CallForHelp&) {
     write_out(app.help());

@@ -116,7 +116,11 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   go_on();
   const std::string hash = unfolded ? plan_hash(p.plan) : "";
   if (unfolded) p.plan = unfold(p.plan);
-  p.prices = price(p.plan, spec, p.profile);
+  try {
+    p.prices = price(p.plan, spec, p.profile);
+  } catch (const Error& e) {  // prices know no file
+    throw Error(with_place(spec, e.what()), e.exit_code);
+  }
   go_on();
   p.trace = simulate(p.plan, p.prices.timing, stop);
   go_on();

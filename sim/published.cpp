@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -12,6 +11,8 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/input_file.h"
+#include "models/json_value.h"
 #include "sim/flops.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"
@@ -46,10 +47,10 @@ std::vector<Fact> known_facts() {
 
 // Where a row says who ran what with which stack, and how.
 std::string words_of(const nlohmann::json& entry) {
-  std::string words = entry.value("id", "") + ' ' + entry.value("notes", "") + ' ';
+  std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
   const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
-  return words + (model.is_object() ? model.value("name", "") : model.dump());
+  return words + (model.is_object() ? text_in(model, "name") : model.dump());
 }
 
 // key: "section.name" or "section.part.name", of the spec; a part that the section lacks (experts of a dense model) is
@@ -105,33 +106,34 @@ nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& f
   return filled;
 }
 
-std::optional<double> figure(const nlohmann::json& measured, const char* key) {
+constexpr double kMostSeconds = 1e9, kMostMemory = 1e18, kMostPrintedGB = 1e10;
+
+std::optional<double> figure(const JsonValue& measured, const char* key, double most) {
   const auto found = measured.find(key);
-  if (found == measured.end() || found->is_null()) return std::nullopt;
-  const double value = found->get<double>();
-  if (!(value > 0)) throw Error(fmt::format("measured.{}: {} is not above 0", key, value));
-  return value;
+  return found ? std::optional(found->positive(most)) : std::nullopt;
 }
 
-PublishedRow parse_row(const nlohmann::json& entry, const std::string& source, const std::vector<Fact>& facts) {
-  const nlohmann::json filled = completed(entry, facts);
-  const nlohmann::json& measured = filled.at("measured");
+PublishedRow parse_row(const JsonValue& entry, const std::string& source, const std::vector<Fact>& facts,
+                       const std::string& where) {
+  for (const char* section : {"spec", "measured"}) entry.at(section).require_object();
+  const nlohmann::json filled = completed(entry.raw(), facts);
+  const JsonValue measured = JsonValue(filled, where).at("measured");
   PublishedRow row;
-  row.id = entry.at("id").get<std::string>();
+  row.id = entry.at("id").text();
   row.source = source;
   row.spec = filled.at("spec").dump();
-  const auto doubtful = entry.find("doubtful");
-  if (doubtful != entry.end() && !doubtful->is_null())
-    row.doubtful = doubtful->is_string() ? doubtful->get<std::string>() : doubtful->dump();
-  row.step_time_s = figure(measured, "step_time_s");
-  row.forward_s = figure(measured, "forward_s");
-  row.backward_s = figure(measured, "backward_s");
-  row.bubble_fraction = figure(measured, "bubble_fraction");
-  row.peak_memory_bytes = figure(measured, "peak_memory_bytes");
-  if (row.peak_memory_bytes) *row.peak_memory_bytes *= measured.value("bytes_of_printed_GB", 1e9) / 1e9;
-  row.memory_kind = measured.value("peak_memory_kind", "unstated");
-  row.out_of_memory = measured.value("out_of_memory", false);
-  row.composed = measured.value("composed", false);
+  if (const auto doubtful = entry.find("doubtful"))
+    row.doubtful = doubtful->is_text() ? doubtful->text() : doubtful->raw().dump();
+  row.step_time_s = figure(measured, "step_time_s", kMostSeconds);
+  row.forward_s = figure(measured, "forward_s", kMostSeconds);
+  row.backward_s = figure(measured, "backward_s", kMostSeconds);
+  row.bubble_fraction = figure(measured, "bubble_fraction", 1);
+  row.peak_memory_bytes = figure(measured, "peak_memory_bytes", kMostMemory);
+  const auto printed = figure(measured, "bytes_of_printed_GB", kMostPrintedGB);
+  if (row.peak_memory_bytes) *row.peak_memory_bytes *= printed.value_or(1e9) / 1e9;
+  row.memory_kind = measured.text_or("peak_memory_kind", "unstated");
+  row.out_of_memory = measured.flag_or("out_of_memory", false);
+  row.composed = measured.flag_or("composed", false);
   return row;
 }
 
@@ -228,26 +230,22 @@ std::map<std::pair<std::string, std::string>, double> null_rates(const std::vect
 }  // namespace
 
 std::vector<PublishedRow> read_published(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) throw Error(fmt::format("{}: cannot be read", path));
-  nlohmann::json list;
-  try {
-    list = nlohmann::json::parse(file);
-  } catch (const nlohmann::json::exception&) {
-    throw Error(fmt::format("{}: not JSON; a list of published measurements is needed", path));
-  }
-  if (!list.is_array()) throw Error(fmt::format("{}: a list of published measurements is needed", path));
+  return parse_published(read_input(path, kMostTables), path);
+}
+
+std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path) {
+  constexpr const char* kAdvice = "a list of published measurements is needed";
+  const nlohmann::json list = parse_json(path, text, kAdvice);
+  const std::vector<JsonValue> entries = JsonValue(list, path, kAdvice).items();
   std::set<std::string> groups;
-  for (const nlohmann::json& entry : list) groups.insert(entry.is_object() ? entry.value("group", "") : "");
+  for (const JsonValue& entry : entries) groups.insert(entry.is_object() ? entry.text_or("group", "") : "");
   std::vector<PublishedRow> rows;
   const std::vector<Fact> facts = known_facts();
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    try {
-      const std::string stem = std::filesystem::path(path).stem().string();
-      rows.push_back(parse_row(list[i], groups.size() > 1 ? list[i].at("group").get<std::string>() : stem, facts));
-    } catch (const std::exception& e) {
-      throw Error(fmt::format("{}: row {}: {}", path, i + 1, e.what()));
-    }
+  const std::string stem = std::filesystem::path(path).stem().string();
+  for (const JsonValue& listed : entries) {
+    const std::string where = fmt::format("{}: row {}", path, rows.size() + 1);
+    const JsonValue entry(listed.raw(), where);
+    rows.push_back(parse_row(entry, groups.size() > 1 ? entry.at("group").text() : stem, facts, where));
   }
   return rows;
 }

@@ -29,6 +29,7 @@ struct PublishedRow {
 
 // Throws Error "file: row 3: what" for anything that is not such a list.
 std::vector<PublishedRow> read_published(const std::string& path);
+std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
 
 // What is predicted for a row, seconds, bytes and shares like its measured figures. An unsupported row has a reason
 // alone.

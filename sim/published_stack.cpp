@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
+#include "models/json_value.h"
 
 namespace orrery {
 namespace {
@@ -53,7 +54,7 @@ Era era_of(const nlohmann::json& spec) {
 
 // What an unknown stack's way of sharding is called after: Megatron's keeps whole parameters.
 std::string word_of_sharding(const nlohmann::json& spec) {
-  const std::string sharding = spec.value("strategy", nlohmann::json::object()).value("sharding", "");
+  const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   if (has(sharding, "fsdp") || sharding == "hsdp") return "fsdp";
   return sharding == "zero3" ? "deepspeed" : "";
 }
@@ -64,7 +65,7 @@ bool built_in(const std::string& name) {
 }
 
 std::string profile_of(const nlohmann::json& software) {
-  return software.is_object() ? software.value("profile", "") : software.is_string() ? software.get<std::string>() : "";
+  return software.is_string() ? software.get<std::string>() : text_in(software, "profile");
 }
 
 }  // namespace

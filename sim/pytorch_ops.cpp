@@ -17,23 +17,29 @@ constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-// The shape of an input; empty if it is none, or not recorded.
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // of one dimension
+constexpr double kMostTensor = 1e15;                         // elements
+
+// The shape of an input; empty if it is none, or not recorded, or nothing that a GPU holds.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   const auto args = op.find("args");
-  if (args == op.end() || !args->contains("Input Dims")) return {};
+  if (args == op.end() || !args->is_object() || !args->contains("Input Dims")) return {};
   const nlohmann::json& dims = args->at("Input Dims");
   if (!dims.is_array() || input >= dims.size() || !dims[input].is_array()) return {};
   TorchShape shape;
+  double elements = 1;
   for (const nlohmann::json& d : dims[input]) {
     if (!d.is_number_integer()) return {};  // a list of tensors
     shape.push_back(d.get<std::int64_t>());
+    elements *= static_cast<double>(shape.back());
+    if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
   }
   return shape;
 }
 
 std::string torch_text(const nlohmann::json& op, const char* key, std::size_t input) {
   const auto args = op.find("args");
-  if (args == op.end() || !args->contains(key)) return "";
+  if (args == op.end() || !args->is_object() || !args->contains(key)) return "";
   const nlohmann::json& list = args->at(key);
   return list.is_array() && input < list.size() && list[input].is_string() ? list[input].get<std::string>() : "";
 }

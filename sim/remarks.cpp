@@ -29,6 +29,25 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
+// Where data was given and gpus was not, the cluster may have more than are used.
+std::string gpus_remark(const Spec& spec) {
+  const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
+  const bool derived = std::any_of(spec.origins.begin(), spec.origins.end(), [](const Origin& o) {
+    return o.key == "gpus" && o.from == "tensor * pipeline * context * data";
+  });
+  if (!derived || spec.gpus >= all) return "";
+  return fmt::format(
+      "gpus: {} of the cluster's {} are used: {} data ranks were asked for; give gpus, or leave data out", spec.gpus,
+      all, spec.strategy.data);
+}
+
+std::string positions_remark(const Spec& spec) {
+  const std::int64_t most = spec.model.trained_positions;
+  if (most == 0 || spec.sequence <= most) return "";
+  return fmt::format("sequence: {} tokens are more than the {} positions that {} is made for", spec.sequence, most,
+                     spec.model.name);
+}
+
 // A rank cannot get more than all tokens once for each of its experts, and no more than all choices.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
@@ -60,8 +79,13 @@ std::string schedule_remark(const Spec& spec) {
 }  // namespace
 
 std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
-  std::vector<std::string> list{attention_remark(spec, plan, profile), device_remark(profile, spec.cluster.gpu),
-                                imbalance_remark(spec), sharding_remark(spec), schedule_remark(spec)};
+  std::vector<std::string> list{attention_remark(spec, plan, profile),
+                                device_remark(profile, spec.cluster.gpu),
+                                imbalance_remark(spec),
+                                sharding_remark(spec),
+                                schedule_remark(spec),
+                                gpus_remark(spec),
+                                positions_remark(spec)};
   std::erase(list, "");
   return list;
 }

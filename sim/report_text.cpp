@@ -55,6 +55,9 @@ std::string fit_text(const Report& r, const Style& style) {
     return over("host memory", r.memory.host_peak, r.memory.host_capacity);
   if (r.memory.nvme_capacity > 0 && r.memory.nvme_peak > r.memory.nvme_capacity)
     return over("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
+  if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
+  if (room < 0)
+    return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
   for (const RankMemory& rank : r.memory.ranks) {
     const SlotMemory& m = rank.memory;
     if (!m.out_of_memory || m.refused > m.free_then) continue;
@@ -62,10 +65,7 @@ std::string fit_text(const Report& r, const Style& style) {
                                memory_text(as_double(m.refused)), memory_text(as_double(m.free_then))),
                    style);
   }
-  if (r.memory.fits) return fmt::format("fits: {} to spare of {} per GPU", memory_text(room), capacity);
-  if (room >= 0)
-    return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
-  return warning(fmt::format("DOES NOT FIT: {} more than the {} of a GPU", memory_text(-room), capacity), style);
+  return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
 }
 
 // What a node's ranks hold beyond their devices.

@@ -44,7 +44,9 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw Error(fmt::format("{}: search.{}: {}", range_.from, range_.key, what));
+    const std::string from = range_.from + ": ";  // which a check may have said already
+    throw Error(
+        fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));
   }
   void read(const std::string& text, std::int64_t& value) const {
     const bool all = range_.key.ends_with("_layers") && text == "null";

@@ -33,7 +33,7 @@ using Row = std::vector<std::int64_t>;
 class Finder {
  public:
   Finder(const SearchCommandOptions& o, const Common& common) : o_(o), common_(common) {
-    together(o.peers, [&] { spec_ = load_open_spec(o.spec, o.overrides).spec; });
+    together(o.peers, [&] { spec_ = parse_open_spec(o.text.text, o.text.path, o.overrides).spec; });
   }
 
   Largest run() {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
-#include "models/error.h"
-#include "models/names.h"
-#include "models/spec_reader.h"
+#include "models/input_file.h"
+#include "models/json_value.h"
+#include "models/sensible.h"
 #include "sim/table.h"
 
 namespace orrery {
@@ -18,37 +17,30 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostPriceBytes = 1 << 20;
 constexpr double kDay = 86400;
 
-constexpr std::string_view kListKeys[] = {"about", "date", "rows"};
-constexpr std::string_view kRowKeys[] = {"gpu",          "cloud_usd",     "cloud_low_usd", "cloud_high_usd",
-                                         "purchase_usd", "purchase_gpus", "uncertain",     "source"};
+constexpr std::int64_t kMostGpusOfNode = 1'000'000;
 
-std::optional<double> dollars(const nlohmann::json& row, const char* key) {
-  if (!row.contains(key) || row.at(key).is_null()) return std::nullopt;
-  const double usd = row.at(key).get<double>();
-  if (!(usd > 0)) throw Error(fmt::format("{}: {} is not above 0", key, usd));
-  return usd;
+const std::vector<std::string_view> kListKeys = {"about", "date", "rows"};
+const std::vector<std::string_view> kRowKeys = {"gpu",          "cloud_usd",     "cloud_low_usd", "cloud_high_usd",
+                                                "purchase_usd", "purchase_gpus", "uncertain",     "source"};
+
+std::optional<double> dollars(const JsonValue& row, const char* key) {
+  const auto found = row.find(key);
+  return found ? std::optional(found->positive(sensible::kMostDollars)) : std::nullopt;
 }
 
-void check_keys(const nlohmann::json& map, std::span<const std::string_view> known) {
-  for (const auto& [key, value] : map.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) throw Error(unknown_name("key", key, known));
-  }
-}
-
-Price price_of(const nlohmann::json& row) {
-  check_keys(row, kRowKeys);
-  Price p{.gpu = row.at("gpu").get<std::string>(),
+Price price_of(const JsonValue& row) {
+  row.require_known(kRowKeys);
+  Price p{.gpu = row.at("gpu").text(),
           .cloud = dollars(row, "cloud_usd"),
           .cloud_low = dollars(row, "cloud_low_usd"),
           .cloud_high = dollars(row, "cloud_high_usd"),
           .purchase = dollars(row, "purchase_usd"),
-          .purchase_gpus = row.value("purchase_gpus", std::int64_t{0}),
-          .uncertain = row.value("uncertain", false),
-          .source = row.value("source", std::string())};
-  if (p.purchase && p.purchase_gpus < 1) throw Error("purchase_usd: needs purchase_gpus, the GPUs of that node");
+          .purchase_gpus = row.whole_or("purchase_gpus", 0, 0, kMostGpusOfNode),
+          .uncertain = row.flag_or("uncertain", false),
+          .source = row.text_or("source", "")};
+  if (p.purchase && p.purchase_gpus < 1) row.fail("purchase_usd: needs purchase_gpus, the GPUs of that node");
   return p;
 }
 
@@ -70,24 +62,20 @@ const Price* PriceList::find(std::string_view gpu) const {
   return it == rows.end() ? nullptr : &*it;
 }
 
+PriceList parse_prices(std::string_view text, const std::string& path) {
+  constexpr const char* kAdvice = "a price list is as models/data/prices.json";
+  const nlohmann::json file = parse_json(path, text, kAdvice);
+  const JsonValue root(file, path, kAdvice);
+  root.require_known(kListKeys);
+  PriceList list{root.at("date").text(), {}};
+  for (const JsonValue& entry : root.at("rows").items())
+    list.rows.push_back(price_of(JsonValue(entry.raw(), fmt::format("{}: row {}", path, list.rows.size() + 1))));
+  return list;
+}
+
 PriceList load_prices(const std::string& path) {
-  const std::string name = path.empty() ? "prices.json" : path;
-  const std::string text = path.empty() ? std::string(data_file(name)) : read_file(path, kMostPriceBytes);
-  std::size_t row = 0;
-  try {
-    const nlohmann::json j = nlohmann::json::parse(text);
-    check_keys(j, kListKeys);
-    PriceList list{j.at("date").get<std::string>(), {}};
-    for (const nlohmann::json& entry : j.at("rows")) {
-      ++row;
-      list.rows.push_back(price_of(entry));
-    }
-    return list;
-  } catch (const nlohmann::json::exception& e) {
-    throw Error(fmt::format("{}: not a price list: {}; see models/data/prices.json", name, e.what()));
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: {}{}", name, row > 0 ? fmt::format("row {}: ", row) : "", e.what()));
-  }
+  return path.empty() ? parse_prices(data_file("prices.json"), "prices.json")
+                      : parse_prices(read_input(path, kMostSettings), path);
 }
 
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens) {
@@ -153,7 +141,7 @@ std::string notes_text(const std::vector<Machine>& machines, const PriceList& pr
   std::string text;
   std::vector<std::string_view> told;
   for (const Machine& m : machines) {
-    if (m.price && std::find(told.begin(), told.end(), m.price->gpu) == told.end()) {
+    if (!m.beyond_limits && m.price && std::find(told.begin(), told.end(), m.price->gpu) == told.end()) {
       told.push_back(m.price->gpu);
       text += price_text(*m.price);
     }
@@ -174,7 +162,7 @@ std::string notes_text(const std::vector<Machine>& machines, const PriceList& pr
 
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style) {
   double slowest = 0;
-  for (const Machine& m : machines) slowest = std::max(slowest, m.step_s);
+  for (const Machine& m : machines) slowest = m.beyond_limits ? slowest : std::max(slowest, m.step_s);
   const Scale time = time_scale(slowest);
   Table t{{{"machine", "", Align::left},
            {"GPUs", ""},
@@ -193,6 +181,7 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
            {"strategy", "", Align::left}},
           {}};
   for (const Machine& m : machines) {
+    if (m.beyond_limits) continue;
     const std::string power = figure(m.power_kW, 0), gpus = grouped(static_cast<double>(m.gpus));
     if (m.strategy.empty()) {
       t.rows.push_back(
@@ -207,7 +196,7 @@ std::string machines_text(const std::vector<Machine>& machines, const PriceList&
                       fmt::format("{}{:.1f}", most, 100 * m.goodput), figure(m.days, 1), money(m.cloud_usd),
                       money(m.usd_per_Mtoken), money(m.purchase_usd), power, figure(m.energy_MWh, 0), m.strategy});
   }
-  return heading("machines", style) + '\n' + print(t, "  ") + notes_text(machines, prices);
+  return heading("machines", style) + '\n' + (t.rows.empty() ? "" : print(t, "  ")) + notes_text(machines, prices);
 }
 
 static ordered_json json_of(const Price& p) {
@@ -254,6 +243,7 @@ std::string machines_csv(const std::vector<Machine>& machines) {
       "purchase_usd,power_kW,energy_MWh\n";
   const auto cell = [](const std::optional<double>& v) { return v ? fmt::format("{}", *v) : std::string(); };
   for (const Machine& m : machines) {
+    if (m.beyond_limits) continue;
     text += fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{}\n", m.name, m.gpus, m.strategy, m.step_s,
                         m.tokens_per_s, m.mfu, m.failures.between_failures, m.goodput, cell(m.days), cell(m.cloud_usd),
                         cell(m.usd_per_Mtoken), cell(m.purchase_usd), cell(m.power_kW), cell(m.energy_MWh));

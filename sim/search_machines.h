@@ -27,14 +27,16 @@ struct PriceList {
 };
 // The built-in list, or a file's. Throws Error with file, row and key, for unknown keys too.
 PriceList load_prices(const std::string& path);
+PriceList parse_prices(std::string_view text, const std::string& path);
 
 // One machine and the best strategy on it: what a run of so many tokens takes there. nullopt: not known, or no tokens
 // given.
 struct Machine {
   std::string name;  // "dgx-h100"
   std::int64_t gpus = 0, nodes = 0;
-  std::string strategy;  // "" where nothing fits
-  std::string excluded;  // why it cannot be chosen, "" if it can
+  std::string strategy;        // "" where nothing fits
+  std::string excluded;        // why it cannot be chosen, "" if it can
+  bool beyond_limits = false;  // excluded by --deadline, --budget or a lack of prices: not shown
   double step_s = 0, tokens_per_s = 0, mfu = 0;
   Bytes memory = 0;  // of the fullest GPU
   FailurePlan failures;
@@ -49,7 +51,8 @@ struct Machine {
 // tokens: of the run, 0 where none are given.
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
-// A sample is in README.md, "Which machine".
+// Those that are not shown are named with the reason alone; a program that reads JSON sees `excluded`. A sample is in
+// README.md, "Which machine".
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
 std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
 std::string machines_csv(const std::vector<Machine>& machines);

@@ -31,7 +31,7 @@ std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluste
 }  // namespace
 
 std::vector<SearchTarget> targets_of(const SearchCommandOptions& o, const std::vector<std::string>& more) {
-  const Spec given = load_open_spec(o.spec, o.overrides).spec;
+  const Spec given = parse_open_spec(o.text.text, o.text.path, o.overrides).spec;
   std::vector<std::string> nodes = o.clusters;
   if (nodes.empty()) nodes.emplace_back();
   std::vector<std::int64_t> gpus = o.gpus;
@@ -52,7 +52,7 @@ std::vector<SearchTarget> targets_of(const SearchCommandOptions& o, const std::v
       std::vector<std::string> all = o.overrides;
       all.insert(all.end(), t.overrides.begin(), t.overrides.end());
       all.insert(all.end(), more.begin(), more.end());
-      t.open = load_open_spec(o.spec, all);
+      t.open = parse_open_spec(o.text.text, o.text.path, all);
       targets.push_back(std::move(t));
     }
   }

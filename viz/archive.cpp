@@ -59,23 +59,33 @@ void ArchiveWriter::commit() {
   file_.commit();
 }
 
-ArchiveReader::ArchiveReader(const std::string& path) {
-  std::shared_ptr<const MappedText> file;
+std::uint64_t archive_sum(std::string_view bytes) {
+  std::uint64_t sum = kSumStart;
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece)
+    sum = sum_of(sum, bytes.data() + at, std::min(kPiece, bytes.size() - at));
+  return bytes.size() % kPiece == 0 ? sum_of(sum, bytes.data() + bytes.size(), 0) : sum;
+}
+
+static std::shared_ptr<const MappedText> mapped_archive(const std::string& path) {
   try {
-    file = std::make_shared<const MappedText>(path);
+    return std::make_shared<const MappedText>(path);
   } catch (const Error&) {
     throw BrokenArchive{};
   }
-  const std::string_view text = file->text();
-  std::uint64_t sum = kSumStart, wanted = 0;
-  if (text.size() < sizeof wanted) throw BrokenArchive{};
-  size_ = text.size() - sizeof wanted;
-  data_ = text.data();
-  file_ = file;
-  for (std::size_t at = 0; at < size_; at += kPiece) sum = sum_of(sum, data_ + at, std::min(kPiece, size_ - at));
-  if (size_ % kPiece == 0) sum = sum_of(sum, data_ + size_, 0);
+}
+
+ArchiveReader::ArchiveReader(const std::string& path) {
+  const std::shared_ptr<const MappedText> file = mapped_archive(path);
+  *this = ArchiveReader(file, file->text());
+}
+
+ArchiveReader::ArchiveReader(std::shared_ptr<const void> owner, std::string_view bytes) : file_(std::move(owner)) {
+  std::uint64_t wanted = 0;
+  if (bytes.size() < sizeof wanted) throw BrokenArchive{};
+  size_ = bytes.size() - sizeof wanted;
+  data_ = bytes.data();
   std::memcpy(&wanted, data_ + size_, sizeof wanted);
-  if (sum != wanted) throw BrokenArchive{};
+  if (archive_sum(bytes.substr(0, size_)) != wanted) throw BrokenArchive{};
 }
 
 const void* ArchiveReader::take(std::size_t bytes) {

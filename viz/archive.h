@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -59,6 +60,9 @@ class ArchiveWriter {
   std::uint64_t written_ = 0, sum_ = kSumStart;
 };
 
+// The sum that stands at the end of an archive of these bytes.
+std::uint64_t archive_sum(std::string_view bytes);
+
 // Thrown by a reader for what no writer wrote.
 struct BrokenArchive {};
 
@@ -66,7 +70,14 @@ class ArchiveReader {
  public:
   // Throws BrokenArchive where there is none, or its sum is wrong.
   explicit ArchiveReader(const std::string& path);
+  ArchiveReader(std::shared_ptr<const void> owner, std::string_view bytes);
 
+  void operator()(bool& value) {
+    unsigned char byte = 0;
+    std::memcpy(&byte, take(1), 1);
+    if (byte > 1) throw BrokenArchive{};
+    value = byte == 1;
+  }
   template <class T>
   void operator()(T& value) {
     if constexpr (std::is_trivially_copyable_v<T>) {

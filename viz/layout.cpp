@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <regex>
 
 #include <fmt/format.h>
 
-#include "models/error.h"
+#include "viz/pattern.h"
 
 namespace orrery {
 namespace {
@@ -154,15 +153,11 @@ std::string lane_name(const Timeline& timeline, std::uint32_t track) {
 }
 
 std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern) {
+  const Pattern wanted(pattern);
   std::vector<std::uint32_t> found;
-  try {
-    const std::regex wanted(pattern, std::regex::ECMAScript | std::regex::icase);
-    for (std::uint32_t track = 0; track < timeline.tracks.size(); ++track) {
-      const Track& t = timeline.tracks[track];
-      if (std::regex_search(timeline.processes[t.process].name + ": " + t.name, wanted)) found.push_back(track);
-    }
-  } catch (const std::regex_error&) {
-    throw Error(pattern + ": is no regular expression; write \\ before ( ) [ ] { } * + ? . that are meant as they are");
+  for (std::uint32_t track = 0; track < timeline.tracks.size(); ++track) {
+    const Track& t = timeline.tracks[track];
+    if (wanted.found_in(timeline.processes[t.process].name + ": " + t.name)) found.push_back(track);
   }
   return found;
 }

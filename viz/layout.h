@@ -54,7 +54,7 @@ std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process);
 // known; "rank 0: compute", and for what is nested in a lane's events "rank 0: compute +1".
 std::string name_in_view(const Process& process);
 std::string lane_name(const Timeline& timeline, std::uint32_t track);
-// The lanes whose name, as "stage 0: compute", a regular expression (ECMAScript, upper and lower case alike) is found
+// The lanes whose name, as "stage 0: compute", a regular expression (pattern.h, upper and lower case alike) is found
 // in. Throws Error for what is none.
 std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern);
 

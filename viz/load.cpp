@@ -9,6 +9,7 @@
 
 #include "models/error.h"
 #include "models/input_file.h"
+#include "models/json_value.h"
 #include "models/spec.h"
 #include "sim/text.h"
 #include "viz/align.h"
@@ -84,21 +85,25 @@ class ReportDetails : public DetailSource {
   Details details_;
 };
 
+constexpr std::int64_t kMostRanks = 10'000'000;
+constexpr Bytes kMostBytes = Bytes{1} << 60;
+
 // prefix: of the names of its classes of ranks.
-void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, const std::string& prefix,
+void add_report_memory(const OrderedJsonValue& memory, Picoseconds end, const std::string& prefix,
                        TimelineBuilder& builder) {
-  for (const auto& rank : memory.at("ranks")) {
+  const Bytes capacity = memory.at("capacity_bytes").whole(0, kMostBytes);
+  for (const OrderedJsonValue& rank : memory.at("ranks").items()) {
     Process p;
-    p.name = prefix + rank.at("name").get<std::string>();
-    p.ranks = rank.at("ranks").get<std::int64_t>();
-    p.capacity = memory.at("capacity_bytes").get<Bytes>();
-    p.reserved = rank.at("peak_reserved_bytes").get<Bytes>();
+    p.name = prefix + rank.at("name").text();
+    p.ranks = rank.at("ranks").whole(0, kMostRanks);
+    p.capacity = capacity;
+    p.reserved = rank.at("peak_reserved_bytes").whole(0, kMostBytes);
     p.order = static_cast<std::int64_t>(builder.timeline().processes.size());
     Counter c{"memory", {}, {0, end}, {}};
     for (int copy = 0; copy < 2; ++copy) {
-      for (const auto& [name, bytes] : rank.at("at_peak").items()) {
+      for (const auto& [name, bytes] : rank.at("at_peak").members()) {
         if (copy == 0) c.series.push_back(name);
-        c.values.push_back(bytes.get<double>());
+        c.values.push_back(bytes.number(0, static_cast<double>(kMostBytes)));
       }
     }
     p.counters.push_back(std::move(c));
@@ -107,11 +112,11 @@ void add_report_memory(const nlohmann::ordered_json& memory, Picoseconds end, co
 }
 
 // A bar for each share of the step, one after the other, and the memory of its ranks.
-void add_report(const nlohmann::ordered_json& report, const std::string& name, const std::string& prefix,
+void add_report(const OrderedJsonValue& report, const std::string& name, const std::string& prefix,
                 TimelineBuilder& builder) {
   Details details;
-  for (const auto& [key, value] : report.items()) {
-    if (value.is_primitive()) details.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [key, value] : report.members()) {
+    if (value.raw().is_primitive()) details.emplace_back(key, value.is_text() ? value.text() : value.raw().dump());
   }
   const std::uint64_t source = builder.add_source(std::make_shared<ReportDetails>(std::move(details)));
   Process all;
@@ -121,10 +126,11 @@ void add_report(const nlohmann::ordered_json& report, const std::string& name, c
   builder.add_process(std::move(all));
   const std::uint32_t thread = builder.add_thread(process, "share of the step", 0);
   Picoseconds at = 0;
-  for (const auto& [kind, share] : report.at("time_s").items()) {
-    const Picoseconds end = at + picoseconds(share.get<double>());
+  for (const auto& [kind, share] : report.at("time_s").members()) {
+    const Picoseconds end = at + picoseconds(share.number(0, kLongest));
     if (end > at) builder.add({at, end, thread, builder.label(kind, kind_of_share(kind)), source});
     at = end;
+    if (at > INT64_MAX / 4) report.at("time_s").fail("is longer than a month");
   }
   add_report_memory(report.at("memory"), at, prefix, builder);
 }
@@ -166,7 +172,9 @@ Document open_trace(const std::vector<std::string>& files, const LoadProgress& p
       builder.reserve(std::min(kMostReserved, files.size() * file->text().size() / kBytesPerEvent + 16));
     firsts.push_back(builder.events());
     const std::uint64_t source = builder.add_source(std::make_shared<FileDetails>(file));
+    const bool whole = file->damage().empty();
     ChromeReader(builder, file->text(), name, source, origin).read(part);
+    if (whole && !file->damage().empty()) builder.timeline().remarks.push_back(name + ": " + file->damage());
   }
   align_clocks(builder, firsts);
   Document d;
@@ -180,33 +188,30 @@ Document open_trace(const std::vector<std::string>& files, const LoadProgress& p
   return d;
 }
 
-Document document_of_report(const std::string& path, const std::string& text) {
-  try {
-    const auto j = nlohmann::ordered_json::parse(text);
-    const bool search = j.at("schema") == "orrery.search/1";
-    TimelineBuilder builder;
-    Timeline& t = builder.timeline();
-    t.title = fs::path(path).filename().string();
-    t.source = search ? "search" : j.at("source").get<std::string>() + " report";
-    t.remarks.push_back("a report holds no timeline: bars show shares of the step, not when something happened");
-    if (search && (!j.contains("strategies") || j.at("strategies").empty()))
-      throw Error(path + ": this search shows no strategies");
-    if (search) {
-      int place = 0;
-      for (const auto& row : j.at("strategies")) {
-        const std::string number = fmt::format("{}. ", ++place);
-        add_report(row.at("report"), number + row.at("name").get<std::string>(), number, builder);
-      }
-    } else {
-      add_report(j, "where the time goes", "", builder);
-    }
-    Document d;
-    d.name = t.title;
-    d.timeline = builder.finish(0);
-    return d;
-  } catch (const nlohmann::json::exception& e) {
-    throw Error(fmt::format("{}: is no report of orrery.report/2 or orrery.search/1: {}", path, e.what()));
+Document document_of_report(const std::string& path, std::string_view text) {
+  constexpr const char* kAdvice = "a report of orrery.report/2 or orrery.search/1 is needed";
+  if (text.size() > kMostMeasurements)
+    throw Error(fmt::format("{}: is larger than {} MiB; {}", path, kMostMeasurements >> 20, kAdvice));
+  const nlohmann::ordered_json file = parse_ordered_json(path, text, kAdvice);
+  const OrderedJsonValue root(file, path, kAdvice);
+  const bool search = root.at("schema").text() == "orrery.search/1";
+  TimelineBuilder builder;
+  Timeline& t = builder.timeline();
+  t.title = fs::path(path).filename().string();
+  t.source = search ? "search" : root.at("source").text() + " report";
+  t.remarks.push_back("a report holds no timeline: bars show shares of the step, not when something happened");
+  const auto strategies = search ? root.find("strategies") : std::nullopt;
+  if (search && (!strategies || strategies->items().empty())) throw Error(path + ": this search shows no strategies");
+  if (!search) add_report(root, "where the time goes", "", builder);
+  int place = 0;
+  for (const OrderedJsonValue& row : search ? strategies->items() : std::vector<OrderedJsonValue>()) {
+    const std::string number = fmt::format("{}. ", ++place);
+    add_report(row.at("report"), number + row.at("name").text(), number, builder);
   }
+  Document d;
+  d.name = t.title;
+  d.timeline = builder.finish(0);
+  return d;
 }
 
 std::vector<Input> inputs_of(const std::vector<std::string>& paths) {
@@ -231,7 +236,7 @@ Document open_input(const Input& input, const SpecOptions& options, const LoadPr
     case Format::spec:
       return open_spec(input.files[0], options);
     case Format::report:
-      return document_of_report(input.files[0], std::string(MappedText(input.files[0], progress).text()));
+      return document_of_report(input.files[0], MappedText(input.files[0], progress).text());
     case Format::trace:
       break;
   }

@@ -47,7 +47,7 @@ Document open_trace(const std::vector<std::string>& files, const LoadProgress& p
 
 // A report, or those of a search's strategies, as a timeline of one bar per share of the step, in the order of the
 // report: it knows no order of events.
-Document document_of_report(const std::string& path, const std::string& text);
+Document document_of_report(const std::string& path, std::string_view text);
 
 // "step_rank3.json.gz" -> "step_.json.gz": what rank files of one trace have in common.
 std::string without_rank(const std::string& path);

@@ -19,6 +19,9 @@
 namespace orrery {
 namespace {
 
+// Traces shrink by a factor of 10 to 40; a file of zeros by 1000.
+constexpr off_t kMostInflation = 200, kLeastInflated = off_t{256} << 20;
+
 [[noreturn]] void unreadable(const std::string& path, const char* reason) {
   throw Error(path + ": cannot be read: " + reason);
 }
@@ -65,8 +68,14 @@ int MappedText::inflate(int file, const std::string& path, const LoadProgress& p
   const int out = nameless_file();
   if (out < 0) unreadable(path, "no room for its inflated form in the temporary folder");
   std::vector<char> piece(1 << 20);
+  off_t written = 0;
   while (true) {
     const int got = gzread(in, piece.data(), static_cast<unsigned>(piece.size()));
+    written += got > 0 ? got : 0;
+    if (written > std::max(kLeastInflated, kMostInflation * about.st_size)) {
+      close(out);
+      unreadable(path, "it inflates to more than 200 times its size");
+    }
     if (got > 0 && write(out, piece.data(), static_cast<std::size_t>(got)) != got) {
       close(out);
       unreadable(path, "no room for its inflated form in the temporary folder");
@@ -99,6 +108,11 @@ MappedText::MappedText(const std::string& path, const LoadProgress& progress) {
   if (at == MAP_FAILED) unreadable(path, std::strerror(errno));
   madvise(at, size_, MADV_SEQUENTIAL);
   data_ = static_cast<const char*>(at);
+  guard_ = std::make_unique<const MappingGuard>(at, size_);
+}
+
+std::string MappedText::damage() const {
+  return guard_ != nullptr && guard_->shrunk() ? "became shorter while it was read: open it again" : damage_;
 }
 
 std::string beginning_of(const std::string& path, std::size_t bytes) {
@@ -112,6 +126,7 @@ std::string beginning_of(const std::string& path, std::size_t bytes) {
 }
 
 MappedText::~MappedText() {
+  guard_.reset();
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 

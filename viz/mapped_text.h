@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "viz/mapping_guard.h"
+
 namespace orrery {
 
 // Told how much of the work is done, 0 to 1; returns whether to go on. Where it returns false, the work throws
@@ -13,7 +15,9 @@ using LoadProgress = std::function<bool(double)>;
 struct Cancelled {};
 
 // A file's bytes in address space, not in memory: mapped, and where gzip has compressed them inflated into a nameless
-// temporary file first. What a cut or corrupt gzip file held up to the fault is kept, and `damage` says so.
+// temporary file first. What a cut or corrupt gzip file held up to the fault is kept, and `damage` says so; so it does
+// where somebody else cuts the file short while it is mapped, from when the missing part is looked at: it reads as
+// zeros.
 class MappedText {
  public:
   // Throws Error "path: cannot be read: reason".
@@ -23,7 +27,7 @@ class MappedText {
   ~MappedText();
 
   std::string_view text() const { return {data_, size_}; }
-  const std::string& damage() const { return damage_; }
+  std::string damage() const;
 
  private:
   int inflate(int file, const std::string& path, const LoadProgress& progress);
@@ -31,6 +35,7 @@ class MappedText {
   const char* data_ = nullptr;
   std::size_t size_ = 0;
   std::string damage_;
+  std::unique_ptr<const MappingGuard> guard_;  // goes before the mapping
 };
 
 // The first bytes of a file, inflated where it is compressed; nothing more is read. Throws as MappedText does.

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/input_file.h"
+#include "models/json_value.h"
 #include "models/output_file.h"
 #include "viz/mapped_text.h"
 
@@ -59,24 +61,33 @@ void put_members(ordered_json& j, const T& value) {
   members(copy, [&](const char* name, auto& member) { j[name] = member; });
 }
 
+// One member of each type that a view has.
+void get(const OrderedJsonValue& j, std::string& to) { to = j.text(); }
+void get(const OrderedJsonValue& j, bool& to) { to = j.flag(); }
+void get(const OrderedJsonValue& j, std::int64_t& to) { to = j.whole(INT64_MIN, INT64_MAX); }
+void get(const OrderedJsonValue& j, Note& to);
+template <class T>
+void get(const OrderedJsonValue& j, std::vector<T>& to) {
+  to.clear();
+  for (const OrderedJsonValue& item : j.items()) get(item, to.emplace_back());
+}
+
 // Absent members stay as they are; unknown ones are refused.
 template <class T>
-void get_members(const ordered_json& j, T& value, std::vector<std::string> known) {
+void get_members(const OrderedJsonValue& j, T& value, std::vector<std::string_view> known) {
   members(value, [&](const char* name, auto& member) {
     known.emplace_back(name);
-    if (j.contains(name)) j.at(name).get_to(member);
+    if (const auto found = j.find(name)) get(*found, member);
   });
-  for (const auto& [name, unused] : j.items()) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("unknown key \"{}\"", name));
-  }
+  j.require_known(known);
 }
+
+void get(const OrderedJsonValue& j, Note& to) { get_members(j, to, {}); }
 
 }  // namespace
 
 // Found by the JSON library, so not in the namespace above.
 static void to_json(ordered_json& j, const Note& n) { put_members(j, n); }
-static void from_json(const ordered_json& j, Note& n) { get_members(j, n, {}); }
 
 void take_layout(SavedView& view, const Timeline& t, const LayoutOptions& o) {
   view.group_by = o.group_by < 0 ? "" : std::string(kCoordinates[static_cast<std::size_t>(o.group_by)]);
@@ -112,17 +123,14 @@ std::string to_json(const SavedView& view) {
   return j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
-SavedView parse_view(const std::string& text, const std::string& where) {
+SavedView parse_view(std::string_view text, const std::string& where) {
   SavedView view;
-  try {
-    const ordered_json j = ordered_json::parse(text);
-    if (!j.is_object() || j.value("schema", std::string()) != kSchema) throw Error(fmt::format("is no {}", kSchema));
-    get_members(j, view, {"schema"});
-  } catch (const nlohmann::json::exception& e) {
-    throw Error(fmt::format("{}: is no {}: {}", where, kSchema, e.what()));
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: {}", where, e.what()));
-  }
+  if (text.size() > kMostTables) throw Error(fmt::format("{}: is larger than {} MiB", where, kMostTables >> 20));
+  const std::string advice = fmt::format("give an {}", kSchema);
+  const ordered_json file = parse_ordered_json(where, text, advice);
+  const OrderedJsonValue root(file, where);
+  if (!root.is_object() || root.text_or("schema", "") != kSchema) root.fail(fmt::format("is no {}", kSchema));
+  get_members(root, view, {"schema"});
   const auto past = [](Picoseconds t) { return std::clamp<Picoseconds>(t, 0, INT64_MAX / 4); };
   view.begin = past(view.begin);
   view.end = past(view.end);
@@ -150,7 +158,7 @@ void write_view(const std::string& path, SavedView view) {
 }
 
 SavedView read_view(const std::string& path) {
-  SavedView view = parse_view(std::string(MappedText(path).text()), path);
+  SavedView view = parse_view(MappedText(path).text(), path);
   const fs::path folder = fs::path(path).parent_path();
   for (std::string& input : view.inputs) input = (folder / input).lexically_normal().string();
   if (!view.options.profile.empty()) view.options.profile = (folder / view.options.profile).lexically_normal().string();

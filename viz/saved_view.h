@@ -41,7 +41,7 @@ LayoutOptions layout_of(const SavedView& view, const Timeline& timeline);
 
 std::string to_json(const SavedView& view);
 // where: named by the Error that is thrown for what is no view.
-SavedView parse_view(const std::string& text, const std::string& where);
+SavedView parse_view(std::string_view text, const std::string& where);
 
 // The file of a view, its inputs as seen from that file's folder. Throw Error.
 void write_view(const std::string& path, SavedView view);

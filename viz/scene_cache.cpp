@@ -139,21 +139,26 @@ std::string cache_key(const std::vector<std::string>& files) {
   return all < kWorthIt ? std::string() : key;
 }
 
+ArchivedScene read_archived_scene(ArchiveReader& reader) {
+  ArchivedScene scene;
+  reader(scene.key);
+  transfer(reader, scene.document, scene.prepared);
+  return scene;
+}
+
 std::shared_ptr<const Scene> scene_from_cache(const std::string& key, const std::vector<std::string>& files) {
   const std::string path = path_of(key);
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error)) return nullptr;
   try {
     ArchiveReader reader(path);
-    std::string written;
-    reader(written);
-    if (written != key) throw BrokenArchive{};
-    Document d;
-    Prepared prepared;
-    transfer(reader, d, prepared);
-    d.cache_key = key;
-    for (const std::string& file : files) d.timeline.sources.push_back(std::make_shared<FileDetails>(file));
-    return std::make_shared<const Scene>(std::move(d), 1, std::make_shared<const Prepared>(std::move(prepared)));
+    ArchivedScene scene = read_archived_scene(reader);
+    if (scene.key != key) throw BrokenArchive{};
+    scene.document.cache_key = key;
+    for (const std::string& file : files)
+      scene.document.timeline.sources.push_back(std::make_shared<FileDetails>(file));
+    return std::make_shared<const Scene>(std::move(scene.document), 1,
+                                         std::make_shared<const Prepared>(std::move(scene.prepared)));
   } catch (const BrokenArchive&) {
     fs::remove(path, error);
     return nullptr;

@@ -116,12 +116,12 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
     return error_of(config.dump());
   };
   const std::pair<std::string, std::string> cases[] = {
-      {error_of(""), "config.json:1: not JSON"},
-      {error_of("{\n\"a\": 1,\n}"), "config.json:3: not JSON"},
+      {error_of(""), "config.json:1: is no JSON"},
+      {error_of("{\n\"a\": 1,\n}"), "config.json:3: is no JSON"},
       {error_of("{\"a\": 1e999}"), "a number in it is too large"},
       {error_of("[1]"), "an object {...} is needed"},
       {error_of("{}"), "model_type: unknown family"},
-      {error_of(std::string(200'000, '[')), "not JSON"},
+      {error_of(std::string(200'000, '[')), "config.json:1: nested deeper"},
       {changed("gpt2", {{"model_type", "falcon"}}), "unknown family falcon; known: gpt2, llama"},
       {changed("gpt2", {{"model_type", "lama"}}), "did you mean llama?"},
       {changed("gpt2", {{"model_type", 3}}), "model_type: 3 is not a name"},

@@ -23,7 +23,7 @@ class InputFile : public testing::Test {
 
   std::string error() const {
     try {
-      read_input(path_);
+      read_input(path_, kMostTables);
     } catch (const Error& e) {
       return e.what();
     }
@@ -41,11 +41,11 @@ TEST_F(InputFile, ReadsPlainAndCompressed) {
   for (int i = 0; i < 40000; ++i) text += std::to_string(i) + '\n';
   write(text);  // .gz: compressed
   EXPECT_LT(fs::file_size(path_), text.size() / 2);
-  EXPECT_EQ(read_input(path_), text);
+  EXPECT_EQ(read_input(path_, kMostTables), text);
   std::ofstream(path_) << text;  // the name does not matter
-  EXPECT_EQ(read_input(path_), text);
+  EXPECT_EQ(read_input(path_, kMostTables), text);
   std::ofstream(path_).flush();
-  EXPECT_EQ(read_input(path_), "");
+  EXPECT_EQ(read_input(path_, kMostTables), "");
 }
 
 TEST_F(InputFile, SaysWhatCannotBeRead) {
@@ -53,7 +53,24 @@ TEST_F(InputFile, SaysWhatCannotBeRead) {
   write(std::string(100000, 'x') + "y");
   fs::resize_file(path_, fs::file_size(path_) - 9);
   EXPECT_NE(error().find("is cut short"), std::string::npos);
-  EXPECT_THROW(read_input("/tmp"), Error);
+  EXPECT_THROW(read_input("/tmp", kMostTables), Error);
+}
+
+// A few compressed bytes, or a device that never ends, can not fill the memory.
+TEST_F(InputFile, WhatIsLargerThanItsKindIsRefused) {
+  write(std::string(3 << 20, 'x'));
+  EXPECT_LT(fs::file_size(path_), 1U << 15);
+  EXPECT_EQ(read_input(path_, 3 << 20).size(), std::size_t{3} << 20);
+  const auto refusal = [](const std::string& path, std::size_t most) -> std::string {
+    try {
+      read_input(path, most);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(path_, (3 << 20) - 1), path_ + ": is larger than 2 MiB when inflated");
+  EXPECT_EQ(refusal("/dev/zero", 1 << 20), "/dev/zero: is larger than 1 MiB");
 }
 
 }  // namespace

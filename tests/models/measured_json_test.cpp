@@ -72,14 +72,16 @@ TEST(MeasuredJson, WhatIsMissingOrMakesNoSenseIsNamed) {
     root[json::json_pointer(pointer)] = value;
     return error_of(root);
   };
-  EXPECT_NE(broken("/measured/ops/0/samples/0/us", 0).find("'us' is 0"), std::string::npos);
+  EXPECT_NE(broken("/measured/ops/0/samples/0/us", 0).find("measured.ops[0].samples[0].us: 0 is not above 0"),
+            std::string::npos);
   EXPECT_NE(broken("/measured/ops/0/samples/0/sizes", json::array({1, 2})).find("sizes"), std::string::npos);
   EXPECT_NE(broken("/measured/ops/0/samples", json::array()).find("no sample"), std::string::npos);
   EXPECT_NE(broken("/measured/transfers/0/samples/1/bytes", 4).find("two samples of 4 bytes"), std::string::npos);
-  EXPECT_NE(broken("/measured/compute_slowdown", 0.5).find("compute_slowdown is below 1"), std::string::npos);
+  EXPECT_NE(broken("/measured/compute_slowdown", 0.5).find("measured.compute_slowdown: 0.5 is not between 1 and"),
+            std::string::npos);
   json root = whole;
   root["measured"].erase("gap_us");
-  EXPECT_NE(error_of(root).find("gap_us is missing"), std::string::npos);
+  EXPECT_NE(error_of(root).find("measured.gap_us: is missing"), std::string::npos);
 }
 
 }  // namespace

@@ -33,7 +33,22 @@ TEST(Names, TablesGoBothWays) {
   EXPECT_EQ(storage_bytes(Precision::nvfp4), 2);
 }
 
-TEST(Names, MessagesStayOneLine) { EXPECT_EQ(printable("a\nb\tc\x1b"), "a?b?c?"); }
+TEST(Names, MessagesStayOneLine) {
+  EXPECT_EQ(printable("a\nb\tc\x1b"), "a?b?c?");
+  EXPECT_EQ(printable("a\x7f\xc2\x9b\xc3\xa9"), "a??\x9b\xc3\xa9");  // DEL, the C1 control CSI; e acute stays
+  EXPECT_TRUE(is_printable("caf\xc3\xa9"));
+  EXPECT_FALSE(is_printable("a\xc2\x9b"));
+  EXPECT_FALSE(is_printable("a\xff"));
+  EXPECT_FALSE(is_printable("\xe2\x82"));
+  EXPECT_FALSE(is_printable("\xe0\x80\x80"));
+  EXPECT_FALSE(is_printable("\xed\xa0\x80"));
+  EXPECT_TRUE(is_printable("\xe2\x82\xac \xf0\x9f\x98\x80"));
+}
+
+TEST(Names, ATextForATerminalKeepsItsColoursAlone) {
+  EXPECT_EQ(printable_lines("a\n\x1b[1mb\x1b[0;31m"), "a\n\x1b[1mb\x1b[0;31m");
+  EXPECT_EQ(printable_lines("\x1b[2J\x1b]0;x\x07\x1b["), "?[2J?]0;x??[");
+}
 
 }  // namespace
 }  // namespace orrery

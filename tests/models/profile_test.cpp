@@ -81,10 +81,59 @@ TEST(Profile, MissingNumbersAreNamed) {
   }
 }
 
+// A constant that no kernel can have is refused where it stands, and no arithmetic is done on it: a tile of no rows
+// once ended the program by a signal, and a negative fraction of the bandwidth gave a step of minutes.
+TEST(Profile, NumbersOutOfRangeAreNamed) {
+  const std::pair<const char*, const char*> keys[] = {
+      {"/gemm/tiles/0/rows", "gemm.tiles[0].rows: "},
+      {"/gemm/tiles/0/columns", "gemm.tiles[0].columns: "},
+      {"/gemm/tiles/0/efficiency", "gemm.tiles[0].efficiency: "},
+      {"/gemm/prologue_us/value", "gemm.prologue_us.value: "},
+      {"/gemm/smoothing/value", "gemm.smoothing.value: "},
+      {"/gemm/batched_fraction/value", "gemm.batched_fraction.value: "},
+      {"/gemm/grouped_fraction/value", "gemm.grouped_fraction.value: "},
+      {"/gemm/exposed_result/value", "gemm.exposed_result.value: "},
+      {"/attention/kernels/0/start_us/value", "attention.kernels[0].start_us.value: "},
+      {"/attention/kernels/0/heads/0/head_dim", "attention.kernels[0].heads[0].head_dim: "},
+      {"/attention/kernels/0/heads/0/forward_fraction", "attention.kernels[0].heads[0].forward_fraction: "},
+      {"/attention/kernels/0/heads/0/backward_fraction", "attention.kernels[0].heads[0].backward_fraction: "},
+      {"/attention/kernels/0/heads/0/forward_keys", "attention.kernels[0].heads[0].forward_keys: "},
+      {"/attention/kernels/0/heads/0/backward_keys", "attention.kernels[0].heads[0].backward_keys: "},
+      {"/memory/fraction/value", "memory.fraction.value: "},
+      {"/memory/start_us/value", "memory.start_us.value: "},
+      {"/kernel_gap_us/value", "kernel_gap_us.value: "},
+      {"/vector_fraction/value", "vector_fraction.value: "},
+      {"/contention/value", "contention.value: "},
+      {"/spread/value", "spread.value: "}};
+  for (const auto& [pointer, place] : keys) {
+    for (const double value : {-1.0, 1e308}) {
+      nlohmann::json root = hopper();
+      root[nlohmann::json::json_pointer(pointer)] = value;
+      const std::string message = profile_error(root.dump());
+      EXPECT_NE(message.find(place), std::string::npos) << value << ": " << message;
+      EXPECT_NE(message.find(" is not "), std::string::npos) << message;
+    }
+  }
+  for (const char* pointer : {"/gemm/tiles/0/rows", "/gemm/tiles/0/columns", "/memory/fraction/value"}) {
+    for (const double value : {0.0, 1e-308, 1e-9}) {
+      nlohmann::json root = hopper();
+      root[nlohmann::json::json_pointer(pointer)] = value;
+      EXPECT_NE(profile_error(root.dump()), "") << pointer << " " << value;
+    }
+  }
+}
+
+TEST(Profile, WidthsOfHeadsAscend) {
+  nlohmann::json root = hopper();
+  nlohmann::json& heads = root["attention"]["kernels"][0]["heads"];
+  heads[1]["head_dim"] = heads[0]["head_dim"];
+  EXPECT_NE(profile_error(root.dump()).find("attention.kernels[0].heads[1].head_dim: is not above"), std::string::npos);
+}
+
 TEST(Profile, WhatIsNoJsonObjectIsRefused) {
   for (const char* text : {"", "{", "[1]", "3", "not json", "{\"gemm\": 3}"}) {
     const std::string message = profile_error(text);
-    EXPECT_NE(message.find(".json: "), std::string::npos) << text;
+    EXPECT_NE(message.find(".json:"), std::string::npos) << text;
     EXPECT_EQ(message.find('\n'), std::string::npos) << text;
   }
   EXPECT_THROW(load_profile("no/such/file.json"), Error);

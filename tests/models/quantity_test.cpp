@@ -12,11 +12,12 @@ struct QuantityCase {
 };
 
 TEST(Quantity, ReadsUnits) {
-  const QuantityCase cases[] = {{"3.5", "", 3.5},         {"80", "GiB", 80},        {"80 GiB", "GiB", 80},
-                                {"1 TiB", "GiB", 1024},   {"1GB", "MB", 1000},      {"400 Gb/s", "Gbps", 400},
-                                {"50 GB/s", "Gbps", 400}, {"400 Gbps", "GBps", 50}, {"2 us", "us", 2},
-                                {"2 ms", "us", 2000},     {"1e3 W", "kW", 1},       {"-4", "", -4},
-                                {"2 hours", "s", 7200},   {"30 min", "hours", 0.5}};
+  const QuantityCase cases[] = {
+      {"3.5", "", 3.5},       {"80", "GiB", 80},         {"80 GiB", "GiB", 80},    {"1 TiB", "GiB", 1024},
+      {"1GB", "MB", 1000},    {"400 Gb/s", "Gbps", 400}, {"50 GB/s", "Gbps", 400}, {"400 Gbps", "GBps", 50},
+      {"2 us", "us", 2},      {"2 ms", "us", 2000},      {"1e3 W", "kW", 1},       {"-4", "", -4},
+      {"2 hours", "s", 7200}, {"30 min", "hours", 0.5},  {"15T", "", 15e12},       {"30 M", "", 30e6},
+      {"8k", "", 8000},       {"8Ki", "", 8192},         {"2G", "", 2e9}};
   for (const QuantityCase& c : cases) {
     const auto value = parse_quantity(c.text, c.unit);
     ASSERT_TRUE(value) << c.text;
@@ -29,6 +30,8 @@ TEST(Quantity, RefusesWhatIsNoFigure) {
     EXPECT_FALSE(parse_quantity(text, "Gbps")) << text;
   }
   EXPECT_FALSE(parse_quantity("4 GiB", ""));
+  EXPECT_FALSE(parse_quantity("4 B", ""));
+  EXPECT_FALSE(parse_quantity("4k", "GiB"));
 }
 
 TEST(Quantity, KeysNameTheirUnits) {

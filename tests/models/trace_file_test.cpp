@@ -110,7 +110,7 @@ TEST(RankRun, ABrokenFileIsOneClearError) {
   says(changed, "length");
   changed = whole;
   changed.replace(changed.find("\"tasks\":3"), 9, "\"tasks\":-1");
-  says(changed, "counts");
+  says(changed, "header: tasks: -1 is not between");
   changed = whole;
   changed[header + 8 + 7] = '\x80';  // the end of step 0 is far before its begin
   says(changed, "a time runs backwards");

@@ -301,6 +301,14 @@ TEST(ImportFile, BrokenFilesAreErrors) {
        "a:1:2 [0] NCCL INFO Latency/AlgBw | Ring/ LL | Ring/ LL128 | Ring/Simple |\na:1:2 [0] NCCL INFO AllReduce | "
        "nan/2.0 | 1/1 | 1/1 |\n",
        ":2: 'nan/2.0' is no latency/bandwidth"},
+      {"x.log", "NCCL INFO 99999999999 coll channels\n", ":1: '99999999999' is no number of channels"},
+      {"x.log", "NCCL INFO comm 0x1 rank 0 nRanks 99999999999999999999 nNodes 1\n", ":1: 'nRanks ... nNodes ...'"},
+      {"x.log", "NCCL INFO Pattern 4, crossNic 0, nChannels 9999999999, bw 1/1, type NVL/PIX, sameChannels 1\n",
+       ":1: a line 'Pattern ...' of a form that is not known"},
+      {"x.json",
+       R"({"args":["all_reduce_perf"],"config":{"nthreads":1,"ngpus":1e9,"devices":[{"hostname":"a"}]},"results":[]})",
+       ": config.ngpus: 1000000000.0 is not between 1 and 65536"},
+      {"x.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": 3, "dur": 1}]})", ": traceEvents[0].name: 3"},
       {"x.log", "a:1:2 [0] NCCL INFO Pattern 4, what is this\n",
        ":1: a line 'Pattern ...' of a form that is not known"},
   };
@@ -326,7 +334,7 @@ TEST(ImportFile, BrokenFilesAreErrors) {
 TEST(ImportFile, NoBytesBringItDown) {
   const std::string path = testing::TempDir() + "bytes" + std::to_string(::getpid());
   for (const char* name : {"all_reduce_8.txt", "reduce_scatter.json", "nccl_2.18.log", "kineto_rank0.json"}) {
-    const std::string text = read_input(kImports + name);
+    const std::string text = read_input(kImports + name, kMostMeasurements);
     for (std::uint64_t i = 0; i < 40; ++i) {
       std::string broken = text.substr(0, i % 2 == 0 ? scrambled(7, i) % text.size() : text.size());
       if (!broken.empty()) broken[scrambled(8, i) % broken.size()] = static_cast<char>(scrambled(9, i) % 127);
@@ -339,6 +347,27 @@ TEST(ImportFile, NoBytesBringItDown) {
     }
   }
   fs::remove(path);
+}
+
+// A profile is JSON whatever bytes a log has; the library that writes it takes UTF-8 alone.
+TEST(ImportFile, BytesThatAreNoTextMakeAProfileAllTheSame) {
+  const std::string text = read_input(kImports + "all_reduce_8.txt", kMostMeasurements);
+  std::map<std::string, std::int64_t> refused;
+  const std::string log = "a:1:2 [0] NCCL INFO NCCL version 2.1\xa2" + std::string("8\n") + text;
+  Profile profile = profile_of({import_text("all_reduce.txt", log)}, refused);
+  EXPECT_NE(fingerprint_of(profile, "nccl").find('\xa2'), std::string_view::npos);
+  EXPECT_NO_THROW(parse_profile(to_json(profile), "profile.json"));
+}
+
+// Logs hold progress bars and dumped JSON in one line; a search that recurses for every character has no stack for it.
+TEST(ImportFile, LinesOfAnyLengthAreReadAtOnce) {
+  const std::string text = read_input(kImports + "all_reduce_8.txt", kMostMeasurements);
+  const auto rows = [](const std::string& log) { return import_text("all_reduce.txt", log).transfers.size(); };
+  EXPECT_EQ(rows(std::string(1'000'000, 'a') + '\n' + text), rows(text));
+  EXPECT_EQ(rows("# nccl-tests version " + std::string(1'000'000, '1') + '\n' + text), rows(text));
+  EXPECT_EQ(rows("# Rank 0 Pid 1 on " + std::string(1'000'000, 'h') + '\n' + text), rows(text));
+  EXPECT_THROW(import_text("x.log", "NCCL INFO " + std::string(1'000'000, '9') + " coll channels"), Error);
+  EXPECT_THROW(import_text("x.log", "NCCL INFO Pattern " + std::string(1'000'000, '4') + ", crossNic 0"), Error);
 }
 
 }  // namespace

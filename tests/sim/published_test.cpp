@@ -61,6 +61,39 @@ TEST_F(Published, ErrorsAreThoseOfThePrediction) {
   EXPECT_NEAR(sums[0].worst, 0.2, 1e-9);
 }
 
+// validate --help and README.md name this file.
+TEST_F(Published, TheExampleOfTheHelpIsRead) {
+  const std::vector<PublishedRow> rows = read_published(ORRERY_SOURCE_DIR "/benchmarks/offload_papers.json");
+  EXPECT_EQ(rows.size(), 3U);
+  for (const PublishedRow& row : rows) EXPECT_TRUE(row.step_time_s) << row.id;
+}
+
+// File, row and key, whatever stands there.
+TEST_F(Published, RefusalsNameFileRowAndKey) {
+  const auto refusal = [&](const std::string& text) -> std::string {
+    try {
+      parse_published(text, "rows.json");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  nlohmann::json row = row_of("a", 1, 1);
+  EXPECT_EQ(refusal(nlohmann::json{row}.dump()), "");
+  nlohmann::json broken = row;
+  broken["measured"]["step_time_s"] = -1;
+  EXPECT_EQ(refusal((nlohmann::json{row, broken}).dump()), "rows.json: row 2: measured.step_time_s: -1 is not above 0");
+  broken.erase("measured");
+  EXPECT_EQ(refusal((nlohmann::json{row, broken}).dump()), "rows.json: row 2: measured: is missing");
+  EXPECT_EQ(refusal("[1]"), "rows.json: row 1: 1 stands where an object {...} is needed");
+  row["notes"] = 3;
+  row["spec"]["strategy"] = "x";
+  row["spec"]["software"] = {{"profile", 7}};
+  EXPECT_EQ(refusal(nlohmann::json{row}.dump()), "");
+  EXPECT_EQ(refusal("{}"),
+            "rows.json: an object stands where a list [...] is needed; a list of published measurements is needed");
+}
+
 TEST_F(Published, DoubtfulAndUnsupportedRowsStandApart) {
   nlohmann::json doubtful = row_of("d", 1, 1), unsupported = row_of("u", 1, 1);
   doubtful["doubtful"] = "its neighbours disagree";

@@ -44,8 +44,32 @@ TEST(ReportText, SaysByHowMuchItDoesNotFit) {
   report.memory.fits = false;
   report.memory.peak_device = report.memory.capacity + 1073741824;
   EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: 1.00 GiB more than the 79.25 GiB of a GPU"));
+  // What is too much is no matter of fragments, whatever the allocator met first.
+  SlotMemory& first = report.memory.ranks.front().memory;
+  first.out_of_memory = true;
+  first.refused = 100;
+  first.free_then = 200;
+  EXPECT_FALSE(has(report_text(spec, report, {}), "fragmented"));
   report.memory.peak_device = report.memory.capacity - 1;
+  EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: fragmented: no "));
+  first.out_of_memory = false;
   EXPECT_TRUE(has(report_text(spec, report, {}), "DOES NOT FIT: the allocator finds no room"));
+}
+
+TEST(ReportText, RemarksOnWhatIsNotUsedAndWhatIsTooLong) {
+  const auto remarks = [](const std::string& strategy, std::int64_t sequence) {
+    const Spec spec =
+        parse_spec(fmt::format("{{model: {{base: llama-3.1-8b, layers: 2}}, sequence: {}, cluster: {{node: "
+                               "dgx-a100, nodes: 2}}, strategy: {}}}",
+                               sequence, strategy),
+                   "s.yaml");
+    return report_text(spec, predict(spec).report, {});
+  };
+  const char* all = "{tensor: 8, global_batch: 2}";
+  EXPECT_FALSE(has(remarks(all, 1024), "of the cluster's"));
+  EXPECT_TRUE(has(remarks("{tensor: 4, data: 2, global_batch: 2}", 1024), "gpus: 8 of the cluster's 16 are used"));
+  EXPECT_FALSE(has(remarks(all, 131072), "positions"));
+  EXPECT_TRUE(has(remarks(all, 131080), "sequence: 131080 tokens are more than the 131072 positions"));
 }
 
 TEST(ReportText, MarksWhatIsUncalibrated) {

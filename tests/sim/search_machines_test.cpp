@@ -47,6 +47,19 @@ TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
   EXPECT_NE(text.find(" 0.238 "), std::string::npos) << text;
 }
 
+// What misses a limit is named with its reason, and is no row to choose from.
+TEST(SearchMachines, WhatIsBeyondALimitIsNoRow) {
+  const PriceList prices = load_prices("");
+  Machine good = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), late = good;
+  late.name = "late-node";
+  late.excluded = "12.5 days, above --deadline 3";
+  late.beyond_limits = true;
+  const std::string text = machines_text({good, late}, prices, {}), csv = machines_csv({good, late});
+  EXPECT_NE(text.find(" x late-node: 12.5 days, above --deadline 3"), std::string::npos) << text;
+  EXPECT_EQ(text.find("late-node"), text.rfind("late-node")) << text;
+  EXPECT_EQ(csv.find("late-node"), std::string::npos) << csv;
+}
+
 // From one node to 131,072 GPUs, failures take ever more of the time, and the run still gets shorter.
 TEST(SearchMachines, PlansFromOneNodeToTheLargestMachines) {
   const PriceList prices = load_prices("");

@@ -35,7 +35,7 @@ std::string write_shelf(const std::string& path) {
   ArchiveWriter writer(path);
   writer(shelf);
   writer.commit();
-  return read_input(path);
+  return read_input(path, kMostMeasurements);
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(Load, SaysWhatIsWrongWithAFile) {
   EXPECT_NE(message({write(folder.path() + "/empty.json", "")}).find("is empty"), std::string::npos);
   EXPECT_NE(message({write(folder.path() + "/odd.json", "{\"a\": 1}")}).find("is no trace"), std::string::npos);
   EXPECT_NE(message({write(folder.path() + "/none.json", "[]")}).find("no events"), std::string::npos);
-  EXPECT_NE(message({write(folder.path() + "/r.json", "{\"schema\": \"orrery.report/2\"}")}).find("no report"),
+  EXPECT_NE(message({write(folder.path() + "/r.json", "{\"schema\": \"orrery.report/2\"}")})
+                .find("r.json: source: is missing; a report of"),
             std::string::npos);
 }
 

@@ -46,7 +46,7 @@ TEST_F(Exports, PngIsThePictureAsItIsShown) {
 }
 
 TEST_F(Exports, SvgIsMadeOfShapesAndText) {
-  const std::string text = read_input(exported("a.svg"));
+  const std::string text = read_input(exported("a.svg"), kMostMeasurements);
   EXPECT_EQ(text.find("<image"), std::string::npos);
   EXPECT_TRUE(text.find("<rect") != std::string::npos || text.find("<path") != std::string::npos);
   EXPECT_NE(text.find("stage 0</text>"), std::string::npos);
@@ -76,7 +76,7 @@ TEST_F(Exports, SvgLooksLikeThePicture) {
 
 TEST_F(Exports, CsvHoldsTheEventsInView) {
   const auto lines = [&](const std::string& name) {
-    const std::string text = read_input(exported(name));
+    const std::string text = read_input(exported(name), kMostMeasurements);
     return std::count(text.begin(), text.end(), '\n');
   };
   EXPECT_EQ(lines("all.csv"), static_cast<std::ptrdiff_t>(scene_.timeline().events()) + 1);

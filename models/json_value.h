@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace orrery {
+
+// A value of a JSON file that knows its place, so that every refusal is one line "file: key: what; advice". It checks
+// types and ranges at reading, and never lets a word of the JSON library through. It points into the parsed file, which
+// must outlive it. A null counts as absent. Json: nlohmann::json, or ordered_json where the order of keys matters.
+template <class Json>
+class BasicJsonValue {
+ public:
+  // file: also "rows.json: row 3", where a list's rows are what a user counts. advice: "write it with ...", or "".
+  BasicJsonValue(const Json& value, std::string file, std::string advice = "")
+      : value_(&value), origin_(std::make_shared<const Origin>(Origin{std::move(file), std::move(advice)})) {}
+
+  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(std::string_view member, std::string_view what) const;
+
+  bool is_object() const;
+  bool is_list() const;
+  bool is_text() const;
+  bool is_number() const;
+  const Json& raw() const { return *value_; }
+  const std::string& key() const { return key_; }
+
+  // Members of an object; find() gives nothing where there is none.
+  BasicJsonValue at(std::string_view key) const;
+  std::optional<BasicJsonValue> find(std::string_view key) const;
+  std::vector<std::pair<std::string, BasicJsonValue>> members() const;
+  std::vector<BasicJsonValue> items() const;  // of a list
+  void require_object() const;
+  // Refuses members that are not among these.
+  void require_known(const std::vector<std::string_view>& keys) const;
+
+  double number(double least, double most) const;  // finite, and between these
+  double positive(double most) const;              // above 0
+  std::int64_t whole(std::int64_t least, std::int64_t most) const;
+  bool flag() const;
+  std::string text() const;
+  std::vector<double> numbers(double least, double most) const;
+
+  // The same of a member that may be absent.
+  double number_or(std::string_view key, double absent, double least, double most) const;
+  std::int64_t whole_or(std::string_view key, std::int64_t absent, std::int64_t least, std::int64_t most) const;
+  bool flag_or(std::string_view key, bool absent) const;
+  std::string text_or(std::string_view key, std::string absent) const;
+
+ private:
+  struct Origin {
+    std::string file, advice;
+  };
+  BasicJsonValue(const Json& value, const BasicJsonValue& parent, std::string key)
+      : value_(&value), origin_(parent.origin_), key_(std::move(key)) {}
+  std::string quoted() const;  // the value, short enough for a message
+  std::string key_of(std::string_view member) const;
+
+  const Json* value_;
+  std::shared_ptr<const Origin> origin_;
+  std::string key_;  // "measured.ops[2].kind"; "" of the whole file
+};
+
+using JsonValue = BasicJsonValue<nlohmann::json>;
+using OrderedJsonValue = BasicJsonValue<nlohmann::ordered_json>;
+
+// Parses; throws Error "path:line: is no JSON: ..." where it breaks or nests too deeply. advice: what to give instead.
+nlohmann::json parse_json(const std::string& path, std::string_view text,
+                          std::string_view advice = "write it again with the tool it is from");
+nlohmann::ordered_json parse_ordered_json(const std::string& path, std::string_view text, std::string_view advice);
+
+// A member's text; "" where the value is no object, or has no such member that is a text.
+std::string text_in(const nlohmann::json& object, const char* key);
+
+// The line of a byte of a text, from 1.
+std::size_t line_of(std::string_view text, std::size_t byte);
+
+}  // namespace orrery

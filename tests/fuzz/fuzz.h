@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+// Readers of input, each run on any bytes. A reader may refuse them by an orrery::Error of one line in our own words
+// (take() looks at it); whatever else escapes, or ends the program, is a fault. Each reader has a source file of its
+// own and a folder of small inputs, tests/data/fuzz/NAME. replay.cpp runs all of those on every test run;
+// libfuzzer.cpp makes a program of one reader that looks for more.
+namespace orrery::fuzz {
+
+void read_archive(std::string_view bytes);          // the viewer's cache
+void read_chrome_trace(std::string_view bytes);     // what the viewer opens
+void read_hugging_face(std::string_view bytes);     // a config.json
+void read_kineto(std::string_view bytes);           // a trace to import
+void read_loads(std::string_view bytes);            // counts of tokens by expert
+void read_nccl_log(std::string_view bytes);         // NCCL_DEBUG=INFO
+void read_nccl_tests(std::string_view bytes);       // what all_reduce_perf prints
+void read_nccl_tests_json(std::string_view bytes);  // what all_reduce_perf -J writes
+void read_order_file(std::string_view bytes);       // strategy.schedule: {file: ...}
+void read_prices(std::string_view bytes);
+void read_profile(std::string_view bytes);
+void read_published(std::string_view bytes);  // rows of measured steps
+void read_rank_run(std::string_view bytes);   // a rank's results
+void read_report(std::string_view bytes);     // as the viewer opens it
+void read_snapshot(std::string_view bytes);   // a parameter server's states
+void read_spec(std::string_view bytes);
+void read_view(std::string_view bytes);  // a saved view
+
+struct Reader {
+  std::string_view name;
+  void (*read)(std::string_view bytes);
+};
+std::span<const Reader> readers();
+
+// Runs a reader's work; an Error is fine if its text is. Aborts with the text if it is not.
+void take(std::string_view bytes, void (*work)(std::string_view bytes));
+
+}  // namespace orrery::fuzz

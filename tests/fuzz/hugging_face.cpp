@@ -1,0 +1,7 @@
+#include "models/spec.h"
+
+#include <string>
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_hugging_face(std::string_view bytes) { parse_hugging_face(std::string(bytes), "config.json"); }

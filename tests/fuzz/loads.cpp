@@ -1,0 +1,5 @@
+#include "models/expert_sizes.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_loads(std::string_view bytes) { parse_loads(bytes, "loads.json"); }

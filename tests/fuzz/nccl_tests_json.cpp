@@ -1,0 +1,5 @@
+#include "sim/import.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_nccl_tests_json(std::string_view bytes) { import_nccl_tests_json("all_reduce.json", bytes); }

@@ -1,0 +1,5 @@
+#include "sim/search_machines.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_prices(std::string_view bytes) { parse_prices(bytes, "prices.json"); }

@@ -1,0 +1,5 @@
+#include "sim/published.h"
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_published(std::string_view bytes) { parse_published(bytes, "published.json"); }

@@ -1,0 +1,28 @@
+#include "tests/fuzz/fuzz.h"
+
+namespace orrery::fuzz {
+
+std::span<const Reader> readers() {
+  static constexpr Reader kReaders[] = {{"archive", read_archive},
+                                        {"chrome_trace", read_chrome_trace},
+                                        {"hugging_face", read_hugging_face},
+                                        {"kineto", read_kineto},
+                                        {"loads", read_loads},
+                                        {"nccl_log", read_nccl_log},
+                                        {"nccl_tests", read_nccl_tests},
+                                        {"nccl_tests_json", read_nccl_tests_json},
+                                        {"order_file", read_order_file},
+                                        {"prices", read_prices},
+                                        {"profile", read_profile},
+                                        {"published", read_published},
+                                        {"rank_run", read_rank_run},
+                                        {"report", read_report},
+#ifdef ORRERY_FUZZ_EXEC
+                                        {"snapshot", read_snapshot},
+#endif
+                                        {"spec", read_spec},
+                                        {"view", read_view}};
+  return kReaders;
+}
+
+}  // namespace orrery::fuzz

@@ -1,0 +1,7 @@
+#include "models/spec.h"
+
+#include <string>
+
+#include "tests/fuzz/fuzz.h"
+
+void orrery::fuzz::read_spec(std::string_view bytes) { parse_spec(std::string(bytes), "spec.yaml"); }

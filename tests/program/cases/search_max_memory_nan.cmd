@@ -1,0 +1,3 @@
+$ orrery search small.yaml --max-memory nan
+exit 2
+stderr --max-memory: 'nan' is no GiB above 0

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+// A regular expression (ECMAScript's letters, groups, classes, | * + ? {m,n} ^ $ \d \w \s), upper and lower case alike.
+// Finding it takes time in proportion to the text, whatever the pattern: all ways through it are followed at once
+// (Thompson 1968), none is gone back on. It knows no back references and no looking ahead. Text is bytes.
+class Pattern {
+ public:
+  explicit Pattern(const std::string& text);  // throws Error for what is none, or is too large
+  bool found_in(std::string_view text) const;
+
+  struct State {
+    enum class Kind : std::uint8_t { characters, split, begin, end, accept };
+    Kind kind = Kind::accept;
+    std::uint32_t next = 0, other = 0;  // other: of a split
+    std::bitset<256> characters;
+  };
+
+ private:
+  std::vector<State> states_;
+  std::uint32_t start_ = 0;
+};
+
+}  // namespace orrery
