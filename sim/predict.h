@@ -33,7 +33,8 @@ Prediction predict(const Spec& spec, bool unfold = false, const std::string& pro
 // Throws Stopped (simulate.h) soon after `stop` is set.
 Prediction predict(const Spec& spec, Profile profile, bool unfold = false, const std::atomic<bool>* stop = nullptr);
 
-// The 80 % interval of residuals of like published steps, where nothing of the profile is measured.
+// The 80 % interval of residuals of like published steps, unless all of the profile was measured: what an import knows
+// of a few products and collectives leaves the rest as uncertain as it was.
 void add_interval(Report& report, const Spec& spec, const Profile& profile);
 
 // When the first stage turns from forward to backward, and which. Up to then a step is the same whatever runs again in

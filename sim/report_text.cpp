@@ -182,7 +182,12 @@ std::string communication_table(const Report& r) {
                       volume_text(row.bytes_per_gpu), time_text(row.time_s),
                       row.exposed_s > 0 ? time_text(row.exposed_s) : "-"});
   }
-  return print(t, kIndent);
+  const bool beyond = std::any_of(r.communication.begin(), r.communication.end(),
+                                  [](const CommunicationRow& row) { return row.exposed_s > row.time_s; });
+  std::string text = print(t, kIndent);
+  if (beyond)
+    text += fmt::format("{}exposed: what all ranks idle for a transfer, on average; several may wait for one\n", kIndent);
+  return text;
 }
 
 std::string weights_table(const Report& r) {

@@ -225,8 +225,10 @@ void MainWindow::show_differences() {
 std::string MainWindow::prediction_text() const {
   const Document& first = scenes_[0]->document;
   const Timeline &a = first.timeline, &b = scenes_[1]->timeline();
+  // As the table has it: by how much the second differs from the first.
+  const double change = relative_error(static_cast<double>(b.end), static_cast<double>(a.end));
   const std::string step =
-      fmt::format("step {:+.1f} %", 100 * relative_error(static_cast<double>(a.end), static_cast<double>(b.end)));
+      fmt::format("the second's step {:+.1f} %, times in the table are sums over its ranks", 100 * change);
   if (!first.simulated() || scenes_[1]->document.simulated() || b.source == "simulated") return step;
   const auto& slots = first.step->prediction.plan.slots;
   if (std::any_of(slots.begin(), slots.end(), [](const RankSlot& s) { return s.multiplicity > 1; }))
@@ -234,7 +236,7 @@ std::string MainWindow::prediction_text() const {
   const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
   const PredictionError e = prediction_error(first.step->prediction, tasks.trace);
-  return fmt::format("step {:+.1f} %, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step, 100 * e.cost,
+  return fmt::format("predicted step {:+.1f} % off, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step, 100 * e.cost,
                      100 * e.engine);
 }
 
