@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -79,7 +80,8 @@ int exit_code_of(const std::exception& error) {
 }
 
 void give_up(ProgressRing* ring, const std::string& name, const std::exception& error) {
-  give_up(ring, name, exit_code_of(error), error.what());
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  give_up(ring, name, exit_code_of(error), no_memory ? "out of memory" : error.what());
 }
 
 }  // namespace orrery

@@ -26,6 +26,7 @@
 #include "sim/launch.h"
 #include "sim/peers.h"
 #include "sim/processes.h"
+#include "sim/rank_starter.h"
 
 namespace {
 
@@ -375,6 +376,7 @@ int run_command_line(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc > 3 && argv[1] == std::string_view(orrery::kStartRank)) return orrery::start_rank(argv[2], argv + 3);
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
