@@ -314,10 +314,9 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   const bool speaks = peers->rank() == 0;
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
-    orrery::Outcome outcome = orrery::search_command(options, common);
-    return speaks ? outcome : orrery::Outcome{};
+    return orrery::search_command(options, common);
   } catch (const Error&) {  // of all processes
-    if (speaks) throw;
+    if (peers->first() == peers->rank()) throw;
     return {};
   } catch (const std::exception& error) {
     std::fputs(fmt::format("orrery: rank {}: {}\n", peers->rank(), error.what()).c_str(), stderr);
@@ -358,9 +357,12 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
     check_extras(app);
     const orrery::Outcome outcome = run(app, options, peers);
-    common_of(options).progress("");
-    write_out(outcome.text);
-    if (!options.quiet && !outcome.log.empty()) std::fputs(outcome.log.c_str(), stderr);
+    const auto say = [&] {
+      common_of(options).progress("");
+      write_out(outcome.text);
+      if (!options.quiet && !outcome.log.empty()) std::fputs(outcome.log.c_str(), stderr);
+    };
+    peers == nullptr ? say() : orrery::said_by_one(*peers, say);
     return outcome.status;
   } catch (const CLI::CallForHelp&) {
     write_out(app.help());
