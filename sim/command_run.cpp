@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -126,6 +127,7 @@ Outcome run_command(const RunOptions& options, const Common& common) {
   const Job job = make_job(options);
   const Seconds started = now();
   const std::int64_t rank = launched_rank();
+  if (rank < 0) check_cores(job, std::thread::hardware_concurrency());
   if (rank > 0) become_rank(job);
   Outcome outcome = rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
   if (const std::string steps = rounded_steps(job); !steps.empty()) outcome.log += steps + '\n';

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -43,8 +44,10 @@ Ran run_one(const std::string& path, const ValidateOptions& options, const Commo
                       .overrides = options.overrides,
                       .profile = options.profile,
                       .device = options.device,
+                      .ranks = options.ranks,
                       .steps = options.steps,
                       .composed = options.composed});
+  check_cores(job, std::thread::hardware_concurrency());
   Prediction prediction = predict(job.spec, true, options.profile);
   std::vector<RankRun> runs = run_job(job, named);
   if (!options.out.empty()) keep(options.out + '/' + name, runs);
@@ -117,7 +120,8 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
 std::int64_t ranks_to_measure(const ValidateOptions& options) {
   for (const std::string& path : options.specs) {
     try {
-      return std::clamp<std::int64_t>(load_spec(path, options.overrides).gpus, 2, kMostHere);
+      const std::int64_t ranks = options.ranks > 0 ? options.ranks : load_spec(path, options.overrides).gpus;
+      return std::clamp<std::int64_t>(ranks, 2, kMostHere);
     } catch (const Error&) {
       if (options.specs.size() == 1) throw;
     }

@@ -148,6 +148,16 @@ Job make_job(const RunOptions& given) {
   return job;
 }
 
+void check_cores(const Job& job, std::int64_t cores) {
+  constexpr std::int64_t kAlways = 8;  // small ranks that share cores: slow, and right
+  const std::int64_t ranks = job.plan.ranks;
+  if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
+  throw Error(
+      fmt::format("{}: gpus: {} ranks for {} cores of this machine; give --ranks {} to start them all the same, "
+                  "or --ranks N for fewer (or orrery simulate, for a prediction)",
+                  job.options.spec, ranks, cores, ranks));
+}
+
 std::string rounded_steps(const Job& job) {
   const std::int64_t asked = job.options.steps > 0 ? job.options.steps : job.spec.steps;
   if (job.steps * job.plan.steps == asked) return "";

@@ -202,6 +202,9 @@ void add_validate(CLI::App& app, Options& o) {
       ->type_name("cpu|cuda");
   c.add_flag("--composed", o.validate.composed,
              "compute and memory of GPU ranks that run one by one, instead of steps");
+  c.add_option("--ranks", o.validate.ranks, "processes of each run; as many as a spec has GPUs, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->type_name("N");
   c.add_option("--steps", o.validate.steps, "of each run (20)")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
       ->type_name("K");
