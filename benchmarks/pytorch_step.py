@@ -12,6 +12,8 @@ import statistics
 import sys
 import time
 
+from pytorch_results import Results
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -173,38 +175,52 @@ def compare_attention(path, row):
     return {"name": "ours", **{direction + "_s": seconds for direction, seconds in ours.items()}}
 
 
-def attempt(rows, f, *arguments, **named):
+def attempt(results, kind, f, name, *arguments, **named):
     try:
-        rows.append(f(*arguments, **named))
+        row = f(name, *arguments, **named)
     except Exception as error:  # one that fails must not hide the others
-        print(f"{arguments[0]}: failed: {error}", file=sys.stderr, flush=True)
-        rows.append({"name": arguments[0], "error": str(error)})
+        print(f"{name}: failed: {error}", file=sys.stderr, flush=True)
+        row = {"name": name, "error": str(error)}
+    results.add(kind, row)
+
+
+def about():
+    return {"schema": "orrery.pytorch_step/1", "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "device": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(), "sequence": SEQUENCE, "micro_batch": BATCH}
+
+
+def eager(results, steps):
+    flash = SDPBackend.FLASH_ATTENTION
+    attempt(results, "steps", measure, "plain", flash, steps=steps)
+    attempt(results, "steps", measure, "checkpointing", flash, checkpointed=True, steps=steps)
+    attempt(results, "steps", measure, "accumulation", flash, accumulation=4, steps=steps)
+    attempt(results, "attention", attention, "flash", flash)
+
+
+def others(results, steps, ours):
+    flash, cudnn = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
+    if ours and results.find("attention", "flash") is not None:
+        attempt(results, "attention", lambda name: compare_attention(ours, results.find("attention", "flash")), "ours")
+    attempt(results, "attention", attention, "cudnn", cudnn)
+    attempt(results, "steps", measure, "cudnn attention", cudnn, steps=steps)
+    attempt(results, "steps", measure, "torch.compile", flash, compiled=True, steps=steps)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out")
+    parser.add_argument("--out", help="where to write the rows, each at once; those of other names there are kept")
     parser.add_argument("--ours", help="the .kernels.json that orrery calibrate wrote on this GPU")
+    parser.add_argument("--only", choices=["eager", "others"], help="eager: what is judged; others: the rest")
     parser.add_argument("--steps", type=int, default=20)
     o = parser.parse_args()
-    flash, cudnn = SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION
-    steps, kernels = [], []
-    attempt(steps, measure, "plain", flash, steps=o.steps)
-    attempt(steps, measure, "checkpointing", flash, checkpointed=True, steps=o.steps)
-    attempt(steps, measure, "accumulation", flash, accumulation=4, steps=o.steps)
-    attempt(kernels, attention, "flash", flash)
-    if o.ours and "forward_s" in kernels[0]:
-        attempt(kernels, compare_attention, o.ours, kernels[0])
-    attempt(kernels, attention, "cudnn", cudnn)
-    attempt(steps, measure, "cudnn attention", cudnn, steps=o.steps)
-    attempt(steps, measure, "torch.compile", flash, compiled=True, steps=o.steps)
-    if o.out:
-        with open(o.out, "w") as file:
-            json.dump({"schema": "orrery.pytorch_step/1", "date": time.strftime("%Y-%m-%d", time.gmtime()),
-                       "device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                       "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
-                       "sequence": SEQUENCE, "micro_batch": BATCH, "steps": steps, "attention": kernels}, file, indent=2)
-            file.write("\n")
+    results = Results(o.out, about())
+    if o.only != "others":
+        eager(results, o.steps)
+    if o.only != "eager":
+        others(results, o.steps, o.ours)
+    if any("error" in row for row in results.content["steps"] + results.content["attention"]):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <memory>
 
@@ -8,6 +7,7 @@
 #include "exec/lanes.h"
 #include "exec/memory.h"
 #include "exec/run_state.h"
+#include "models/error.h"
 #include "models/trace_file.h"
 
 namespace orrery {
@@ -29,7 +29,7 @@ class RankDevice {
   virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // to the host
 
   // Runs a task at once, while lanes stand still: updates that are set right, which GPU ranks refuse.
-  virtual void run(RunState&, const Launch&) { assert(false); }
+  virtual void run(RunState&, const Launch&) { throw Error("the device sets no update right", 1); }
 
   // state outlives the lanes, which read its step and leave the step's loss there. steps: of the whole run.
   virtual std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,

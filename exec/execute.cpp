@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cuda/attention_limits.h"
 #include "models/blocks.h"
 #include "models/error.h"
 
@@ -24,7 +25,9 @@ class HostThread {
             rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace(),
             device.host_memory()),
         state_(run_state(rank, text, options.training)),
-        lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {}
+        lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {
+    has_lanes_ = true;
+  }
 
   Execution run() {
     set_initial_weights(rank_, options_.training.seed, buffers_,
@@ -43,9 +46,9 @@ class HostThread {
     return state;
   }
 
-  // The first buffers are taken before there are lanes.
+  // The first buffers are taken before there are lanes, and may be too many.
   void drain() {
-    if (lanes_ == nullptr) return;
+    if (!has_lanes_) return;
     lanes_->flush();
     lanes_->wait_all();
   }
@@ -181,6 +184,7 @@ class HostThread {
   const Rank& rank_;
   RankDevice& device_;
   const ExecuteOptions& options_;
+  bool has_lanes_ = false;  // before the memory, which asks while the lanes are not yet made
   CachingMemory memory_;
   Buffers buffers_;
   RunState state_;
@@ -202,6 +206,17 @@ static void check_context(const Spec& spec, std::string_view ranks) {
       fmt::format("strategy.context: {} ranks execute context_kind: ulysses with micro_batch: 1, attention: "
                   "flash and a key/value head for each rank; choose 1",
                   ranks));
+}
+
+static void check_head_dim(const Spec& spec, std::string_view ranks) {
+  const std::int64_t head_dim = spec.model.head_dim;
+  const bool sixteen_bits = spec.strategy.precision != Precision::fp32;
+  if (ranks == "CPU" || spec.strategy.attention != Attention::flash) return;
+  if (kernels::cuda::takes_head_dim(head_dim, sixteen_bits)) return;
+  throw Error(
+      fmt::format("model.head_dim: {} ranks execute attention: flash with {}at most {}, not {}; choose another, or "
+                  "attention: unfused",
+                  ranks, sixteen_bits ? "multiples of 8 of " : "", kernels::cuda::kMostHeadDim, head_dim));
 }
 
 void check_executable(const Spec& spec, std::string_view ranks) {
@@ -230,6 +245,7 @@ void check_executable(const Spec& spec, std::string_view ranks) {
        "software.own_rows_first: {} ranks do not cut products into pieces"},
   };
   check_context(spec, ranks);
+  check_head_dim(spec, ranks);
   if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
     throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");

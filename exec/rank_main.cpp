@@ -123,11 +123,12 @@ int main(int argc, char** argv) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     kernels::products_on_one_thread();
     const RankOptions options = parse_rank_options(argc, argv, kName);
+    const std::int64_t number = rank_of_environment();
+    ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number);  // who watches knows it by that
     const Spec spec = load_spec(options.spec, options.overrides);
     const Plan plan = make_plan(spec);
     const std::string hash = plan_hash(plan);
-    const std::int64_t number = rank_of_environment();
-    ring = std::make_unique<ProgressRing>(progress_file(options.out, number), number, hash);
+    ring->set_plan(hash);
     check_executable(spec);
     const MpiSession session;
     try {

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -54,7 +55,9 @@ Training training_of(const Spec& spec) {
 
 Text text_of(const RankOptions& o, const Spec& spec, std::string_view built_in) {
   if (!o.text.empty()) return read_text(o.text, spec.model.vocab, spec.sequence);
-  return checked_text(std::string(built_in), spec.model.vocab, spec.sequence);
+  std::string repeated(built_in);
+  while (static_cast<std::int64_t>(repeated.size()) <= spec.sequence + 1) repeated += built_in;
+  return checked_text(std::move(repeated), spec.model.vocab, spec.sequence);
 }
 
 Watcher watcher_of(const Rank& rank, ProgressRing& ring, const std::int64_t& step) {
@@ -77,7 +80,8 @@ int exit_code_of(const std::exception& error) {
 }
 
 void give_up(ProgressRing* ring, const std::string& name, const std::exception& error) {
-  give_up(ring, name, exit_code_of(error), error.what());
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  give_up(ring, name, exit_code_of(error), no_memory ? "out of memory" : error.what());
 }
 
 }  // namespace orrery

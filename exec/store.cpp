@@ -29,6 +29,8 @@ namespace {
 constexpr auto kRetry = std::chrono::milliseconds(50);
 constexpr int kClockRounds = 20;
 constexpr std::uint32_t kLongest = 1 << 20;  // of a key or value
+constexpr std::size_t kMostKept = 16 << 20;  // bytes of all keys and values
+constexpr std::size_t kSpare = 16;           // connections beside one for each rank: of ranks that try again
 
 // Requests: a letter, key and value, each with its length before; the answer is a value. Both ends are the same
 // program.
@@ -98,24 +100,50 @@ Placement placement_of_environment() {
   return p;
 }
 
-// Answers everybody, each from a thread of its own.
+namespace {
+
+// What MASTER_ADDR and MASTER_PORT stand for.
+struct Addresses {
+  explicit Addresses(const Placement& p) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    if (::getaddrinfo(p.address.c_str(), fmt::format("{}", p.port).c_str(), &hints, &first) != 0) first = nullptr;
+  }
+  ~Addresses() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+
+  addrinfo* first = nullptr;
+};
+
+// There alone: nobody vouches for who comes, so nobody shall come by another of the machine's networks.
+int listen_at(const Placement& placement) {
+  const Addresses addresses(placement);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* a = addresses.first; a != nullptr; a = a->ai_next) {
+    const int listener = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol), yes = 1;
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (listener >= 0 && ::bind(listener, a->ai_addr, a->ai_addrlen) == 0 && ::listen(listener, SOMAXCONN) == 0)
+      return listener;
+    error = errno;
+    if (listener >= 0) ::close(listener);
+  }
+  throw Error(fmt::format("{}:{}: rank 0 cannot listen there: {}; set MASTER_ADDR to an address of its machine and "
+                          "MASTER_PORT to a free port",
+                          placement.address, placement.port, std::strerror(error)),
+              1);
+}
+
+}  // namespace
+
+// Answers everybody, each from a thread of its own, but no more than a job can have.
 class Store::Server {
  public:
-  explicit Server(const Placement& placement) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int yes = 1;
-    ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_ANY);
-    at.sin_port = htons(placement.port);
-    if (socket_ < 0 || ::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
-        ::listen(socket_, SOMAXCONN) != 0) {
-      const int error = errno;
-      ::close(socket_);
-      throw Error(fmt::format("port {}: rank 0 cannot listen there: {}; set MASTER_PORT to a free one", placement.port,
-                              std::strerror(error)),
-                  1);
-    }
+  explicit Server(const Placement& placement)
+      : socket_(listen_at(placement)), most_(static_cast<std::size_t>(placement.ranks) + kSpare) {
     acceptor_ = std::thread([this] { accept_all(); });
   }
 
@@ -143,6 +171,10 @@ class Store::Server {
         return;
       }
       if (connection < 0) continue;
+      if (connections_.size() == most_) {
+        ::close(connection);
+        continue;
+      }
       without_delay(connection);
       connections_.push_back(connection);
       threads_.emplace_back([this, connection] { serve(connection); });
@@ -155,8 +187,20 @@ class Store::Server {
       std::string key, value;
       if (!receive_all(connection, &what, 1) || !receive_text(connection, key) || !receive_text(connection, value))
         return;
+      if (!may_keep(what, key, value)) {
+        ::shutdown(connection, SHUT_RDWR);
+        return;
+      }
       if (!send_text(connection, answer(what, key, value))) return;
     }
+  }
+
+  bool may_keep(char what, const std::string& key, const std::string& value) {
+    if (what == 't' || what == 'g') return true;
+    const std::lock_guard lock(mutex_);
+    if (kept_ + key.size() + value.size() > kMostKept) return false;
+    kept_ += key.size() + value.size();
+    return true;
   }
 
   std::string answer(char what, const std::string& key, const std::string& value) {
@@ -172,8 +216,10 @@ class Store::Server {
   }
 
   int socket_;
+  std::size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::size_t kept_ = 0;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::int64_t> counts_;
   std::vector<int> connections_;
@@ -186,18 +232,14 @@ namespace {
 
 // -1 while nobody answers.
 int try_to_connect(const Placement& p) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(p.address.c_str(), fmt::format("{}", p.port).c_str(), &hints, &found) != 0) return -1;
+  const Addresses addresses(p);
   int connection = -1;
-  for (const addrinfo* a = found; a != nullptr && connection < 0; a = a->ai_next) {
+  for (const addrinfo* a = addresses.first; a != nullptr && connection < 0; a = a->ai_next) {
     connection = ::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
     if (connection < 0 || ::connect(connection, a->ai_addr, a->ai_addrlen) == 0) continue;
     ::close(connection);
     connection = -1;
   }
-  ::freeaddrinfo(found);
   return connection;
 }
 

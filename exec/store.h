@@ -21,7 +21,9 @@ struct Placement {
 Placement placement_of_environment();
 
 // A few short texts by name that all processes of a job share, over TCP: rank 0 serves, everybody connects. For what
-// must be told before a library for that is up (NCCL's id), and to compare clocks. Throws Error "host:port: what" when
+// must be told before a library for that is up (NCCL's id), and to compare clocks. Rank 0 listens at MASTER_ADDR alone,
+// keeps 16 MiB at most, and talks to few more than the ranks; nobody is asked who they are: the network must be one's
+// own. Throws Error "host:port: what" when
 // the others do not come in time, or are gone.
 class Store {
  public:

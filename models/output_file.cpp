@@ -66,7 +66,8 @@ struct OutputFile::State {
     const fs::path folder = fs::path(target).parent_path();
     descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
     if (descriptor >= 0) return;
-    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+    ::unlink(temporary.c_str());  // of a process of this number that was killed; in a shared folder a link, perhaps
+    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
     if (descriptor < 0) fail();
     named = true;
   }

@@ -6,13 +6,17 @@
 namespace orrery {
 
 // The processes that work on one thing together, as a launcher (mpirun, srun) has started them; this one is one of
-// them. For one thread at a time. Implementations throw Error where a message cannot pass.
+// them. For one thread at a time. Implementations throw Error where a message cannot pass. One that ends or stops is
+// lost: the others go on without it. Not all need learn of it at once.
 class Peers {
  public:
   virtual ~Peers() = default;
-  virtual int rank() const = 0;  // 0 prints
+  virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Everybody's bytes, by rank. All processes call it equally often; it waits for the last.
+  // Of those that are not lost, as far as this one knows: who prints.
+  virtual int first() const { return 0; }
+  // Everybody's bytes, by rank; nobody says nothing, so those of who is lost are empty. All processes call it equally
+  // often; it waits for the last.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
   // Ends all processes now: for what hits one of them alone.
   virtual void abort(int status) = 0;

@@ -95,8 +95,13 @@ struct ProgressRing::File {
 ProgressRing::ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   const std::string temporary = path + ".tmp";
-  const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+  const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)};
+  // With its room: a page of a mapped file that finds none on a full disk would be a SIGBUS.
   if (file.number < 0 || ::ftruncate(file.number, sizeof(File)) != 0) fail_to_make(path);
+  if (const int error = ::posix_fallocate(file.number, 0, sizeof(File)); error != 0) {
+    errno = error;
+    fail_to_make(path);
+  }
   void* at = ::mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
   if (at == MAP_FAILED) fail_to_make(path);
   file_ = new (at) File{};
@@ -106,6 +111,8 @@ ProgressRing::ProgressRing(const std::string& path, std::int64_t rank, std::stri
   copy_text(file_->plan_hash, plan_hash);
   if (::rename(temporary.c_str(), path.c_str()) != 0) fail_to_make(path);
 }
+
+void ProgressRing::set_plan(std::string_view plan_hash) noexcept { copy_text(file_->plan_hash, plan_hash); }
 
 ProgressRing::~ProgressRing() { ::munmap(file_, sizeof(File)); }
 

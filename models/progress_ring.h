@@ -39,11 +39,13 @@ struct RankProgress {
 class ProgressRing {
  public:
   // The file appears under its name when it is whole. Throws Error if it cannot be made.
-  ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash);
+  ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash = "");
   ~ProgressRing();
   ProgressRing(const ProgressRing&) = delete;
   ProgressRing& operator=(const ProgressRing&) = delete;
 
+  // Of a plan that is made when the ring is there already.
+  void set_plan(std::string_view plan_hash) noexcept;
   void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
   void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }
   // The last word: all results are written; or the line that tells the user what went wrong.

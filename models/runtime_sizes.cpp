@@ -51,11 +51,12 @@ class Resizer {
  public:
   Resizer(const Plan& from, const std::vector<std::vector<std::int64_t>>& sizes)
       : from_(from), plan_(from), sizes_(from.frames.size()) {
+    const std::vector<std::size_t> counts = counted_sizes(from);
     std::vector<std::size_t> next(from.slots.size(), 0);
     for (std::size_t f = 0; f < sizes_.size(); ++f) {
       const std::uint32_t slot = from.frames[f].slot;
       const auto begin = sizes[slot].begin() + static_cast<std::ptrdiff_t>(next[slot]);
-      const std::size_t count = block_of(f).runtime_sizes.size();
+      const std::size_t count = counts[f];
       sizes_[f].assign(begin, begin + static_cast<std::ptrdiff_t>(count));
       next[slot] += count;
     }
@@ -143,6 +144,16 @@ Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows) {
 
 Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes) {
   return Resizer(unfolded, sizes).run();
+}
+
+std::vector<std::size_t> counted_sizes(const Plan& plan) {
+  std::vector<std::size_t> counts(plan.frames.size(), 0);
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    if (!std::holds_alternative<CountTokens>(plan.op_of(t).work)) continue;
+    const std::uint32_t frame = plan.tasks[t].frame;
+    counts[frame] = plan.blocks[plan.frames[frame].block].runtime_sizes.size();
+  }
+  return counts;
 }
 
 bool has_runtime_sizes(const Plan& plan) {

@@ -21,4 +21,8 @@ Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std:
 // Whether a plan has any.
 bool has_runtime_sizes(const Plan& plan);
 
+// How many numbers of a frame a rank counts: none of a micro-batch that goes through the other copy of the model
+// (Chimera, DualPipe), whose frame no task has.
+std::vector<std::size_t> counted_sizes(const Plan& plan);  // by frame
+
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "models/process_stat.h"
+#include "models/rank_end.h"
 
 namespace orrery {
 namespace {
@@ -16,6 +17,10 @@ namespace {
 // about how long an op may, so a short patience for ops does not shorten it. Ten minutes: what torch.distributed and
 // Megatron-LM allow a process to join its group (their default timeout).
 constexpr Seconds kOutsideSteps = 600;
+// A launcher starts all ranks of a machine within milliseconds: where one is missing for so long, it has ended unseen.
+constexpr Seconds kStartsWithin = 3;
+// A pause at somebody's hand may be short; who waits for the run is told within five seconds.
+constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // what the contract of a run allows an op beyond its prediction
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
 
@@ -31,6 +36,8 @@ class Scene {
  public:
   Scene(const Plan& plan, std::span<const Witness> ranks, std::int64_t steps)
       : plan_(plan), ranks_(ranks), steps_(steps) {}
+
+  const Witness& rank(std::int64_t r) const { return ranks_[r]; }
 
   bool working(std::int64_t r) const {
     return !ranks_[r].spared && (!ranks_[r].progress || ranks_[r].progress->state == RankState::working);
@@ -172,40 +179,85 @@ Seconds patience_with(const Scene& scene, const Plan& plan, std::int64_t r, cons
   return longest;
 }
 
+std::int64_t process_of(const Witness& w) { return w.progress ? w.progress->pid : w.pid; }
+
 std::string lost_text(const Witness& w, std::int64_t r) {
-  return fmt::format("rank {} was lost (process {} has ended)", r, w.progress->pid);
+  if (process_of(w) == 0) return fmt::format("rank {} was lost (it has no process)", r);
+  return fmt::format("rank {} was lost (process {} has ended)", r, process_of(w));
 }
 
 std::string hung_text(const Witness& w, std::int64_t r, Seconds silent) {
-  const std::string process =
-      w.progress ? fmt::format("process {}{}", w.progress->pid, w.stopped ? ", stopped" : "") : "it has not started";
+  const std::string process = process_of(w) != 0
+                                  ? fmt::format("process {}{}", process_of(w), w.stopped ? ", stopped" : "")
+                                  : "it has not started";
   return fmt::format("rank {} stands still for {:.1f} s ({})", r, silent, process);
 }
 
 Fault fault_of(const Scene& scene, std::int64_t r, std::string line) {
   line += scene.place(r);
   if (const auto transfer = scene.transfer_of(r)) line += scene.transfer_text(*transfer);
+  if (const auto& end = scene.rank(r).end) line += "; it " + end_text(*end);
   return {r, kRankLost, line};
 }
 
 }  // namespace
 
-Witnesses::Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now)
-    : folder_(std::move(folder)), processes_(processes), ranks_(static_cast<std::size_t>(ranks)) {
+Witnesses::Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now,
+                     std::function<RankProcesses()> find)
+    : folder_(std::move(folder)),
+      processes_(processes),
+      find_(std::move(find)),
+      ranks_(static_cast<std::size_t>(ranks)) {
   for (Witness& w : ranks_) w.moved = now;
 }
 
-void Witnesses::look(Seconds now) {
+void Witnesses::look_at_process(Witness& w, Seconds now) const {
+  const std::optional<ProcessStat> stat = process_stat(static_cast<pid_t>(w.progress->pid));
+  w.gone = w.gone || !stat || stat->state == 'Z' || stat->state == 'X';
+  const bool stopped = stat && (stat->state == 'T' || stat->state == 't');
+  if (stopped && !w.stopped) w.stopped_at = now;
+  w.stopped = stopped;
+}
+
+// By what there is of processes: a rank of which none is left has ended; so has one of which none was ever seen while
+// others are there.
+void Witnesses::look_before_first_word(Seconds now) {
+  const RankProcesses found = find_();
+  if (!found.empty() && !first_seen_) first_seen_ = now;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Witness& w = ranks_[r];
+    if (w.progress) continue;
+    const auto at = found.find(static_cast<std::int64_t>(r));
+    if (at == found.end()) {
+      w.gone = w.pid != 0 || (first_seen_ && now - *first_seen_ > kStartsWithin);
+      continue;
+    }
+    w.pid = at->second.back();
+    const bool was_stopped = w.stopped;
+    w.stopped = std::any_of(at->second.begin(), at->second.end(), [](pid_t pid) {
+      const std::optional<ProcessStat> stat = process_stat(pid);
+      return stat && stat->state == 'T';
+    });
+    if (w.stopped && !was_stopped) w.stopped_at = now;
+  }
+}
+
+void Witnesses::look(Seconds now) {
+  const bool some_silent = std::any_of(ranks_.begin(), ranks_.end(), [](const Witness& w) { return !w.progress; });
+  if (find_ && some_silent) look_before_first_word(now);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    Witness& w = ranks_[r];
+    const auto number = static_cast<std::int64_t>(r);
     const std::uint64_t before = w.progress ? w.progress->events + 1 : 0;
     // The process first: a rank that is found to have ended has said its last word by then.
-    if (processes_ && w.progress) {
-      const std::optional<ProcessStat> stat = process_stat(static_cast<pid_t>(w.progress->pid));
-      w.gone = !stat || stat->state == 'Z' || stat->state == 'X';
-      w.stopped = stat && (stat->state == 'T' || stat->state == 't');
+    if (processes_ && w.progress) look_at_process(w, now);
+    if (processes_ && !w.end) {
+      const RankEnd end = read_rank_end(ended_file(folder_, number));
+      if (end.pid != 0) w.pid = end.pid;
+      w.end = end.status;
     }
-    w.progress = read_progress(progress_file(folder_, static_cast<std::int64_t>(r)));
+    if (w.end) w.gone = true;
+    w.progress = read_progress(progress_file(folder_, number));
     if (before != (w.progress ? w.progress->events + 1 : 0)) w.moved = now;
   }
 }
@@ -260,6 +312,10 @@ std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> r
     if (ranks[r].gone && scene.working(r)) return fault_of(scene, r, lost_text(ranks[r], r));
   }
   const auto silent = [&](std::int64_t r) { return now - ranks[r].moved; };
+  for (std::int64_t r = 0; r < count; ++r) {
+    if (ranks[r].stopped && scene.working(r) && now - ranks[r].stopped_at > kStopsAtMost)
+      return fault_of(scene, r, hung_text(ranks[r], r, silent(r)));
+  }
   const auto hangs = [&](std::int64_t r) {
     return scene.working(r) && silent(r) > patience_with(scene, unfolded, r, patience);
   };

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,17 +19,25 @@ namespace orrery {
 // How one rank looks from outside.
 struct Witness {
   std::optional<RankProgress> progress;  // none: it has not begun
+  std::int64_t pid = 0;                  // before that: its process; 0: none has been seen
   bool gone = false;                     // its process has ended
+  std::optional<int> end{};              // how, where that was noted (rank_end.h)
   bool stopped = false;                  // its process is stopped (SIGSTOP, a debugger)
+  Seconds stopped_at = 0;                // when that was seen first, if it is
   bool spared = false;                   // the run goes on without it
   Seconds moved = 0;                     // on the observer's clock: when its last event was seen
 };
 
+// The processes of the ranks by number, before they have said a word: as far as they are there, the outermost first.
+using RankProcesses = std::map<std::int64_t, std::vector<pid_t>>;
+
 // The ranks of one run, seen through their progress files. It judges nothing.
 class Witnesses {
  public:
-  // processes: whether the ranks are processes of this machine, to be looked up by id.
-  Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now);
+  // processes: whether the ranks are processes of this machine, to be looked up by id. find: lists them, where a
+  // launcher starts them all at once.
+  Witnesses(std::string folder, std::int64_t ranks, bool processes, Seconds now,
+            std::function<RankProcesses()> find = {});
 
   void look(Seconds now);
   const std::vector<Witness>& ranks() const { return ranks_; }
@@ -34,8 +46,13 @@ class Witnesses {
   std::uint32_t step() const;  // that the slowest rank is in, 0, 1, ...
 
  private:
+  void look_before_first_word(Seconds now);
+  void look_at_process(Witness& witness, Seconds now) const;
+
   std::string folder_;
   bool processes_;
+  std::function<RankProcesses()> find_;
+  std::optional<Seconds> first_seen_;  // when the first process of any rank was
   std::vector<Witness> ranks_;
 };
 
@@ -63,7 +80,7 @@ std::optional<std::int64_t> lost_replica(const Plan& unfolded, std::span<const W
 // The first of: a rank that failed and said why; one whose process has ended before it was done; one that stands still.
 // Of ranks that wait for each other, the one at the end of the chain is named: who is stopped, or has a task open that
 // waits for nobody. Before its first task and after those of the last step (it starts, it
-// writes its results) a rank may be silent for ten minutes, unless it is stopped.
+// writes its results) a rank may be silent for ten minutes, unless it is stopped: a few seconds of that are enough.
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now);
 

@@ -11,6 +11,7 @@ namespace {
 // A model and a micro-batch: what shapes the products have.
 struct Shape {
   std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
+  std::int64_t head_dim = 0;  // 0: hidden over heads
 };
 
 // hidden x tokens, with widths and heads that vary in between.
@@ -27,11 +28,14 @@ constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::in
 
 // Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
 constexpr Shape kGpuShapes[] = {
-    {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},  {1536, 12, 4, 4096, 32000, 2048, 1},
-    {2048, 16, 16, 5632, 32000, 2048, 2},  {2048, 16, 4, 8192, 128256, 4096, 1},  {2048, 32, 8, 5632, 16000, 8192, 1},
-    {2560, 20, 20, 6912, 50304, 1024, 8},  {3072, 24, 8, 8192, 64128, 2048, 2},   {4096, 32, 8, 14336, 32000, 4096, 1},
-    {4096, 16, 4, 7168, 16000, 4096, 1},   {4096, 32, 32, 11008, 32000, 2048, 4}, {4096, 32, 8, 14336, 32000, 8192, 2},
-    {5120, 40, 10, 13824, 32000, 4096, 2}, {8192, 16, 2, 7168, 32000, 4096, 1},   {8192, 64, 8, 28672, 32000, 4096, 1},
+    {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
+    {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
+    {2048, 16, 4, 8192, 128256, 4096, 1},  {2048, 32, 8, 5632, 16000, 8192, 1},
+    {2560, 20, 20, 6912, 50304, 1024, 8},  {3072, 24, 8, 8192, 64128, 2048, 2},
+    {4096, 32, 8, 14336, 32000, 4096, 1},  {4096, 16, 4, 7168, 16000, 4096, 1, 128},
+    {4096, 32, 32, 11008, 32000, 2048, 4}, {4096, 32, 8, 14336, 32000, 8192, 2},
+    {5120, 40, 10, 13824, 32000, 4096, 2}, {8192, 16, 2, 7168, 32000, 4096, 1, 128},
+    {8192, 64, 8, 28672, 32000, 4096, 1},
 };
 constexpr std::int64_t kGpuSteps = 14;
 
@@ -48,10 +52,12 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   CalibrationSpec c;
   c.name = fmt::format("{}: hidden {}, {} tokens", name, s.hidden, s.sequence * s.micro_batch);
   c.text = fmt::format(
-      "model: {{name: calibration, layers: {}, hidden: {}, heads: {}, kv_heads: {}, feed_forward: {}, vocab: {}, {}}}\n"
+      "model: {{name: calibration, layers: {}, hidden: {}, heads: {}, kv_heads: {}, {}feed_forward: {}, vocab: {}, "
+      "{}}}\n"
       "sequence: {}\ncluster: {{node: localhost}}\ngpus: {}\nsoftware: {{profile: orrery, batched_p2p: false}}\n"
       "strategy: {{precision: fp32, gradient_precision: fp32, micro_batch: {}, {}}}\n",
-      layers, s.hidden, s.heads, s.kv_heads, s.feed_forward, s.vocab, kind, s.sequence, ranks, s.micro_batch, strategy);
+      layers, s.hidden, s.heads, s.kv_heads, s.head_dim > 0 ? fmt::format("head_dim: {}, ", s.head_dim) : "",
+      s.feed_forward, s.vocab, kind, s.sequence, ranks, s.micro_batch, strategy);
   const std::int64_t size = s.hidden * s.sequence * s.micro_batch;
   c.steps = size <= kShortStep ? 24 : size <= kLongStep ? 16 : 10;
   return c;

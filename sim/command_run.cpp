@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -54,12 +55,15 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
 
 constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
 
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
 // The folder of a launched job, which rank 0 removes however the job ends.
 class JobFolder {
  public:
   JobFolder(std::string path, bool owner) : path_(std::move(path)), owner_(owner) {
     if (::mkdir(path_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
       throw Error(fmt::format("{}: cannot be made: {}", path_, std::strerror(errno)), 1);
+    check_owner();
   }
   ~JobFolder() {
     std::error_code ignored;  // nobody is left to be told
@@ -70,6 +74,14 @@ class JobFolder {
   const std::string& path() const { return path_; }
 
  private:
+  // Its name can be guessed: whoever made it before could have put links there, or read what ranks leave.
+  void check_owner() const {
+    struct stat status {};
+    const bool there = ::lstat(path_.c_str(), &status) == 0;
+    if (there && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & kOthers) == 0) return;
+    throw Error(fmt::format("{}: is not a folder of this user alone; remove it, or set TMPDIR", path_), 1);
+  }
+
   std::string path_;
   bool owner_;
 };
@@ -115,6 +127,7 @@ Outcome run_command(const RunOptions& options, const Common& common) {
   const Job job = make_job(options);
   const Seconds started = now();
   const std::int64_t rank = launched_rank();
+  if (rank < 0) check_cores(job, std::thread::hardware_concurrency());
   if (rank > 0) become_rank(job);
   Outcome outcome = rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
   if (const std::string steps = rounded_steps(job); !steps.empty()) outcome.log += steps + '\n';

@@ -277,9 +277,9 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   f.best = choose(f.cases, o);
   const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  const bool prints = o.peers == nullptr || o.peers->rank() == 0;
-  if (proven && prints && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
-  if (prints) f.rival = rival_of(shown, o);
+  // In every process: any of them may be the one that is left to print.
+  if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
+  f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {
     if (o.pareto && proven && c.machine.excluded.empty() && !add_to_front(c, o, common, f.front)) f.front_cut = true;
   }

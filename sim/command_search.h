@@ -33,7 +33,7 @@ struct SearchCommandOptions {
   double within = 0;  // percent of the best that may be missed
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
-  Peers* peers = nullptr;  // processes that run the same command; the outcome of all but rank 0 is not whole
+  Peers* peers = nullptr;  // processes that run the same command, each to the same outcome
 
   Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
 };

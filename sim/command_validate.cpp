@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -30,7 +31,6 @@ void keep(const std::string& folder, const std::vector<RankRun>& runs) {
 
 // A spec that was run, and what was predicted of it.
 struct Ran {
-  std::string name;
   Job job;
   Prediction prediction;
   std::vector<RankRun> runs;
@@ -44,64 +44,97 @@ Ran run_one(const std::string& path, const ValidateOptions& options, const Commo
                       .overrides = options.overrides,
                       .profile = options.profile,
                       .device = options.device,
+                      .ranks = options.ranks,
                       .steps = options.steps,
                       .composed = options.composed});
+  check_cores(job, std::thread::hardware_concurrency());
   Prediction prediction = predict(job.spec, true, options.profile);
   std::vector<RankRun> runs = run_job(job, named);
   if (!options.out.empty()) keep(options.out + '/' + name, runs);
-  return {name, std::move(job), std::move(prediction), std::move(runs)};
+  return {std::move(job), std::move(prediction), std::move(runs)};
 }
 
 void write(const ValidateOptions& options, const std::string& name, const std::string& text) {
   if (options.out.empty()) return;
+  fs::create_directories(options.out);
   OutputFile file(options.out + '/' + name);
   file.write(text);
   file.commit();
 }
 
+// The rows of all specs that are run. One that fails is a row that says why, unless it is the only one; the file is
+// written anew after each, so that what was measured stays whatever comes next.
+template <class Row>
+struct Rows {
+  std::vector<Row> rows;
+  int status = 0;  // of the first that failed
+
+  template <class Compare>
+  void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {
+    for (const std::string& path : options.specs) {
+      Row row;
+      try {
+        row = compare(run_one(path, options, common));
+      } catch (const std::exception& error) {
+        if (options.specs.size() == 1) throw;
+        const auto* known = dynamic_cast<const Error*>(&error);
+        row.failure = error.what();
+        if (status == 0) status = known != nullptr ? known->exit_code : 1;
+        common.progress(fmt::format("{} failed: {}", path, row.failure));
+      }
+      row.name = fs::path(path).stem().string();
+      rows.push_back(std::move(row));
+      write(options, file, to_json(rows));
+    }
+  }
+};
+
 Outcome validate_steps(const ValidateOptions& options, const Common& common) {
-  std::vector<Validation> all;
-  for (const std::string& path : options.specs) {
-    const Ran ran = run_one(path, options, common);
+  Rows<Validation> all;
+  all.run(options, common, "validation.json", [&](const Ran& ran) {
     const Prediction loaded = with_measured_loads(ran.job.spec, ran.prediction, ran.runs);
-    all.push_back(validate(ran.job.spec, loaded, ran.runs, options.device == "cuda"));
-    all.back().name = ran.name;
+    return validate(ran.job.spec, loaded, ran.runs, options.device == "cuda");
+  });
+  Outcome outcome{.status = all.status};
+  for (const Validation& v : all.rows) {
+    if (!v.failure.empty()) continue;
+    if (!common.json && all.rows.size() <= 3) outcome.text += validation_text(v) + '\n';
+    if (!(std::abs(v.step_error) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
   }
-  write(options, "validation.json", to_json(all));
-  Outcome outcome;
-  for (const Validation& v : all) {
-    if (!common.json && all.size() <= 3) outcome.text += validation_text(v) + '\n';
-    if (!(std::abs(v.step_error) <= options.tolerance)) outcome.status = kOutOfTolerance;
-  }
-  outcome.text = common.json ? to_json(all) : outcome.text + validation_table(all, common.style);
+  outcome.text = common.json ? to_json(all.rows) : outcome.text + validation_table(all.rows, common.style);
   return outcome;
 }
 
 Outcome validate_composed(const ValidateOptions& options, const Common& common) {
-  std::vector<Composed> all;
-  for (const std::string& path : options.specs) {
-    const Ran ran = run_one(path, options, common);
-    all.push_back(compare_composed(ran.job.spec, ran.prediction, ran.runs));
-    all.back().name = ran.name;
-  }
-  write(options, "composed.json", to_json(all));
-  Outcome outcome{common.json ? to_json(all) : composed_table(all, common.style)};
-  for (const Composed& c : all) {
-    if (!(worst_compute_error(c) <= options.tolerance)) outcome.status = kOutOfTolerance;
+  Rows<Composed> all;
+  all.run(options, common, "composed.json",
+          [](const Ran& ran) { return compare_composed(ran.job.spec, ran.prediction, ran.runs); });
+  Outcome outcome{common.json ? to_json(all.rows) : composed_table(all.rows, common.style), all.status};
+  for (const Composed& c : all.rows) {
+    if (!(worst_compute_error(c) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
   }
   return outcome;
+}
+
+// As many ranks as the first spec has that can be read; the others' errors are told in their rows.
+std::int64_t ranks_to_measure(const ValidateOptions& options) {
+  for (const std::string& path : options.specs) {
+    try {
+      const std::int64_t ranks = options.ranks > 0 ? options.ranks : load_spec(path, options.overrides).gpus;
+      return std::clamp<std::int64_t>(ranks, 2, kMostHere);
+    } catch (const Error&) {
+      if (options.specs.size() == 1) throw;
+    }
+  }
+  return 2;
 }
 
 // On a machine that nobody has measured yet.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";
-  const std::int64_t ranks = load_spec(options.specs.front(), options.overrides).gpus;
-  const Outcome calibrated = calibrate_command({.out = options.profile,
-                                                .ranks = std::clamp<std::int64_t>(ranks, 2, kMostHere),
-                                                .quick = true,
-                                                .noise = kAnyNoise},
-                                               common);
+  const Outcome calibrated = calibrate_command(
+      {.out = options.profile, .ranks = ranks_to_measure(options), .quick = true, .noise = kAnyNoise}, common);
   Outcome outcome = validate_command(options, common);
   if (!common.json)
     outcome.text += fmt::format(

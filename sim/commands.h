@@ -85,6 +85,7 @@ struct ValidateOptions {
   std::string scatter, page, intervals, rows;
   std::string profile;
   std::string device = "cpu";
+  std::int64_t ranks = 0;  // 0: as many as each spec says
   std::int64_t steps = 20;
   double tolerance = 0.25;
   std::string out;        // a folder for the raw results, "" = not kept

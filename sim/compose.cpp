@@ -118,6 +118,7 @@ std::string composed_table(const std::vector<Composed>& all, const Style& style)
                {"error", "%"}};
   const auto percent = [](double x) { return fmt::format("{:+.1f}", 100 * x); };
   for (const Composed& c : all) {
+    if (!c.failure.empty()) t.rows.push_back({c.name, "failed"});
     for (const ComposedRank& r : c.ranks)
       t.rows.push_back({c.name, r.name, time_text(r.predicted), time_text(r.measured), percent(r.compute_error()),
                         memory_text(static_cast<double>(r.predicted_peak)),
@@ -134,8 +135,9 @@ std::string composed_table(const std::vector<Composed>& all, const Style& style)
   std::string text =
       heading("composed: compute and memory measured, communication modelled", style) + '\n' + print(t, "  ");
   for (const Composed& c : all)
-    text += fmt::format("  {}: step predicted {}, composed {} (not a measured step)\n", c.name,
-                        time_text(c.predicted_step), time_text(c.composed_step));
+    text += c.failure.empty() ? fmt::format("  {}: step predicted {}, composed {} (not a measured step)\n", c.name,
+                                            time_text(c.predicted_step), time_text(c.composed_step))
+                              : failure_line(c.name, c.failure);
   return text;
 }
 
@@ -143,6 +145,10 @@ std::string to_json(const std::vector<Composed>& all) {
   using nlohmann::ordered_json;
   ordered_json list = ordered_json::array();
   for (const Composed& c : all) {
+    if (!c.failure.empty()) {
+      list.push_back({{"name", c.name}, {"error", c.failure}});
+      continue;
+    }
     ordered_json ranks = ordered_json::array();
     for (const ComposedRank& r : c.ranks)
       ranks.push_back({{"name", r.name},

@@ -31,7 +31,8 @@ struct Composed {
   std::string name;
   Seconds predicted_step = 0, composed_step = 0;
   std::vector<ComposedRank> ranks;
-  Report report;  // of the composed step
+  Report report;        // of the composed step
+  std::string failure;  // why there is nothing but the name; "" = there is
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
 

@@ -5,20 +5,26 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "models/lost_ranks.h"
 #include "models/make_plan.h"
+#include "models/names.h"
 #include "models/plan_hash.h"
+#include "models/rank_end.h"
 #include "models/unfold.h"
 #include "models/witness.h"
 #include "sim/measured.h"
 #include "sim/predict.h"
 #include "sim/price.h"
 #include "sim/processes.h"
+#include "sim/rank_starter.h"
+#include "sim/room.h"
 
 namespace orrery {
 namespace {
@@ -61,12 +67,36 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
+constexpr int kKilled = 128;  // of ProcessTree::status(): killed by the signal above it
+
+// Ranks die with their launcher.
+std::string launcher_end(const ProcessTree& tree) {
+  const std::optional<int> status = tree.status();
+  if (!status || *status <= kKilled) return "";
+  return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
+}
+
+constexpr std::string_view kNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
+
+// What the launcher, or a rank by it, has said last; without its rules.
+std::string last_words(const std::string& log) {
+  std::istringstream in(tail_of(log));
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
+    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kNoise) == std::string::npos) last = line;
+  }
+  return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
+}
+
 // The fault of a run that is over, told when it is seen who waits for the lost rank.
-Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree) {
+Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
+              const std::string& log) {
   for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
   witnesses.look(now());
   const auto later = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now());
   if (later && later->rank == fault.rank && later->exit_code == fault.exit_code) fault.line = later->line;
+  if (fault.exit_code == kRankLost) fault.line += launcher_end(tree) + last_words(log);
   tree.kill_all();
   return Error(fault.line, fault.exit_code);
 }
@@ -86,14 +116,16 @@ void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& fol
 // Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
 void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
   const Patience patience = patience_for(job);
-  Witnesses witnesses(folder, job.plan.ranks, true, now());
+  const bool by_mpirun = job.options.device != "cuda";
+  Witnesses witnesses(folder, job.plan.ranks, true, now(),
+                      by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
   for (;;) {
     const bool ended = tree.status().has_value();  // before the look: what follows is its last word
     witnesses.look(now());
     spare_replicas(witnesses, job, folder);
     if (witnesses.all_finished()) break;
     if (const auto fault = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now())) {
-      throw settled(*fault, job, patience, witnesses, tree);
+      throw settled(*fault, job, patience, witnesses, tree, log);
     }
     if (ended) ended_early(witnesses, *tree.status(), log);
     tell(common, witnesses, job.steps);
@@ -114,6 +146,16 @@ Job make_job(const RunOptions& given) {
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
   return job;
+}
+
+void check_cores(const Job& job, std::int64_t cores) {
+  constexpr std::int64_t kAlways = 8;  // small ranks that share cores: slow, and right
+  const std::int64_t ranks = job.plan.ranks;
+  if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
+  throw Error(
+      fmt::format("{}: gpus: {} ranks for {} cores of this machine; give --ranks {} to start them all the same, "
+                  "or --ranks N for fewer (or orrery simulate, for a prediction)",
+                  job.options.spec, ranks, cores, ranks));
 }
 
 std::string rounded_steps(const Job& job) {
@@ -159,8 +201,11 @@ std::int64_t last_snapshot(const Job& job, const std::string& folder) {
 std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std::int64_t first, const Common& common) {
   const HeldSignals signals;
   const std::string program = find_rank_program(job.options.device);
+  for (const std::string& parent : {std::string(kShared), short_temporary()}) sweep_temporary_folders(parent);
   std::optional<TemporaryFolder> shared;
   if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
+  if (job.options.device != "cuda")
+    check_room(room_here(shared ? kShared : "", short_temporary()), job.plan.ranks, short_temporary());
   const TemporaryFolder folder(short_temporary());
   const std::string log = folder.path() + "/log";
   RankArguments arguments = arguments_for(job, folder.path());
@@ -168,9 +213,9 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
   arguments.first_step = first;
   const std::vector<std::string> words = rank_arguments(program, arguments);
   // A program for GPUs starts its ranks itself.
-  const Launch launch = job.options.device == "cuda"
-                            ? Launch{words, {}}
-                            : mpirun(job.plan.ranks, words, folder.path(), shared ? shared->path() : "");
+  const Launch launch = job.options.device == "cuda" ? Launch{words, {}}
+                                                     : mpirun(job.plan.ranks, with_starter(folder.path(), words),
+                                                              folder.path(), shared ? shared->path() : "");
   {
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);

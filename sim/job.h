@@ -22,6 +22,10 @@ struct Job {
 
 Job make_job(const RunOptions& options);
 
+// Throws Error where the ranks of a spec are many more than this machine's cores, and nobody has asked for so many by
+// --ranks: the spec of a cluster, meant for `simulate`.
+void check_cores(const Job& job, std::int64_t cores);
+
 // "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where as many run
 // as were asked for.
 std::string rounded_steps(const Job& job);

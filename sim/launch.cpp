@@ -1,9 +1,14 @@
 #include "sim/launch.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestTemporary = 24;
+constexpr char kFolderPrefix[] = "orrery-";  // then the process that made it
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -119,14 +125,53 @@ std::string job_folder() {
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& parent)
-    : path_(fmt::format("{}/orrery-{}-XXXXXX", parent, ::getpid())) {
+    : path_(fmt::format("{}/{}{}-XXXXXX", parent, kFolderPrefix, ::getpid())) {
   if (::mkdtemp(path_.data()) == nullptr)
     throw Error(fmt::format("{}: no folder can be made there: {}", parent, std::strerror(errno)), 1);
+  lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;  // nobody is left to be told
   fs::remove_all(path_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+namespace {
+
+// The process that a folder's name speaks of; 0: none. A job's folder has the user's number in that place.
+pid_t maker_of(const std::string& name) {
+  int length = 0;
+  long pid = 0;
+  const std::string form = fmt::format("{}%ld-%n", kFolderPrefix);
+  if (std::sscanf(name.c_str(), form.c_str(), &pid, &length) != 1 || length == 0) return 0;
+  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // of mkdtemp(3)
+  return six && pid > 0 && pid != static_cast<long>(::geteuid()) ? static_cast<pid_t>(pid) : 0;
+}
+
+bool is_stale(const fs::path& path) {
+  const pid_t maker = maker_of(path.filename().string());
+  struct stat status {};
+  if (maker == 0 || ::lstat(path.c_str(), &status) != 0) return false;
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) return false;
+  if (::kill(maker, 0) == 0 || errno != ESRCH) return false;
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return false;
+  const bool free = ::flock(folder, LOCK_EX | LOCK_NB) == 0;
+  ::close(folder);
+  return free;
+}
+
+}  // namespace
+
+void sweep_temporary_folders(const std::string& parent) {
+  std::error_code ignored;  // what cannot be read or removed is somebody else's business
+  std::vector<fs::path> stale;
+  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+    if (is_stale(entry.path())) stale.push_back(entry.path());
+  }
+  for (const fs::path& path : stale) fs::remove_all(path, ignored);
 }
 
 std::string short_temporary() {

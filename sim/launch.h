@@ -41,7 +41,8 @@ std::int64_t launched_rank();
 // A folder's name that all processes of the launcher's job agree on, and no other job has.
 std::string job_folder();
 
-// A new folder in `parent`, only for this user, removed with all that is in it. Throws Error if it cannot be made.
+// A new folder in `parent`, only for this user, removed with all that is in it, and locked (flock(2)) while this
+// process lives. Throws Error if it cannot be made.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& parent);
@@ -52,7 +53,12 @@ class TemporaryFolder {
 
  private:
   std::string path_;
+  int lock_ = -1;
 };
+
+// Removes what TemporaryFolders of this user in `parent` have left whose processes were killed: they are dead, and hold
+// no lock, as those of another container would, whose numbers mean nothing here.
+void sweep_temporary_folders(const std::string& parent);
 
 // $TMPDIR or /tmp. Open MPI binds a socket some 70 characters below it, of at most 107 (unix(7)): a long $TMPDIR is
 // passed over.

@@ -27,6 +27,7 @@
 #include "sim/option_figures.h"
 #include "sim/peers.h"
 #include "sim/processes.h"
+#include "sim/rank_starter.h"
 
 namespace {
 
@@ -209,6 +210,9 @@ void add_validate(CLI::App& app, Options& o) {
       ->type_name("cpu|cuda");
   c.add_flag("--composed", o.validate.composed,
              "compute and memory of GPU ranks that run one by one, instead of steps");
+  c.add_option("--ranks", o.validate.ranks, "processes of each run; as many as a spec has GPUs, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->type_name("N");
   c.add_option("--steps", o.validate.steps, "of each run (20)")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
       ->type_name("K");
@@ -320,10 +324,9 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   const bool speaks = peers->rank() == 0;
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
-    orrery::Outcome outcome = orrery::search_command(options, common);
-    return speaks ? outcome : orrery::Outcome{};
+    return orrery::search_command(options, common);
   } catch (const Error&) {  // of all processes
-    if (speaks) throw;
+    if (peers->first() == peers->rank()) throw;
     return {};
   } catch (const std::exception& error) {
     std::fputs(fmt::format("orrery: rank {}: {}\n", peers->rank(), error.what()).c_str(), stderr);
@@ -364,9 +367,12 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
     check_extras(app);
     const orrery::Outcome outcome = run(app, options, peers);
-    common_of(options).progress("");
-    write_out(orrery::printable_lines(outcome.text));
-    if (!options.quiet && !outcome.log.empty()) std::fputs(orrery::printable_lines(outcome.log).c_str(), stderr);
+    const auto say = [&] {
+      common_of(options).progress("");
+      write_out(orrery::printable_lines(outcome.text));
+      if (!options.quiet && !outcome.log.empty()) std::fputs(orrery::printable_lines(outcome.log).c_str(), stderr);
+    };
+    peers == nullptr ? say() : orrery::said_by_one(*peers, say);
     return outcome.status;
   } catch (const CLI::CallForHelp&) {
     write_out(app.help());
@@ -382,6 +388,7 @@ int run_command_line(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc > 3 && argv[1] == std::string_view(orrery::kStartRank)) return orrery::start_rank(argv[2], argv + 3);
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);

@@ -9,6 +9,7 @@
 
 #include "models/error.h"
 #include "models/lost_ranks.h"
+#include "models/runtime_sizes.h"
 
 namespace orrery {
 namespace {
@@ -18,9 +19,10 @@ namespace {
 }
 
 std::size_t runtime_sizes_of(const Plan& plan, const RankSlot& slot) {
+  const std::vector<std::size_t> counts = counted_sizes(plan);
   std::size_t count = 0;
-  for (const Frame& f : plan.frames) {
-    if (&plan.slots[f.slot] == &slot) count += plan.blocks[f.block].runtime_sizes.size();
+  for (std::size_t f = 0; f < counts.size(); ++f) {
+    if (&plan.slots[plan.frames[f].slot] == &slot) count += counts[f];
   }
   return count;
 }

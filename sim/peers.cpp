@@ -65,10 +65,24 @@ void together(Peers* peers, const std::function<void()>& f) {
   share(mine);
   WireNames names;
   for (const std::string& bytes : peers->gather(mine.take())) {
+    if (bytes.empty()) continue;  // lost
     Wire wire(bytes, names);
     share(wire);
     wire.end();
     if (code != 0) throw Error(wrong, code);
+  }
+}
+
+void said_by_one(Peers& peers, const std::function<void()>& say) {
+  constexpr std::string_view kSaid = "said", kWaits = "waits";
+  for (bool said = false; !said;) {
+    if (peers.first() == peers.rank()) {
+      say();
+      said = true;
+    }
+    // Who ends by an error says something else, and has said why.
+    for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
+      said = said || (!word.empty() && word != kWaits);
   }
 }
 

@@ -15,4 +15,7 @@ std::unique_ptr<Peers> peers_of_environment();
 // f() in every process; where it throws Error in some, in all the first of these, by rank. peers: nullptr, alone.
 void together(Peers* peers, const std::function<void()>& f);
 
+// say() in one process, once it has returned in all: in the first, and in the next where that is lost before.
+void said_by_one(Peers& peers, const std::function<void()>& say);
+
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +65,17 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
   return all;
 }
 
+constexpr std::string_view kRankVariable = "OMPI_COMM_WORLD_RANK=";
+
+// Of a process that has ended and is not yet waited for there is no environment any more.
+std::optional<std::int64_t> rank_of(pid_t pid) {
+  std::ifstream in(fmt::format("/proc/{}/environ", pid));
+  for (std::string entry; std::getline(in, entry, '\0');) {
+    if (entry.starts_with(kRankVariable)) return std::atoll(entry.c_str() + kRankVariable.size());
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Seconds now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -95,7 +107,8 @@ void ProcessTree::start(const std::vector<std::string>& arguments, const std::ve
                         const std::string& log) {
   std::vector<std::string> words = arguments, variables = merged(environment);
   const std::vector<char*> argv = pointers(words), envp = pointers(variables);
-  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (out < 0) throw Error(fmt::format("{}: cannot be written: {}", log, std::strerror(errno)), 1);
   const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t parent = ::getpid();
   program_ = ::fork();
@@ -141,6 +154,14 @@ std::vector<pid_t> ProcessTree::descendants() const {
   };
   add_children(::getpid());
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i]);
+  return found;
+}
+
+std::map<std::int64_t, std::vector<pid_t>> ProcessTree::ranks() const {
+  std::map<std::int64_t, std::vector<pid_t>> found;
+  for (const pid_t pid : descendants()) {
+    if (const std::optional<std::int64_t> rank = rank_of(pid)) found[*rank].push_back(pid);
+  }
   return found;
 }
 

@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,9 @@ class ProcessTree {
   void wait(Seconds at_most);
   // Of the program started: its exit status, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }
+  // What the program has started as ranks, by the launcher's variable in their environment: the outermost process of a
+  // rank first.
+  std::map<std::int64_t, std::vector<pid_t>> ranks() const;
   // SIGKILL to all, the program first; returns when they are gone.
   void kill_all();
 

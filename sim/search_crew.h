@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -14,7 +16,8 @@ namespace orrery {
 
 // Who works on a search: threads of this process, and other processes that make the same search in the same steps.
 // Items are dealt to processes by their cost, and to threads as they become free. Every process gets all results, in
-// the order of the items: what comes out depends on neither number.
+// the order of the items: what comes out depends on neither number. What a process had to do that is lost, the others
+// do: each all of it that nobody has told it, since they need not agree on who is lost.
 class SearchCrew {
  public:
   // peers: nullptr, alone. stop: set by the user, in any process; nullptr, never.
@@ -41,7 +44,7 @@ class SearchCrew {
     std::vector<std::exception_ptr> errors(count);
     in_threads(mine, f, errors);
     const bool stop = stopped_ || hurries();
-    stopped_ = peers_ != nullptr ? exchange(owners, stop, errors, share) : stop;
+    stopped_ = peers_ != nullptr ? exchange(mine, stop, f, errors, share) : stop;
     for (const std::exception_ptr& error : errors) {
       if (error) std::rethrow_exception(error);
     }
@@ -57,6 +60,7 @@ class SearchCrew {
     for (std::size_t i = 0; i < count; ++i) order.emplace_back(-static_cast<std::int64_t>(cost(i)), i);
     std::sort(order.begin(), order.end());
     std::vector<std::int64_t> loads(static_cast<std::size_t>(peers_->size()));
+    for (const int rank : lost_) loads[static_cast<std::size_t>(rank)] = std::numeric_limits<std::int64_t>::max();
     for (const auto& [negative, i] : order) {
       const auto least = std::min_element(loads.begin(), loads.end());
       owners[i] = static_cast<int>(least - loads.begin());
@@ -83,28 +87,50 @@ class SearchCrew {
   }
 
   // Returns whether any process was stopped. Errors of this process that are no Error are thrown: they are its own.
-  template <class Share>
-  bool exchange(const std::vector<int>& owners, bool stop, std::vector<std::exception_ptr>& errors, Share& share) {
-    const auto pass = [&](Wire& wire, int rank) {
+  template <class F, class Share>
+  bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
+    std::vector<bool> known(errors.size());
+    // Items with their numbers: others may have dealt them otherwise.
+    const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);
-      for (std::size_t i = 0; i < owners.size(); ++i) {
-        if (owners[i] != rank) continue;
+      std::size_t count = items.size();
+      wire.share(count);
+      for (std::size_t n = 0; n < count; ++n) {
+        std::size_t i = wire.reads() ? 0 : items[n];
+        wire.share(i);
+        if (i >= errors.size()) Wire::wrong();
         share_error(wire, errors[i]);
         share(wire, i);
+        known[i] = true;
       }
       return its_stop;
     };
-    Wire mine;
-    pass(mine, peers_->rank());
-    const std::vector<std::string> all = peers_->gather(mine.take());
+    Wire written;
+    pass(written, mine);
+    const std::vector<std::string> all = peers_->gather(written.take());
     for (int rank = 0; rank < peers_->size(); ++rank) {
       if (rank == peers_->rank()) continue;
+      if (all[static_cast<std::size_t>(rank)].empty()) {
+        lost_.insert(rank);
+        continue;
+      }
       Wire wire(all[static_cast<std::size_t>(rank)], names_);
-      stop = pass(wire, rank) || stop;
+      std::vector<std::size_t> none;
+      stop = pass(wire, none) || stop;
       wire.end();
     }
+    do_what_is_missing(known, f, errors);
     return stop;
+  }
+
+  template <class F>
+  void do_what_is_missing(const std::vector<bool>& known, F& f, std::vector<std::exception_ptr>& errors) const {
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (!known[i]) missing.push_back(i);
+    }
+    in_threads(missing, f, errors);
   }
 
   static void share_error(Wire& wire, std::exception_ptr& error) {
@@ -125,6 +151,7 @@ class SearchCrew {
   Peers* peers_;
   const std::atomic<bool>* stop_;
   bool stopped_;
+  std::set<int> lost_;  // processes
   WireNames names_;
 };
 

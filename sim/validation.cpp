@@ -125,6 +125,10 @@ std::string validation_table(const std::vector<Validation>& all, const Style& st
   std::vector<double> step, ops, engine, memory, spread;
   const auto percent = [](double x) { return fmt::format("{:+.1f}", 100 * x); };
   for (const Validation& v : all) {
+    if (!v.failure.empty()) {
+      t.rows.push_back({v.name, "failed"});
+      continue;
+    }
     t.rows.push_back({v.name, time_text(v.predicted.step_time_s), time_text(v.measured.step_time_s),
                       fmt::format("{:.1f}", 100 * v.spread), percent(v.step_error),
                       fmt::format("{:.1f}", 100 * v.cost_error), percent(v.engine_error), percent(v.memory_error)});
@@ -140,13 +144,23 @@ std::string validation_table(const std::vector<Validation>& all, const Style& st
   };
   row("median", [](const std::vector<double>& x) { return median_of(x); });
   row("worst", [](const std::vector<double>& x) { return worst_of(x); });
-  return heading("predicted against measured", style) + '\n' + print(t, "  ");
+  std::string text = heading("predicted against measured", style) + '\n' + print(t, "  ");
+  for (const Validation& v : all) text += failure_line(v.name, v.failure);
+  return text;
+}
+
+std::string failure_line(const std::string& name, const std::string& failure) {
+  return failure.empty() ? "" : fmt::format("  {} failed: {}\n", name, failure);
 }
 
 std::string to_json(const std::vector<Validation>& all) {
   using nlohmann::ordered_json;
   ordered_json list = ordered_json::array();
   for (const Validation& v : all) {
+    if (!v.failure.empty()) {
+      list.push_back({{"name", v.name}, {"error", v.failure}});
+      continue;
+    }
     ordered_json kinds = ordered_json::array();
     for (const KindError& k : v.kinds) {
       kinds.push_back({{"kind", k.kind},

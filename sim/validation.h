@@ -34,6 +34,7 @@ struct Validation {
   Seconds replayed = 0;          // the median step with measured durations, played by the engine
   double spread = 0;             // of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
+  std::string failure;  // why there is nothing but the name; "" = there is
 };
 
 // predicted: of every rank (unfolded), like the runs. Steps are compared by their median, memory by the rank that is
@@ -45,8 +46,11 @@ Validation validate(const Spec& spec, const Prediction& predicted, std::span<con
 //   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
 std::string validation_text(const Validation& v);
 
-// Specs side by side, with median and worst errors below.
+// Specs side by side, with median and worst errors below, and why some failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
+
+// "  NAME failed: WHY\n"; "" where it did not.
+std::string failure_line(const std::string& name, const std::string& failure);
 
 std::string to_json(const std::vector<Validation>& all);  // schema orrery.validation/1
 

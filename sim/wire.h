@@ -47,11 +47,11 @@ class Wire {
     if (reads()) name = *names_->insert(text).first;
   }
 
- private:
   [[noreturn]] static void wrong() {
     throw Error("processes that work together understand each other wrongly; start them from one build", 1);
   }
 
+ private:
   void move(char* value, std::size_t size) {
     if (!reads()) {
       written_.append(value, size);

@@ -1,14 +1,16 @@
 #include "exec/cuda/cuda_state.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "exec/cuda/cuda_call.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/norm.h"
+#include "models/error.h"
 
 namespace orrery::cuda {
 namespace {
@@ -95,7 +97,8 @@ void CudaState::end_step() {
 }
 
 kernels::cuda::Workspace CudaState::workspace(std::int64_t bytes) const {
-  assert(bytes <= static_cast<std::int64_t>(workspace_.size()));
+  if (bytes > static_cast<std::int64_t>(workspace_.size()))
+    throw Error(fmt::format("a kernel asks for {} bytes of workspace, there are {}", bytes, workspace_.size()), 1);
   return {workspace_.data(), bytes};
 }
 

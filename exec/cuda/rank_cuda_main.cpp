@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "models/make_plan.h"
 #include "models/output_file.h"
 #include "models/plan_hash.h"
+#include "models/rank_end.h"
 #include "models/unfold.h"
 
 namespace orrery::cuda {
@@ -116,11 +118,16 @@ void run_processes(const RankJob& job, char** argv) {
   ::setenv("MASTER_PORT", fmt::format("{}", 20000 + ::getpid() % 20000).c_str(), 0);
   ::setenv("WORLD_SIZE", fmt::format("{}", job.plan.ranks).c_str(), 1);
   const pid_t parent = ::getpid();
+  std::map<pid_t, std::unique_ptr<RankEndFile>> ends;
   for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
     const std::string number = fmt::format("{}", r);
     const pid_t child = ::fork();
     if (child < 0) throw Error("fork: no further process can be started", 1);
-    if (child > 0) continue;
+    if (child > 0) {
+      ends[child] = std::make_unique<RankEndFile>(ended_file(job.options.out, r));
+      ends[child]->started(child);
+      continue;
+    }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     ::setenv("RANK", number.c_str(), 1);
@@ -129,8 +136,11 @@ void run_processes(const RankJob& job, char** argv) {
     ::_exit(127);
   }
   int worst = 0;
-  for (int status = 0; ::wait(&status) > 0;)
+  int status = 0;
+  for (pid_t child = ::wait(&status); child > 0; child = ::wait(&status)) {
+    ends.at(child)->ended(status);
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
   if (worst != 0) std::_Exit(worst);  // the rank has told why
 }
 

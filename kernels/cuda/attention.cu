@@ -1,5 +1,6 @@
 #include "kernels/cuda/attention.h"
 
+#include "kernels/cuda/attention_limits.h"
 #include "kernels/cuda/attention_parts.h"
 #include "kernels/cuda/team.cuh"
 
@@ -79,7 +80,7 @@ void add_parts(const float* partial, std::int64_t parts, const Heads& to, cudaSt
 template <class... Tensors>
 void require_tiles(const Tensors&... tensors) {
   const auto fits = [](const auto& h) {
-    return h.head_dim % kWide == 0 && h.head_dim <= 256 && h.stride % kWide == 0 && is_wide(h.data);
+    return takes_head_dim(h.head_dim, true) && h.stride % kWide == 0 && is_wide(h.data);
   };
   require((fits(tensors) && ...), "attention: needs head_dim a multiple of 8 up to 256, and rows 16-byte aligned");
 }
@@ -95,13 +96,15 @@ std::int64_t parts_of(const ConstHeads& q, const ConstHeads& k) {
   return tiles * k.heads * k.batch < kFewBlocks ? group : 1;
 }
 
+// In floats. Each begins where packs of four may be read.
 struct Scratch {
-  std::int64_t dq_sums, statistics, partial_keys;  // in floats
+  std::int64_t dq_sums, statistics, partial_keys;
 };
 Scratch scratch_of(const ConstHeads& q, const ConstHeads& k) {
   const BackwardExtent e = backward_extent(q.head_dim);
   const std::int64_t parts = parts_of(q, k);
-  return {q.batch * q.heads * ceil_div(q.rows, e.queries) * e.queries * e.depth, 2 * q.batch * q.heads * q.rows,
+  return {q.batch * q.heads * ceil_div(q.rows, e.queries) * e.queries * e.depth,
+          ceil_div(2 * q.batch * q.heads * q.rows, 4) * 4,
           parts > 1 ? 2 * parts * k.batch * k.rows * k.heads * k.head_dim : 0};
 }
 

@@ -168,12 +168,14 @@ struct Plan {
   cublasLtMatmulHeuristicResult_t chosen = {};
 };
 
+// An attribute that the library does not tell of this algorithm stays as it is.
 template <class T>
-int configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+void take_configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute, int& to) {
   T value = 0;
   std::size_t written = 0;
-  ORRERY_CHECK_LT(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written));
-  return static_cast<int>(value);
+  if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written) ==
+      CUBLAS_STATUS_SUCCESS)
+    to = static_cast<int>(value);
 }
 
 // The library's tiles are named by their rows and columns as it counts them: rows are our columns.
@@ -253,11 +255,11 @@ void Products::multiply(const Product& p, cudaStream_t stream) {
 Algorithm Products::algorithm(const Product& p) {
   const cublasLtMatmulHeuristicResult_t& chosen = state_->plan_for(p).chosen;
   Algorithm result;
-  result.id = configured<std::int32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_ID);
-  result.tile = configured<std::uint32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_TILE_ID);
-  result.stages = configured<std::uint32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-  result.split_k = configured<std::int32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
-  result.cluster = configured<std::uint16_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
+  take_configured<std::int32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_ID, result.id);
+  take_configured<std::uint32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, result.tile);
+  take_configured<std::uint32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, result.stages);
+  take_configured<std::int32_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, result.split_k);
+  take_configured<std::uint16_t>(chosen.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, result.cluster);
   for (const Tile& t : kTiles) {
     if (t.id != result.tile) continue;
     result.tile_rows = t.library_columns;

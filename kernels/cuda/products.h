@@ -30,7 +30,8 @@ struct Product {
 };
 
 // What cuBLASLt's heuristic chose: cublasLtMatmulTile_t, cublasLtMatmulStages_t and so on, as numbers, and the tile's
-// edges (0 where the library has no name for them).
+// edges (0 where the library has no name for them). For information: what the library does not tell is left as it is
+// here.
 struct Algorithm {
   int id = -1, tile = 0, stages = 0, split_k = 1, cluster = 0;
   int tile_rows = 0, tile_columns = 0;

@@ -135,5 +135,75 @@ TEST(Execute, RefusesWhatCpuRanksCannotRun) {
   EXPECT_EQ(refusal(spec_of(test::kTiny, "precision: bf16, gradient_precision: bf16")), "");
 }
 
+// A GPU's flash attention takes packs of 8 elements and rows of at most 256.
+TEST(Execute, RefusesHeadsThatNoKernelTakes) {
+  const auto refusal = [](std::int64_t head_dim, const std::string& strategy, std::string_view ranks = "GPU") {
+    try {
+      check_executable(spec_of(test::kTiny + fmt::format(", head_dim: {}", head_dim), strategy), ranks);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string bf16 = "precision: bf16, gradient_precision: fp32", fp32 = "precision: fp32";
+  EXPECT_EQ(refusal(512, bf16),
+            "model.head_dim: GPU ranks execute attention: flash with multiples of 8 of at most 256, not 512; choose "
+            "another, or attention: unfused");
+  EXPECT_EQ(refusal(12, bf16),
+            "model.head_dim: GPU ranks execute attention: flash with multiples of 8 of at most 256, not 12; choose "
+            "another, or attention: unfused");
+  EXPECT_EQ(refusal(264, fp32),
+            "model.head_dim: GPU ranks execute attention: flash with at most 256, not 264; choose another, or "
+            "attention: unfused");
+  EXPECT_EQ(refusal(256, bf16), "");
+  EXPECT_EQ(refusal(12, fp32), "");
+  EXPECT_EQ(refusal(512, bf16 + ", attention: unfused"), "");
+  EXPECT_EQ(refusal(512, bf16, "CPU"), "");
+}
+
+// A device with a segment or two.
+class SmallDevice final : public RankDevice {
+ public:
+  SmallDevice(const Rank& rank, Transport& transport, int segments) : host_(rank, transport), left_(segments) {}
+
+  SegmentSource segments() override {
+    SegmentSource source = host_.segments();
+    return {[this, take = source.take](Bytes bytes) { return left_-- > 0 ? take(bytes) : nullptr; }, source.give};
+  }
+  void clear(std::span<std::byte> bytes) override { host_.clear(bytes); }
+  void set_initial(const InitialRun& run) override { host_.set_initial(run); }
+  void read(std::byte* to, const std::byte* from, std::size_t bytes) override { host_.read(to, from, bytes); }
+  std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
+                               std::int64_t steps) override {
+    return host_.lanes(state, workspace, std::move(watcher), steps);
+  }
+  void count(const MemoryUse& use, MeasuredMemory& memory) override { host_.count(use, memory); }
+
+ private:
+  HostDevice host_;
+  int left_;
+};
+
+// Whatever it lacks memory for: its first buffer, before there are lanes to wait for, or one of a step.
+TEST(Execute, SaysThatThereIsNoMemory) {
+  const Job job(spec_of("name: wide, layers: 1, hidden: 512, heads: 4, kv_heads: 4, feed_forward: 2048, vocab: 2048",
+                        "global_batch: 4, precision: fp32, gradient_precision: fp32", 256));
+  const Rank rank = job.rank(0);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  int ended = 0;
+  for (int segments = 0; segments < 40 && ended == 0; ++segments) {
+    FakeTransport transport(1);
+    SmallDevice device(rank, transport, segments);
+    try {
+      execute(rank, device, text, {.steps = 1});
+      ended = segments;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code, 1);
+      EXPECT_EQ(std::string(error.what()).substr(0, 14), "out of memory:") << segments;
+    }
+  }
+  EXPECT_GT(ended, 3);
+}
+
 }  // namespace
 }  // namespace orrery

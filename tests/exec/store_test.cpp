@@ -1,5 +1,10 @@
 #include "exec/store.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -49,6 +54,46 @@ TEST(Store, ABarrierHoldsAllUntilTheLastHasCome) {
     EXPECT_EQ(come, 4);
     store.barrier("end");
   });
+}
+
+// Whether somebody takes a connection there, and keeps it for a moment.
+bool answers(const char* address, std::uint16_t port, std::vector<int>* keep = nullptr) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  ::inet_pton(AF_INET, address, &at.sin_addr);
+  bool taken = ::connect(socket, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+  pollfd closed{socket, POLLIN, 0};
+  if (taken && keep != nullptr) taken = ::poll(&closed, 1, 200) == 0;  // one that is turned away is closed
+  if (keep != nullptr)
+    keep->push_back(socket);
+  else
+    ::close(socket);
+  return taken;
+}
+
+TEST(Store, ListensAtItsAddressAlone) {
+  const std::uint16_t port = free_port();
+  Store store({.rank = 0, .ranks = 1, .port = port}, 20);
+  EXPECT_TRUE(answers("127.0.0.1", port));
+  EXPECT_FALSE(answers("127.0.0.2", port));  // another address of this machine
+}
+
+TEST(Store, TakesNoMoreThanAJobNeeds) {
+  const std::uint16_t port = free_port();
+  Store store({.rank = 0, .ranks = 2, .port = port}, 20);
+  std::vector<int> sockets;
+  int taken = 0;
+  for (int i = 0; i < 24; ++i) taken += answers("127.0.0.1", port, &sockets) ? 1 : 0;
+  EXPECT_EQ(taken, 17);  // beside the store's own: one for the other rank, and 16 to spare
+  for (const int socket : sockets) ::close(socket);
+  const std::string much(std::size_t{1} << 20, 'x');
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 20; ++i) store.set(std::to_string(i), much);
+      },
+      Error);
 }
 
 // On one machine there is one clock.

@@ -118,5 +118,25 @@ TEST(RuntimeSizes, EveryFrameHasItsOwn) {
   }
 }
 
+// A micro-batch goes through one of the two copies; in the other it has a frame, and nobody counts there.
+TEST(RuntimeSizes, AreCountedInTheCopyThatAMicroBatchGoesThrough) {
+  const Plan plan = planned({"", "pipeline: 2, data: 1, schedule: chimera"});
+  const std::vector<std::size_t> counts = counted_sizes(plan);
+  std::size_t counted = 0, frames = 0;
+  for (std::size_t f = 0; f < counts.size(); ++f) {
+    const std::size_t all = plan.blocks[plan.frames[f].block].runtime_sizes.size();
+    EXPECT_TRUE(counts[f] == 0 || counts[f] == all);
+    counted += counts[f];
+    frames += all;
+  }
+  EXPECT_GT(counted, 0U);
+  EXPECT_EQ(2 * counted, frames);
+  for (const SizedCase& c : kSizedCases) {
+    const Plan one = planned(c);
+    for (std::size_t f = 0; f < one.frames.size(); ++f)
+      EXPECT_EQ(counted_sizes(one)[f], one.blocks[one.frames[f].block].runtime_sizes.size()) << c.strategy;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,8 +1,13 @@
 #include "models/witness.h"
 
+#include <unistd.h>
+
+#include <csignal>
+
 #include <gtest/gtest.h>
 
 #include "models/make_plan.h"
+#include "models/rank_end.h"
 #include "models/spec.h"
 #include "models/unfold.h"
 #include "tests/temporary_folder.h"
@@ -186,6 +191,67 @@ TEST(Witnesses, SeesProgressAndItsOwnProcess) {
   witnesses.look(5);
   EXPECT_TRUE(witnesses.all_finished());
   ::remove(progress_file(folder, 0).c_str());
+}
+
+// Before their first word ranks are known by their processes.
+TEST(Witnesses, SeeRanksBeforeTheirFirstWord) {
+  const test::TemporaryFolder folder;
+  const pid_t self = ::getpid();
+  RankProcesses processes;
+  Witnesses witnesses(folder.path(), 3, true, 0, [&] { return processes; });
+  witnesses.look(1);  // nobody is there yet
+  for (const Witness& w : witnesses.ranks()) EXPECT_FALSE(w.gone);
+  processes = {{0, {self}}, {2, {1, self}}};
+  witnesses.look(2);
+  EXPECT_EQ(witnesses.ranks()[2].pid, self);
+  EXPECT_FALSE(witnesses.ranks()[1].gone);  // it may be about to start
+  processes.erase(2);
+  witnesses.look(3);
+  EXPECT_TRUE(witnesses.ranks()[2].gone);
+  EXPECT_FALSE(witnesses.ranks()[0].gone);
+  witnesses.look(5.5);  // others were there more than three seconds ago
+  EXPECT_TRUE(witnesses.ranks()[1].gone);
+}
+
+TEST(Witnesses, ReadHowARankHasEnded) {
+  const test::TemporaryFolder folder;
+  RankEndFile end(ended_file(folder.path(), 0));
+  Witnesses witnesses(folder.path(), 1, true, 0);
+  end.started(4711);
+  witnesses.look(1);
+  EXPECT_FALSE(witnesses.ranks()[0].gone);
+  end.ended(SIGSEGV);
+  witnesses.look(2);
+  EXPECT_TRUE(witnesses.ranks()[0].gone);
+  EXPECT_EQ(witnesses.ranks()[0].pid, 4711);
+  EXPECT_EQ(witnesses.ranks()[0].end, SIGSEGV);
+}
+
+TEST_F(Scenes, ARankThatEndsBeforeItsFirstWordIsLost) {
+  ranks_[1].progress.reset();
+  ranks_[1].gone = true;
+  auto fault = find(10.1);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_EQ(fault->line, "rank 1 was lost (it has no process) before its first task");
+  ranks_[1].pid = 4711;
+  ranks_[1].end = 127 << 8;
+  fault = find(10.1);
+  EXPECT_EQ(fault->line,
+            "rank 1 was lost (process 4711 has ended) before its first task; it ended with status 127 (a program or "
+            "library is missing)");
+  EXPECT_EQ(fault->exit_code, kRankLost);
+}
+
+// However patient with ops: three seconds of a pause are enough.
+TEST_F(Scenes, AStoppedRankIsNamedSoon) {
+  const Patience patience{.hang = 600};
+  ranks_[2].stopped = true;
+  ranks_[2].stopped_at = 100;
+  EXPECT_FALSE(find(102.9, patience).has_value());
+  const auto fault = find(103.1, patience);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_EQ(fault->rank, 2);
+  EXPECT_NE(fault->line.find("(process 102, stopped)"), std::string::npos) << fault->line;
 }
 
 }  // namespace

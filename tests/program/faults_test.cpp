@@ -113,7 +113,10 @@ class Faults : public testing::Test {
     if (::getppid() != parent) ::_exit(125);
     ::setenv("TMPDIR", work_.c_str(), 1);
     ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    ::unsetenv("ORRERY_RANK");
+    if (rank_program_.empty())
+      ::unsetenv("ORRERY_RANK");
+    else
+      ::setenv("ORRERY_RANK", rank_program_.c_str(), 1);
     if (std::freopen((folder_ + "/out").c_str(), "w", stdout) == nullptr) ::_exit(126);
     if (std::freopen((folder_ + "/error").c_str(), "w", stderr) == nullptr) ::_exit(126);
     ::execv(argv[0], argv.data());
@@ -207,7 +210,15 @@ class Faults : public testing::Test {
     return words;
   }
 
-  std::string folder_, work_;
+  // In place of orrery-rank: rank 1 runs these lines of shell, then all become ranks.
+  void first(const std::string& lines) {
+    rank_program_ = folder_ + "/rank";
+    std::ofstream(rank_program_) << "#!/bin/sh\nif [ $OMPI_COMM_WORLD_RANK = 1 ]; then " << lines << "; fi\nexec "
+                                 << fs::path(ORRERY_PROGRAM).parent_path().string() << "/orrery-rank \"$@\"\n";
+    fs::permissions(rank_program_, fs::perms::owner_all);
+  }
+
+  std::string folder_, work_, rank_program_;
   pid_t program_ = 0;
 };
 
@@ -242,6 +253,38 @@ TEST_F(Faults, AKilledOrStoppedRankIsNamed) {
                     what, kManySteps));
     EXPECT_TRUE(std::regex_match(r.error, line)) << r.error;
     EXPECT_EQ(::kill(struck, 0), -1);
+  }
+}
+
+// Before main() there is nothing that could say a word; the launcher waits for the others, which wait for it.
+TEST_F(Faults, ARankThatEndsOrStopsBeforeItsFirstWordIsNamed) {
+  const std::string path = spec(kStrategies[0]);
+  const double clean = clean_run({}, path);
+  const std::pair<std::string, std::string> cases[] = {
+      {"exit 127", "was lost .*; it ended with status 127 \\(a program or library is missing\\)"},
+      {"exit 0", "was lost .*; it ended with status 0"},
+      {"kill -KILL $$", "was lost .*; it was killed by SIGKILL .*"},
+      {"kill -SEGV $$", "was lost .*; it was killed by SIGSEGV"},
+      {"echo no such library >&2; exit 3",
+       "was lost .*; it ended with status 3; the launcher's last line: no such library"},
+      {"kill -STOP $$", "stands still for [\\d.]+ s \\(process \\d+, stopped\\) before its first task.*"}};
+  for (const auto& [lines, line] : cases) {
+    first(lines);
+    const auto begin = Clock::now();
+    start(command({}, path, kManySteps, 60));
+    const Result r = finish();
+    EXPECT_LT(seconds_since(begin), clean + kNoticed) << lines;
+    EXPECT_EQ(r.status, kLost) << r.error;
+    EXPECT_TRUE(std::regex_match(r.error, std::regex("^orrery: rank 1 " + line + "\\n$"))) << r.error;
+  }
+}
+
+TEST_F(Faults, ASignalIsNamed) {
+  const std::string path = spec(kStrategies[0]);
+  for (const auto& [signal, name] : {std::pair(SIGSEGV, "SIGSEGV"), std::pair(SIGBUS, "SIGBUS")}) {
+    const auto [struck, r, went_on] = run_struck(command({}, path, kManySteps, 60), {.rank = 1, .signal = signal});
+    EXPECT_EQ(r.status, kLost);
+    EXPECT_NE(r.error.find(fmt::format("; it was killed by {}", name)), std::string::npos) << r.error;
   }
 }
 

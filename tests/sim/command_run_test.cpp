@@ -173,6 +173,28 @@ TEST_F(CommandRun, AProgramThatEndsAtOnceIsALostRank) {
   EXPECT_EQ(error_of("").exit_code, kRankLost);
 }
 
+// Its name follows from the launcher's public numbers: whoever made it first could have put links there.
+TEST_F(CommandRun, AJobsFolderIsThisUsersAlone) {
+  ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  ::setenv("PMIX_NAMESPACE", "guessed", 1);
+  const std::string folder = job_folder(), victim = folder + "-victim";
+  std::ofstream(victim) << "precious";
+  fs::create_directory(folder);
+  fs::permissions(folder, fs::perms::owner_all | fs::perms::others_read);
+  fs::create_symlink(victim, folder + "/log");
+  EXPECT_TRUE(contains(std::string(error_of("").what()), "is not a folder of this user alone"));
+  fs::permissions(folder, fs::perms::owner_all);
+  EXPECT_TRUE(contains(std::string(error_of("").what()), "/log: cannot be written"));  // nor through a link
+  EXPECT_EQ(fs::file_size(victim), 8U);
+  fs::remove_all(folder);
+  fs::create_directory_symlink("/tmp", folder);
+  EXPECT_TRUE(contains(std::string(error_of("").what()), "is not a folder of this user alone"));
+  fs::remove(folder);
+  fs::remove(victim);
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+  ::unsetenv("PMIX_NAMESPACE");
+}
+
 TEST_F(CommandRun, CudaIsNotBuiltHere) {
   ::unsetenv("ORRERY_RANK");
   RunOptions options{.device = "cuda"};

@@ -75,6 +75,37 @@ TEST_F(CommandValidate, GpuRanksAreStartedByTheirOwnProgram) {
   EXPECT_TRUE(fs::exists(gpu.out + "/composed.json"));
 }
 
+// The fourth rank fails, which only one of the specs has.
+TEST_F(CommandValidate, ASpecThatFailsIsARow) {
+  const std::string pair = folder_ + "/pair.yaml";
+  std::ifstream in(kValidateSpec);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  text.replace(text.find("gpus: 4"), 7, "gpus: 2").replace(text.find("pipeline: 2"), 11, "pipeline: 1");
+  std::ofstream(pair) << text;
+  ::setenv("FAKE_FAULT", "3 0 0 fail", 1);
+  ValidateOptions several = options();
+  several.specs = {kValidateSpec, folder_ + "/nowhere.yaml", pair};
+  several.tolerance = 1e9;
+  several.out = folder_ + "/raw";
+  const Outcome outcome = validate_command(several, common());
+  const auto specs = nlohmann::json::parse(outcome.text).at("specs");
+  ASSERT_EQ(specs.size(), 3U);
+  EXPECT_EQ(specs[0].at("name"), "cpu-small");
+  EXPECT_EQ(specs[0].at("error"), "rank 3: device: out of memory");
+  EXPECT_EQ(specs[1].at("name"), "nowhere");
+  ASSERT_FALSE(specs[2].contains("error")) << specs[2];
+  EXPECT_GT(specs[2].at("measured").at("step_time_s").get<double>(), 0);
+  EXPECT_EQ(outcome.status, 1);  // of the first that failed
+  std::ifstream file(several.out + "/validation.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), outcome.text);
+  Common people = common();
+  people.json = false;
+  const std::string table = validate_command(several, people).text;
+  EXPECT_NE(table.find("  cpu-small failed: rank 3: device: out of memory\n"), std::string::npos) << table;
+  several.specs = {kValidateSpec};
+  EXPECT_THROW(validate_command(several, common()), Error);  // alone it is the command's failure
+}
+
 TEST_F(CommandValidate, OnlyGpuRanksTakeTurns) {
   ValidateOptions wrong = options();
   wrong.composed = true;

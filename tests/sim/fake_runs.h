@@ -7,6 +7,7 @@
 
 #include "models/plan.h"
 #include "models/plan_hash.h"
+#include "models/runtime_sizes.h"
 #include "models/trace_file.h"
 #include "models/unfold.h"
 #include "sim/simulate.h"
@@ -17,9 +18,12 @@ namespace orrery {
 // What a rank would have noted whose runtime sizes are those that the plan takes them to be.
 inline std::vector<std::int64_t> planned_sizes(const Plan& unfolded, const RankSlot& slot) {
   std::vector<std::int64_t> sizes;
-  for (const Frame& f : unfolded.frames) {
-    if (&unfolded.slots[f.slot] != &slot) continue;
-    for (const RuntimeSize& size : unfolded.blocks[f.block].runtime_sizes) sizes.push_back(size.predicted);
+  const std::vector<std::size_t> counts = counted_sizes(unfolded);
+  for (std::size_t f = 0; f < counts.size(); ++f) {
+    const Frame& frame = unfolded.frames[f];
+    if (&unfolded.slots[frame.slot] != &slot) continue;
+    for (std::size_t i = 0; i < counts[f]; ++i)
+      sizes.push_back(unfolded.blocks[frame.block].runtime_sizes[i].predicted);
   }
   return sizes;
 }

@@ -40,5 +40,31 @@ TEST(Job, TellsItsRanksWhatTheyNeedForTheSamePlan) {
   EXPECT_EQ(a.steps, 3);
 }
 
+// More ranks than cores are asked for by name; up to eight small ones always run.
+TEST(Job, OfAClusterIsNotStartedByMistake) {
+  const auto refusal = [](std::int64_t gpus, std::int64_t ranks, std::int64_t cores,
+                          const std::string& device = "cpu") {
+    const std::string spec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
+    const std::vector<std::string> set = {fmt::format("gpus={}", gpus), "strategy={global_batch: 64, micro_batch: 1}",
+                                          "cluster={node: dgx-h100, nodes: 8}"};
+    try {
+      check_cores(make_job({.spec = spec, .overrides = set, .device = device, .ranks = ranks}), cores);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code, 2);
+      return std::string(error.what()).substr(spec.size());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      refusal(64, 0, 2),
+      ": gpus: 64 ranks for 2 cores of this machine; give --ranks 64 to start them all the same, or --ranks N for "
+      "fewer (or orrery simulate, for a prediction)");
+  EXPECT_EQ(refusal(64, 64, 2), "");
+  EXPECT_EQ(refusal(64, 4, 2), "");
+  EXPECT_EQ(refusal(64, 0, 64), "");
+  EXPECT_EQ(refusal(8, 0, 2), "");
+  EXPECT_EQ(refusal(64, 0, 2, "cuda"), "");
+}
+
 }  // namespace
 }  // namespace orrery

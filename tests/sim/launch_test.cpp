@@ -1,5 +1,10 @@
 #include "sim/launch.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "tests/temporary_folder.h"
 
 namespace orrery {
 namespace {
@@ -58,6 +64,37 @@ TEST(TemporaryFolder, IsPrivateAndGoesWithAllThatIsInIt) {
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_THROW(TemporaryFolder("/nowhere"), Error);
+}
+
+// Folders of a process that was killed go; those of a live one, of a live one that this process cannot see, of
+// launchers' jobs, and what only looks like one, stay.
+TEST(TemporaryFolder, StaleOnesAreSwept) {
+  namespace fs = std::filesystem;
+  const test::TemporaryFolder parent;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const auto make = [&](const std::string& name) {
+    fs::create_directories(parent.path(name) + "/inner");
+    return parent.path(name);
+  };
+  const std::string stale = make(fmt::format("orrery-{}-aB3xyz", dead));
+  const std::string locked = make(fmt::format("orrery-{}-locked", dead));
+  const std::string live = make(fmt::format("orrery-{}-aB3xyz", ::getpid()));
+  const std::string job = make(fmt::format("orrery-{}-123456", ::geteuid()));
+  const std::string other = make(fmt::format("orrery-{}-results", dead));
+  const std::string target = make("kept");
+  fs::create_directory_symlink(target, parent.path(fmt::format("orrery-{}-aslink", dead)));
+  const int lock = ::open(locked.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  sweep_temporary_folders(parent.path());
+  EXPECT_FALSE(fs::exists(stale));
+  for (const std::string& kept : {locked, live, job, other, target + "/inner"}) EXPECT_TRUE(fs::exists(kept)) << kept;
+  ::close(lock);
+  const TemporaryFolder mine(parent.path());
+  const int again = ::open(mine.path().c_str(), O_RDONLY | O_DIRECTORY);
+  EXPECT_NE(::flock(again, LOCK_EX | LOCK_NB), 0);
+  ::close(again);
 }
 
 }  // namespace

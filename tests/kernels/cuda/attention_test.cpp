@@ -23,7 +23,9 @@ const Shape kShapes[] = {{1, 1, 1, 1, 1, 64},
                          {1, 150, 290, 2, 1, 128, {.window = 33, .query_offset = 140}},
                          {1, 90, 90, 2, 1, 128, {.query_offset = 10, .key_offset = 50}},
                          {1, 100, 100, 1, 1, 256},
-                         {1, 70, 70, 2, 1, 40}};
+                         {1, 70, 70, 2, 1, 40},
+                         {1, 127, 127, 3, 1, 64},  // an odd number of rows of all heads
+                         {3, 21, 21, 3, 1, 128}};
 
 constexpr float kScale = 0.25F;
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orrery {
+
+// "folder/rank_3.ended": the process of a rank, and how it ended, noted by the process that started it and waits for
+// it.
+std::string ended_file(const std::string& folder, std::int64_t rank);
+
+// Made before the rank starts, with its room, so that a full disk does not keep the word back.
+class RankEndFile {
+ public:
+  explicit RankEndFile(const std::string& path);  // throws Error where it cannot be made
+  ~RankEndFile();
+  RankEndFile(const RankEndFile&) = delete;
+  RankEndFile& operator=(const RankEndFile&) = delete;
+  void started(pid_t rank) noexcept;
+  void ended(int wait_status) noexcept;  // as waitpid(2) tells it
+
+ private:
+  void write(std::string_view status) noexcept;
+  int descriptor_;
+  pid_t rank_ = 0;
+};
+
+struct RankEnd {
+  std::int64_t pid = 0;       // 0: it has not started
+  std::optional<int> status;  // none: it has not ended
+};
+// Of no file, or a half-written one: nothing is known.
+RankEnd read_rank_end(const std::string& path);
+
+// "SIGBUS"; "signal 64" where it has no name.
+std::string signal_name(int signal);
+
+// "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127 (a program or library is missing)".
+std::string end_text(int wait_status);
+
+}  // namespace orrery
