@@ -23,6 +23,7 @@
 #include "models/version.h"
 #include "sim/command_search.h"
 #include "sim/commands.h"
+#include "sim/heartbeat.h"
 #include "sim/launch.h"
 #include "sim/option_figures.h"
 #include "sim/peers.h"
@@ -336,8 +337,10 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
 }
 
 orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrery::Peers>& peers) {
-  const orrery::Common common = common_of(o);
+  orrery::Common common = common_of(o);
   const std::string name = app.get_subcommands().at(0)->get_name();
+  orrery::Heartbeat heart(common.progress, name);
+  common.progress = [&heart](std::string_view line) { heart.say(line); };
   if (name == "simulate") return orrery::simulate_command(o.simulate, common);
   if (name == "compare") return orrery::compare_command(o.compare, common);
   if (name == "search") return search(o, common, peers);

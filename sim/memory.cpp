@@ -27,7 +27,7 @@ struct Held {
   Picoseconds used_until = 0;  // by the last collective that it was for, where those hold their tensors
 };
 
-constexpr Bytes kUnlimited = Bytes{1} << 60;
+constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
 // What a task puts into the device's launch queue: its kernels; around a collective of another stream PyTorch records
 // two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and WorkNCCL::synchronize).
@@ -309,7 +309,7 @@ class Replay : BlockSource {
       result_.free_then = options_.capacity - allocator_.stats().active.now;
     }
     result_.out_of_memory = true;
-    allocator_.set_capacity(kUnlimited);
+    allocator_.set_capacity(kWithoutEnd);
     return *allocator_.malloc(bytes, stream, now);
   }
 

@@ -161,8 +161,8 @@ Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinate
 }
 
 void add_memory(const Step& step, TimelineBuilder& builder) {
-  const Prediction& p = step.prediction;
-  for (const MemorySample& sample : memory_samples(step.spec, p.plan, p.prices, p.trace, p.profile)) {
+  const Prediction& made = step.prediction;
+  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.prices, made.trace, made.profile)) {
     Process& p = builder.process(sample.slot);
     if (p.counters.empty()) {
       p.counters.push_back({"memory", {}, {}, {}});

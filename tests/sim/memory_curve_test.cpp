@@ -15,13 +15,13 @@
 namespace orrery {
 namespace {
 
-Bytes sum(const MemorySample& s) { return std::accumulate(s.bytes.begin(), s.bytes.end(), Bytes{0}); }
+Bytes held_by(const MemorySample& s) { return std::accumulate(s.bytes.begin(), s.bytes.end(), Bytes{0}); }
 
 // The most that each slot's samples hold from one time to another.
 std::map<std::uint32_t, Bytes> most(const std::vector<MemorySample>& samples, Picoseconds from, Picoseconds to) {
   std::map<std::uint32_t, Bytes> result;
   for (const MemorySample& s : samples) {
-    if (s.time >= from && s.time < to) result[s.slot] = std::max(result[s.slot], sum(s));
+    if (s.time >= from && s.time < to) result[s.slot] = std::max(result[s.slot], held_by(s));
   }
   return result;
 }
