@@ -150,7 +150,7 @@ struct Findings {
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;  // less memory than that of its last row may do
+  bool front_cut = false;            // less memory than that of its last row may do
   std::vector<std::string> dropped;  // machines that the search was stopped before
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }

@@ -186,7 +186,8 @@ std::string communication_table(const Report& r) {
                                   [](const CommunicationRow& row) { return row.exposed_s > row.time_s; });
   std::string text = print(t, kIndent);
   if (beyond)
-    text += fmt::format("{}exposed: what all ranks idle for a transfer, on average; several may wait for one\n", kIndent);
+    text +=
+        fmt::format("{}exposed: what all ranks idle for a transfer, on average; several may wait for one\n", kIndent);
   return text;
 }
 

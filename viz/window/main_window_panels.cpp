@@ -236,8 +236,8 @@ std::string MainWindow::prediction_text() const {
   const MeasuredTasks tasks = tasks_of(first.step->prediction.plan, b);
   if (!tasks.why_not.empty()) return fmt::format("{}; whose error it is cannot be told: {}", step, tasks.why_not);
   const PredictionError e = prediction_error(first.step->prediction, tasks.trace);
-  return fmt::format("predicted step {:+.1f} % off, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step, 100 * e.cost,
-                     100 * e.engine);
+  return fmt::format("predicted step {:+.1f} % off, cost error {:.1f} %, engine error {:+.1f} %", 100 * e.step,
+                     100 * e.cost, 100 * e.engine);
 }
 
 void MainWindow::show_critical_path(bool shown) {
