@@ -194,7 +194,7 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
   // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
-  const double layers = real(spec.model.layers) / real(s.places()), m = real(s.micro_batches());
+  const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
           .formula = fmt::format("{:.4g}·S·m·(L/p)·(t-1)/t", per_layer),
@@ -252,7 +252,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
   const double all = two * real(heads + std::max(mla ? heads : kv, s.context_ulysses)) * head;
   const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
-  const double layers = real(spec.model.layers) / real(s.pipeline), m = real(s.micro_batches());
+  const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.pipeline), m = real(s.micro_batches());
   return {.what = "context",
           .formula = fmt::format("({:.4g}·K + {:.4g}·A·(u-1)/u)·m·L/p", passes, 2 + swapped_again),
           .numbers = fmt::format("K = {:.4g} B, A = {:.4g} B, ring {}, u = {}, m = {}, L/p = {:.4g}", block, all,

@@ -64,8 +64,10 @@ std::string imbalance_remark(const Spec& spec) {
 std::string sharding_remark(const Spec& spec) {
   const auto told = std::find_if(spec.origins.begin(), spec.origins.end(),
                                  [](const Origin& o) { return o.key == "strategy.sharding"; });
-  if (told == spec.origins.end() || told->from.find("over one rank") == std::string::npos) return "";
-  return fmt::format("strategy.sharding: {}: no rank shares its weights with another: planned as none", told->from);
+  const std::size_t begin = told == spec.origins.end() ? std::string::npos : told->from.rfind(" (");
+  if (begin == std::string::npos || !told->from.ends_with("over one rank)")) return "";
+  const std::string asked = told->from.substr(begin + 2, told->from.size() - begin - 3);  // "zero3 over one rank"
+  return fmt::format("strategy.sharding: {}, which shares its weights with no other: planned as none", asked);
 }
 
 // ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
