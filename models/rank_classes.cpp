@@ -1,6 +1,7 @@
 // PlanBuilder: which ranks of a stage do different work, and so are classes of their own.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -94,14 +95,24 @@ static std::string class_name(std::string_view what, std::string_view others, co
   return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
 }
 
+// Every place is a class of its own.
+static void keep_apart(Alike& all) {
+  std::iota(all.first.begin(), all.first.end(), 0);
+  all.lags.assign(all.lags.size(), true);
+}
+
 // Where ranks lag, replicas are one class of which the same places lag alike, and so are places of a tensor and of a
-// context group. So every group of a class's first rank holds the first ranks of other classes, and nobody else's.
+// context group, unless some of the plan's groups hold a part of such a group alone: grids, copies of key and value
+// heads, rings of Ulysses groups. So every group of a class's first rank holds the first ranks of other classes.
 void PlanBuilder::tell_ranks_apart(const std::vector<double>& slow, bool master) {
   const Strategy& s = spec_.strategy;
   const std::vector<Coordinates> at = coordinates(s);
-  const auto replicas = alike(at, slow, &Coordinates::data, s.data);
-  const auto tensors = alike(at, slow, &Coordinates::tensor, s.tensor);
-  const auto contexts = alike(at, slow, &Coordinates::context, s.context);
+  const Alike replicas = alike(at, slow, &Coordinates::data, s.data);
+  Alike tensors = alike(at, slow, &Coordinates::tensor, s.tensor);
+  Alike contexts = alike(at, slow, &Coordinates::context, s.context);
+  const bool lags = std::any_of(slow.begin(), slow.end(), [](double times) { return times > 1; });
+  if (lags && (s.on_grid() || context_.kv_copies > 1)) keep_apart(tensors);
+  if (lags && s.context_ring > 1 && s.context_ulysses > 1) keep_apart(contexts);
   std::map<std::string, std::uint16_t> known;
   classes_.clear();
   for (std::int64_t r = 0; r < plan_.ranks; ++r) {

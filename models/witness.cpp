@@ -233,6 +233,7 @@ void Witnesses::look_before_first_word(Seconds now) {
       continue;
     }
     w.pid = at->second.back();
+    w.gone = false;
     const bool was_stopped = w.stopped;
     w.stopped = std::any_of(at->second.begin(), at->second.end(), [](pid_t pid) {
       const std::optional<ProcessStat> stat = process_stat(pid);

@@ -57,19 +57,23 @@ class LineScanner {
   }
   // Digits, of a number of at most `most`.
   std::optional<std::int64_t> whole(std::int64_t most) {
-    const std::string_view digits = take_while(is_digit);
+    const std::string_view before = rest_, digits = take_while(is_digit);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || error != std::errc() || value > most) return std::nullopt;
-    return value;
+    if (!digits.empty() && error == std::errc() && value <= most) return value;
+    rest_ = before;
+    return std::nullopt;
   }
   // Digits and points, finite and at most `most`.
   std::optional<double> number(double most) {
+    const std::string_view before = rest_;
     const std::string_view digits = take_while([](char c) { return is_digit(c) || c == '.'; });
     double value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return std::isfinite(value) && value <= most ? std::optional(value) : std::nullopt;
+    const bool whole = !digits.empty() && error == std::errc() && end == digits.data() + digits.size();
+    if (whole && std::isfinite(value) && value <= most) return value;
+    rest_ = before;
+    return std::nullopt;
   }
 
  private:

@@ -40,18 +40,6 @@ Report report_of(Spec spec, std::int64_t micro_batches, const Profile& profile, 
   return predict(spec, profile, false, stop).report;
 }
 
-// Of as many micro-batches as leave the same rest as the whole step's, by the period.
-ShortSteps play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
-  ShortSteps steps;
-  steps.period = kPeriod * spec.strategy.pipeline;
-  const std::int64_t first = steps.period + spec.strategy.micro_batches() % steps.period;
-  steps.first = report_of(spec, first, profile, stop);
-  steps.second = report_of(spec, first + steps.period, profile, stop);
-  steps.third = report_of(spec, first + 2 * steps.period, profile, stop);
-  steps.micro_batches = first + 2 * steps.period;
-  return steps;
-}
-
 bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   if (a.device_calls + b.device_calls > 0 || a.fits != b.fits || a.ranks.size() != b.ranks.size()) return false;
   const auto same = [](const RankMemory& x, const RankMemory& y) {
@@ -60,6 +48,20 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
            x.memory.host_peak == y.memory.host_peak && x.memory.nvme_peak == y.memory.nvme_peak;
   };
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
+}
+
+// Of as many micro-batches as leave the same rest as the whole step's, by the period. None where the second needs more
+// memory than the first.
+std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
+  ShortSteps steps;
+  steps.period = kPeriod * spec.strategy.pipeline;
+  const std::int64_t first = steps.period + spec.strategy.micro_batches() % steps.period;
+  steps.first = report_of(spec, first, profile, stop);
+  steps.second = report_of(spec, first + steps.period, profile, stop);
+  if (!same_memory(steps.first.memory, steps.second.memory)) return std::nullopt;
+  steps.third = report_of(spec, first + 2 * steps.period, profile, stop);
+  steps.micro_batches = first + 2 * steps.period;
+  return steps;
 }
 
 bool same_rows(const CommunicationRow& a, const CommunicationRow& b) {

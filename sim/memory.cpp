@@ -90,13 +90,14 @@ class Replay : BlockSource {
   // counts.
   void play_to_rest(const RankSlot& slot) {
     std::vector<std::int64_t> calls;
-    for (bool rests = false; !rests && std::ssize(calls) < kReplayedSteps;) {
+    bool rests = false;
+    while (!rests && std::ssize(calls) < kReplayedSteps) {
       const bool gives_back = play(slot);
       if (result_.out_of_memory || options_.expandable_segments) return;
       rests = !gives_back || (!calls.empty() && calls.back() == calls_);
       calls.push_back(gives_back ? calls_ : 0);
     }
-    const auto first = std::ssize(calls) < kReplayedSteps ? calls.end() - 1 : calls.begin() + kReplayedSteps / 2;
+    const auto first = rests ? calls.end() - 1 : calls.begin() + kReplayedSteps / 2;
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 

@@ -108,6 +108,13 @@ Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profil
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
+// What one bucket holds of gradients that are copied to be reduced: its parameter, however large, where each has one of
+// its own. Gradients that are all reduced together lie side by side.
+Bytes largest_copy(double bucket_MiB) {
+  if (bucket_MiB >= kOneBucket_MiB) return 0;
+  return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
+}
+
 MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profile& profile) {
   const Software& software = spec.software;
   const ShardingRow& row = row_of(spec.strategy.sharding);
@@ -124,7 +131,7 @@ MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profi
           .moments_by_weight = software.moments == "by_weight",
           .gradients_by_weight = software.gradients == "by_weight",
           .flat_copies = copies,
-          .flat_copy = bucket < kOneBucket_MiB ? static_cast<Bytes>(bucket * kMiB) : 0,
+          .flat_copy = largest_copy(bucket),
           .blocking_launches = software.blocking_launches,
           .host_part = prices.host_part,
           .filling_part = prices.filling_part};

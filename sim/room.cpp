@@ -1,5 +1,7 @@
 #include "sim/room.h"
 
+#include <algorithm>
+
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -48,8 +50,9 @@ Room room_here(const std::string& shared, const std::string& temporary) {
   rlimit files{}, addresses{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_AS, &addresses);
-  if (files.rlim_cur < files.rlim_max) {
-    const rlimit raised = {files.rlim_max, files.rlim_max};
+  // Enough for any run here; programs that close whatever may be open would take minutes with a limit of 2^30.
+  if (const rlim_t enough = std::min<rlim_t>(files.rlim_max, kMostFiles); files.rlim_cur < enough) {
+    const rlimit raised = {enough, files.rlim_max};
     if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) files = raised;
   }
   return {as_number(files.rlim_cur), as_number(addresses.rlim_cur), free_in(shared), free_in(temporary)};

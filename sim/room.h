@@ -14,6 +14,9 @@ struct Room {
   Bytes shared = 0, disk = 0;  // that are free in /dev/shm, and where temporary files lie
 };
 
+// To how many files the soft limit is raised at most.
+inline constexpr std::uint64_t kMostFiles = 65536;
+
 // Of this process and these folders; the soft limit of open files is raised as far as it may be. shared: "" = none.
 Room room_here(const std::string& shared, const std::string& temporary);
 

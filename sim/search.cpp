@@ -1,7 +1,6 @@
 #include "sim/search.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -57,8 +56,8 @@ class Search {
     if (!possible_.empty()) floor_ = queue_.top().value;
     while (!enough() && open()) simulate_next();
     result_.proven = !enough() && result_.contradiction.empty();
-    if (best_ != kNothing) result_.gap = gap();
     if (result_.proven) add_others();
+    if (best_ != kNothing && result_.contradiction.empty()) result_.gap = gap();
     std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
       return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
     });
@@ -289,6 +288,7 @@ class Search {
       return;
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
+    if (options_.objective == SearchObjective::time && found.bound.time > value_of(found.report)) contradict(found);
     const MemoryReport& memory = found.report.memory;
     // Calls for memory take longer than copies may.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
@@ -304,7 +304,6 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
     const auto [own, fresh] = best_of_.try_emplace(site_of(layouts_[node.layout]), value);

@@ -32,10 +32,16 @@ void set_context_kind(Strategy& s, std::string_view kind) {
 
 // Whether copies of the model come to the same weights in the same order on a stage and its mirror image.
 bool Space::reduces_in_one_order(const Degrees& l, const ScheduleRow& schedule) const {
+  const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
+  {
+    const std::lock_guard lock(cuts_->mutex);
+    const auto known = cuts_->mirrored.find(key);
+    if (known != cuts_->mirrored.end()) return known->second;
+  }
+  const bool mirrored = is_mirrored(make_schedule(schedule.name, {l.pipeline, l.micro_batches, schedule.chunks}));
   const std::lock_guard lock(cuts_->mutex);
-  const auto [it, fresh] = cuts_->mirrored.try_emplace({schedule.name, l.pipeline, l.micro_batches});
-  if (fresh) it->second = is_mirrored(make_schedule(schedule.name, {l.pipeline, l.micro_batches, schedule.chunks}));
-  return it->second;
+  cuts_->mirrored.emplace(key, mirrored);
+  return mirrored;
 }
 
 // Whether a cell that keeps its states on the device plans what `none` plans.

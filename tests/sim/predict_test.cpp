@@ -185,6 +185,21 @@ TEST(Predict, AlikeStragglersFold) {
   }
 }
 
+// Groups that are a part of a tensor or a context group keep its places apart.
+TEST(Predict, StragglersAmongPartsOfGroups) {
+  for (const char* strategy : {"tensor: 16, data: 2, global_batch: 4",
+                               "context: 4, context_kind: {ulysses: 2, ring: 2}, data: 2, global_batch: 4",
+                               "tensor: 4, tensor_kind: 2d, data: 2, micro_batch: 2, global_batch: 8",
+                               "tensor: 8, tensor_kind: 2.5d, data: 2, micro_batch: 4, global_batch: 16",
+                               "tensor: 8, tensor_kind: 3d, data: 2, micro_batch: 4, global_batch: 16"}) {
+    for (const int rank : {0, 3}) {
+      Spec spec = gpt_spec(strategy, "{profile: megatron-core, cuda_graphs: true}");
+      spec.cluster.stragglers = {{rank, 1.5}};
+      EXPECT_EQ(predict(spec, true).trace.step_time, predict(spec).trace.step_time) << strategy;
+    }
+  }
+}
+
 // A step in the middle of several: its parts sum to the period, every rank of a class is in it alike, and it moves and
 // computes what one step does.
 TEST(Predict, AsynchronousStepsAddUp) {
