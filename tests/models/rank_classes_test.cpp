@@ -41,3 +41,6 @@ TEST(RankClasses, OfAlikeStragglersFold) {
   EXPECT_EQ(slots("tensor: 8, data: 8, global_batch: 8", {{3, 1.5}}), 2U * 2);  // the lagging place, the seven others
   EXPECT_EQ(slots("data: 64, global_batch: 64", {{3, 1.5}, {9, 1.5}, {10, 1.5}}), 2U);
 }
+
+}  // namespace
+}  // namespace orrery
