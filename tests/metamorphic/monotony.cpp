@@ -34,7 +34,9 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   const std::string text = fmt::format("{:.6g} -> {:.6g} s", before, after);
   if (after < before * (1 + 1e-6)) checks.violated("batch x2", text, s.spec, more);
   checks.went("batch x2 superlinear", s.run, after / (2 * before) - 1);
-  if (after > 2.02 * before) checks.violated("batch x2 superlinear", text, s.spec, more);
+  if (after > 2 * before * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
+  const std::string& schedule = s.run.spec.strategy.schedule;
+  if (schedule != "file" && find_schedule(schedule).moves != nullptr) return;  // leaves more with other stages
   const Bytes a = s.run.report.memory.peak, b = twice->report.memory.peak;
   const double less = 1 - static_cast<double>(b) / static_cast<double>(a);
   checks.went("batch x2 memory", s.run, less);
@@ -120,7 +122,7 @@ void weak_scaling(Checks& checks, const Subject& s) {
   more = with(more, "cluster.nodes", 2 * spec.cluster.nodes);
   more = with(more, "strategy.global_batch", 2 * spec.strategy.global_batch);
   const Run* wide = checks.simulate(more);
-  if (wide == nullptr) return;
+  if (wide == nullptr || wide->spec.strategy.sharding != spec.strategy.sharding) return;  // over one rank: none
   // Twice the ranks may share the update.
   const auto update = [](const Run& run) { return run.report.time_s[static_cast<std::size_t>(TimeKind::optimizer)]; };
   const double before = s.run.report.step_time_s - std::max(0.0, update(s.run) - update(*wide));

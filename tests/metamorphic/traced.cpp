@@ -73,7 +73,12 @@ void traced(Checks& checks, const Subject& s) {
   write_chrome_trace(path, p.plan, p.trace, memory_samples(spec, p.plan, p.prices, p.trace, p.profile));
   std::ifstream file(path);
   Events events = read_events(Json::parse(file));
-  const Report& r = s.run.report;
+  const Report &r = s.run.report, &whole_step = p.report;
+  if (!close(r.step_time_s, whole_step.step_time_s, 1e-9) || r.memory.peak != whole_step.memory.peak)
+    checks.violated("long step",
+                    fmt::format("{} s, {} B; simulated whole {} s, {} B", r.step_time_s, r.memory.peak,
+                                whole_step.step_time_s, whole_step.memory.peak),
+                    s.spec);
   // Steps of several updates, and those that begin before the last has ended, are parts of what is traced.
   const bool whole = !is_asynchronous(spec.strategy) && !spec.software.validates_after_update;
   const double step = (r.step_time_s - r.memory.remapping_s) * 1e6;  // the report adds what a full device takes
@@ -81,7 +86,7 @@ void traced(Checks& checks, const Subject& s) {
     checks.violated("trace step", fmt::format("{} us, step {} us", events.step, step), s.spec);
   check_lanes(checks, s, events);
   for (std::size_t slot = 0; slot < r.memory.ranks.size(); ++slot) {
-    const Bytes drawn = events.most[static_cast<int>(slot)], peak = r.memory.ranks[slot].memory.peak;
+    const Bytes drawn = events.most[static_cast<int>(slot)], peak = whole_step.memory.ranks[slot].memory.peak;
     if (drawn != peak)
       checks.violated("trace memory", fmt::format("{}: {}, peak {}", r.memory.ranks[slot].name, drawn, peak), s.spec);
   }
