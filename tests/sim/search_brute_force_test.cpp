@@ -116,7 +116,7 @@ TEST(Search, FindsWhatTryingAllFindsOfEverySchedule) {
   EXPECT_EQ(spaces, count);
   std::size_t known = 0;
   for (const ScheduleRow& row : schedule_rows()) known += test::is_searched_with_others(row) ? 1U : 0U;
-  EXPECT_EQ(schedules.size(), known);
+  EXPECT_EQ(schedules.size(), known) << fmt::format("{}", fmt::join(schedules, " "));
   EXPECT_TRUE(of_two_ways.contains("zero2"));
 }
 

@@ -191,7 +191,8 @@ inline SmallSpace any_space(std::uint64_t seed) {
   const bool both_ways = find_schedule(schedule).placement == ChunkPlacement::both_ways;
   std::set<std::string> those = {"1f1b", schedule, pick(schedules)};
   std::set<std::string> sharded = {shardings[seed % shardings.size()], pick(shardings)};
-  if (both_ways) sharded.insert({"none", "zero2", pick({"zero3", "fsdp", "fsdp-grad-op"})});
+  if (find_schedule(schedule).placement != ChunkPlacement::in_turn) sharded.insert("none");
+  if (both_ways) sharded.insert({"zero2", pick({"zero3", "fsdp", "fsdp-grad-op"})});
   bool flushes = true;
   for (const std::string& name : those) flushes &= find_schedule(name).updates == Updates::flush;
   SmallSpace s;
@@ -199,19 +200,19 @@ inline SmallSpace any_space(std::uint64_t seed) {
       "model: {{name: small, layers: {}, hidden: {}, heads: 8, feed_forward: 4096, vocab: {}, tied_embeddings: {}}}\n"
       "sequence: 1024\ncluster: {{node: {}, nodes: 1}}\nsoftware: {}\n"
       "strategy: {{global_batch: {}, micro_batch: 1, context: 1, clip: {}}}\n",
-      pick({"4", "8"}), pick({"512", "2048"}), pick({"1000", "16000", "256000"}), pick({"true", "false"}),
+      pick({"4", "8"}), pick({"512", "2048"}), pick({"1000", "16000", "256000"}), seed % 3 == 0,
       pick({"dgx-a100", "dgx-h100"}), pick({"megatron-core", "pytorch-fsdp", "torchtitan", "orrery", "nanotron"}),
       pick({"8", "16"}), flushes ? pick({"0", "1"}) : "0");
   s.text += fmt::format(
-      "search: {{tensor: [1, {}], pipeline: [{}, 4], schedule: [{}], virtual_stages: [1, {}], sharding: [{}], "
+      "search: {{tensor: [1, {}], pipeline: [{}, 4], schedule: [{}], virtual_stages: [1, 2{}], sharding: [{}], "
       "recompute: "
       "[none, {}], recompute_layers: [null], rank_order: [tp-cp-dp-pp], sequence_parallel: [{}], overlap_tensor: "
       "[false], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
       "[none], "
       "offload_activations: [none]}}\n",
-      pick({"2", "4"}), pick({"1", "2"}), fmt::join(those, ", "), pick({"2", "3", "4"}), fmt::join(sharded, ", "),
-      pick({"full", "selective"}), pick({"true", "false"}), pick({"true", "false"}), pick({"true", "false"}),
-      pick({"true", "false"}));
+      pick({"2", "4"}), pick({"1", "2"}), fmt::join(those, ", "), pick({"", ", 4"}), fmt::join(sharded, ", "),
+      pick({"full", "selective"}), pick({"true", "false"}), both_ways ? "true, false" : pick({"true", "false"}),
+      pick({"true", "false"}), pick({"true", "false"}));
   return s;
 }
 
