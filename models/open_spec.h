@@ -42,5 +42,6 @@ bool reduces_beside(const Software& software, Sharding sharding);
 // Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to what is recomputed, as the stack
 // does it. Throws Error listing the known parts.
 void add_recompute(Recompute& recompute, std::string_view part, const Software& software);
+std::vector<std::string_view> recompute_parts();
 
 }  // namespace orrery

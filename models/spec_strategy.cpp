@@ -362,6 +362,8 @@ void add_recompute(Recompute& recompute, std::string_view part, const Software& 
   if (software.selective_recompute == "second_layers") recompute = {.layer = true, .every_second_layer = true};
 }
 
+std::vector<std::string_view> recompute_parts() { return names_of(kRecomputed); }
+
 static void settle_sharding(SpecReader& reader, Spec& spec) {
   Strategy& s = spec.strategy;
   if (!shards_nothing(s, spec.model.moe.has_value())) return;

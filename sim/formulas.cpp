@@ -325,7 +325,9 @@ Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
-  double layers = real(m.mtp_layers) / real(s.pipeline), rows = 0;
+  const bool predicts_with_experts =
+      has_experts(m, m.layers - 1);  // layers that predict further tokens are as the last
+  double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;
     layers += 1 / real(s.pipeline);

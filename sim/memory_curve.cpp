@@ -22,7 +22,8 @@ std::vector<MemorySample> samples_of(const std::vector<MemoryCurve>& curves, std
     const auto steady = std::max_element(curve.begin() + 1, curve.end(),
                                          [](const auto& a, const auto& b) { return most_of(a) < most_of(b); });
     for (std::int64_t i = 0; i < steps; ++i) {
-      const auto& samples = steps == 1 ? *steady : curve[std::min<std::size_t>(i, curve.size() - 1)];
+      const auto& fullest = most_of(curve.front()) > most_of(*steady) ? curve.front() : *steady;
+      const auto& samples = steps == 1 ? fullest : curve[std::min<std::size_t>(i, curve.size() - 1)];
       for (MemorySample s : samples) {
         s.time += i * step_time;
         result.push_back(s);

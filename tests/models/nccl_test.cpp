@@ -91,6 +91,36 @@ TEST(Nccl, TheChoiceIsTheLibrarys) {
   EXPECT_EQ(choices, 669u);
 }
 
+// What a collective uses of NICs and NVLinks while it runs, in bytes: rings carry past every cut what a rank sends, a
+// tree passes the buffer up and down, a switch that adds needs it once.
+TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
+  std::set<std::pair<NcclAlgorithm, int>> seen;
+  for (const NcclReference& r : nccl_references()) {
+    const NcclModel m = nccl_model(r.topology);
+    const NcclTopology& t = m.topology;
+    if (t.ranks < 2 || t.nodes > 2) continue;
+    for (Bytes bytes = 1 << 10; bytes <= Bytes{1} << 32; bytes *= 4) {
+      const NcclChoice c = nccl_choose(m, CollectiveKind::all_reduce, bytes);
+      const bool ring = c.algorithm == NcclAlgorithm::ring, tree = c.algorithm == NcclAlgorithm::tree;
+      const double buffer = static_cast<double>(bytes), n = t.ranks;
+      const double around = 2 * buffer * (n - 1) / n;
+      const double nic = t.nodes < 2 ? 0 : ring ? around : buffer;  // of two nodes, each sends half up and half down
+      const double wire = t.ranks_per_node() < 2 ? 0 : ring ? around : tree ? 2 * buffer : buffer;
+      const auto share = [&](double moved, double GBps) {
+        return GBps > 0 ? std::min(1.0, moved / (c.seconds * GBps * 1e9)) : 0;
+      };
+      const std::string what = r.title + " " + std::string(name_of(c.algorithm)) + " " + std::to_string(bytes);
+      EXPECT_NEAR(c.nic_share, share(nic, t.nics * t.nic_GBps), 1e-3) << what;
+      EXPECT_NEAR(c.nvlink_share, share(wire, t.nvlink_GBps), 1e-3) << what;
+      if (c.nic_share < 1 && c.nvlink_share < 1) seen.insert({c.algorithm, t.nodes});
+    }
+  }
+  using A = NcclAlgorithm;
+  for (const auto& [algorithm, nodes] :
+       {std::pair(A::ring, 1), {A::ring, 2}, {A::tree, 2}, {A::nvls, 1}, {A::nvls_tree, 2}})
+    EXPECT_TRUE(seen.contains({algorithm, nodes})) << name_of(algorithm) << " " << nodes;
+}
+
 Cluster cluster(int compute_capability, int links, int gpus, int domain, int nics, double Gbps) {
   Cluster c;
   c.gpu.compute_capability = compute_capability;

@@ -1,6 +1,7 @@
 // How layers are cut into stages by each rule.
 #include "models/stages.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -81,6 +82,22 @@ TEST(Stages, NoCutIsBetter) {
               << rule << " " << layers << " " << stages << " " << vocab;
         }
       }
+    }
+  }
+}
+
+// nanotron prices embeddings at nothing: a stage closes once layers alone have passed its share of layers and head, so
+// that a heavy vocabulary takes layers from the last stage and gives the first more than any other.
+TEST(Stages, NanotronsEmbeddingWeighsNothing) {
+  const double layer = 4.0 * 64 * 64 + 3.0 * 64 * 256;
+  for (const int vocab : {256, 4096, 16384}) {
+    for (const int stages : {2, 4}) {
+      constexpr int kLayers = 32;
+      const double share = (kLayers * layer + 64.0 * vocab) / stages;
+      const Cut made = cut("by_cost_nanotron", kLayers, stages, 1, vocab);
+      EXPECT_EQ(static_cast<double>(made.front()), std::min(std::ceil(share / layer), 1.0 * kLayers - stages + 2))
+          << vocab << " " << stages;
+      EXPECT_LE(made.back(), made.front());
     }
   }
 }

@@ -66,6 +66,32 @@ TEST(Contention, IsSettledWhileNobodyIsSlowed) {
   EXPECT_FALSE(c.unsettled());
 }
 
+// A transfer yields to compute of its rank, and only then: it is as fast as alone before and after, and once it has
+// ended compute that begins finds nobody to slow.
+TEST(Contention, TransfersYieldToComputeAlone) {
+  TinyPlan p;
+  const auto work = p.op("work", LaneKind::compute, {.duration = 100});
+  const auto move = p.op("move", LaneKind::data_reduce, {.duration = 100, .yield = kAlone / 2});
+  p.slot(0);
+  const TaskId a = p.task(work);
+  const TaskId b = p.task(move);
+  const TaskId again = p.task(work);
+  p.finish();
+  const Plan plan = p.plan();
+  const Timing timing = p.timing();
+  Contention c(plan, timing);
+  EXPECT_EQ(c.start_transfer({&b, 1}), kAlone);
+  EXPECT_EQ(c.start_compute(a), kAlone);
+  ASSERT_TRUE(c.unsettled());
+  EXPECT_EQ(settled(c, b), kAlone / 2 * 3);
+  c.stop_compute(a);
+  ASSERT_TRUE(c.unsettled());
+  EXPECT_EQ(settled(c, b), kAlone);
+  c.stop_transfer({&b, 1});
+  EXPECT_EQ(c.start_compute(again), kAlone);
+  EXPECT_FALSE(c.unsettled());
+}
+
 // Two transfers that would each fill 3/4 of a port get half of it: each takes 1.5 times as long.
 TEST(Contention, TransfersShareAPort) {
   TinyPlan p;

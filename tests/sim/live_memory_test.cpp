@@ -1,6 +1,7 @@
 #include "sim/live_memory.h"
 
 #include <numeric>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,29 @@ TEST(LiveMemory, ReturnsToTheStateAndPeaksWithTheReplay) {
       EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(replayed), 0.05 * static_cast<double>(replayed) + 40e6)
           << strategy;
     }
+  }
+}
+
+// A buffer is held until the task that uses it last has ended: the level falls only when a task ends, and rises only
+// when one begins. Kernels of this model are shorter than their launches, so that nothing else ends when one begins.
+TEST(LiveMemory, FallsOnlyWhenATaskEnds) {
+  for (const char* strategy : {"{data: 1, global_batch: 2}", "{tensor: 2, pipeline: 2, data: 2, global_batch: 8}"}) {
+    const Prediction p = small(strategy);
+    const std::vector<MemorySample> samples = live_memory(p.plan, p.trace);
+    std::set<std::pair<std::uint32_t, Picoseconds>> begin, end;
+    for (TaskId t = 0; t < p.plan.task_count(); ++t) {
+      begin.insert({p.plan.slot_of(t), p.trace.spans[t].entered});
+      end.insert({p.plan.slot_of(t), p.trace.spans[t].ended});
+    }
+    std::size_t falls = 0;
+    for (std::size_t i = 1; i < samples.size(); ++i) {
+      const MemorySample &before = samples[i - 1], &after = samples[i];
+      if (before.slot != after.slot || sum(before) == sum(after)) continue;
+      const bool fell = sum(after) < sum(before);
+      falls += fell ? 1U : 0U;
+      EXPECT_TRUE((fell ? end : begin).contains({after.slot, after.time})) << strategy << " at " << after.time;
+    }
+    EXPECT_GT(falls, 20U) << strategy;
   }
 }
 

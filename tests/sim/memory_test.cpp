@@ -8,6 +8,7 @@
 #include "sim/price.h"
 #include "sim/simulate.h"
 #include "tests/models/plans.h"
+#include "tests/sim/tiny_plan.h"
 
 namespace orrery {
 namespace {
@@ -98,6 +99,30 @@ TEST(Memory, CollectivesHoldWhatTheyUse) {
   EXPECT_EQ(held.peak, given.peak);
   EXPECT_LT(run(1e6, true).peak_reserved, held.peak_reserved);
   EXPECT_GT(run(1e6, true, 0.01).peak_reserved, run(1e6, true).peak_reserved);
+}
+
+// A host that is far ahead stands still when the device's queue of launches is full: a collective takes five places of
+// it, its kernel's and four events', and so many collectives at most hold their tensors at a time.
+TEST(Memory, CollectivesFillTheLaunchQueueWithTheirEvents) {
+  constexpr TaskId kTasks = 2000, kPlaces = 5;
+  constexpr Bytes kTensor = 16 << 20;
+  TinyPlan tiny;
+  const auto reduce = tiny.op("reduce", LaneKind::tensor, {});
+  const Operand tensor{.access = Access::read_write};
+  tiny.change(reduce).operands = tiny.change(reduce).allocates = tiny.change(reduce).frees = {tensor};
+  tiny.slot(0);
+  for (TaskId t = 0; t < kTasks; ++t) tiny.task(reduce);
+  tiny.finish();
+  Plan plan = tiny.plan();
+  plan.blocks[0].slots = {{.name = "tensor", .bytes = kTensor}};
+  plan.buffers = 1;
+  Trace trace{.spans = std::vector<Span>(kTasks), .host = {{}}, .step_time = kTasks};
+  for (TaskId t = 0; t < kTasks; ++t) trace.spans[t] = {0, t, t, t + 1, t == 0 ? kNone : t - 1};
+  const SlotMemory m =
+      replay_memory(plan, trace, {.capacity = Bytes{1} << 50, .collectives_hold_tensors = true}).front();
+  const auto held = static_cast<TaskId>(m.peak_reserved / kTensor);
+  EXPECT_LE(held, kLaunchQueue / kPlaces + 2);
+  EXPECT_GE(held, kLaunchQueue / kPlaces - 2);
 }
 
 // A gather into a tensor a rank, out of one buffer of all, needs twice the parameters and this rank's part once more.

@@ -49,6 +49,19 @@ TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
   }
 }
 
+// NCCL keeps buffers for every communicator that a rank has: the pipeline's too, beside those of its groups.
+TEST(Price, CommunicatorsAddTheirBuffers) {
+  const std::string alone = ", micro_batch: 1, global_batch: 2, clip: 0", one = "node: dgx-h100, nodes: 1";
+  const auto bytes = [&](const std::string& degrees) {
+    return Priced(degrees + alone, "megatron-core", one).prices.nccl_bytes;
+  };
+  const Bytes pipeline = bytes("pipeline: 2, data: 1").front(), tensor = bytes("tensor: 2, data: 1").front();
+  EXPECT_EQ(bytes("data: 1").front(), 0);
+  EXPECT_GT(pipeline, 0);
+  EXPECT_GT(tensor, 0);
+  EXPECT_EQ(bytes("pipeline: 2, tensor: 2, data: 1").front(), pipeline + tensor);
+}
+
 TEST(Price, CudaGraphsIssueForNothing) {
   const Priced p("data: 2, global_batch: 4", "{profile: nanotron, cuda_graphs: true}");
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);

@@ -68,22 +68,53 @@ void compare(std::uint64_t seed, const SmallSpace& small, const std::vector<Logg
 
 TEST(SearchBounds, AreBelowWhatIsSimulated) {
   Comparison counts;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) compare(seed, small_space(seed), {}, counts);
-  EXPECT_GT(counts.compared, 700U);
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) compare(seed, small_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 350U);
   EXPECT_LT(counts.refused, counts.compared / 4);
+}
+
+// Few micro-batches, and stages of one chunk or of many: a micro-batch comes sooner to the first of many. Ends that
+// weigh as much as several layers make the cuts unlike.
+TEST(SearchBounds, AreBelowWhateverTheNumberOfChunks) {
+  for (const int vocab : {1000, 64000}) {
+    for (const char* software : {"megatron-core", "torchtitan", "nanotron"}) {
+      const SmallSpace small{
+          fmt::format("model: {{name: small, layers: 64, hidden: 4096, heads: 32, feed_forward: 16384, vocab: {}}}\n"
+                      "sequence: 8192\ncluster: {{node: dgx-h100, nodes: 1}}\nsoftware: {}\n"
+                      "strategy: {{global_batch: 8, micro_batch: 1, tensor: 1, context: 1, data: 1, pipeline: 8, "
+                      "sharding: none, recompute: none, optimizer: sgd, clip: 0}}\n"
+                      "search: {{schedule: [1f1b, interleaved], virtual_stages: [1, 2, 8], offload: [none], "
+                      "offload_activations: [none], overlap_pipeline: [true]}}\n",
+                      vocab, software),
+          8};
+      const Space space = space_of(small);
+      const Profile profile = profile_for(space.base(), "");
+      StackCosts costs(space.base(), profile);
+      Bounds bounds(space, profile, costs);
+      const std::vector<Point> points = points_of(space);
+      std::int64_t most = 0;
+      for (const Point& point : points) {
+        const auto report = evaluate(space, profile, point);
+        if (!report) continue;
+        most = std::max(most, point.cell.virtual_stages);
+        EXPECT_LE(bounds.of(point.layout).time, picoseconds(report->step_time_s)) << space.text_of(point) << small.text;
+      }
+      EXPECT_GT(most, 2) << small.text;
+    }
+  }
 }
 
 TEST(SearchBounds, AreBelowOnWiderSpaces) {
   Comparison counts;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) compare(seed, wide_space(seed), {}, counts);
-  EXPECT_GT(counts.compared, 200U);
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) compare(seed, wide_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 100U);
 }
 
 // Gradients reduced unit by unit, and states elsewhere, where backward is split or runs both ways.
 TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
   Comparison counts;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) compare(seed, test::split_space(seed), {}, counts);
-  EXPECT_GT(counts.compared, 700U);
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) compare(seed, test::split_space(seed), {}, counts);
+  EXPECT_GT(counts.compared, 350U);
   EXPECT_LT(counts.refused, counts.compared / 20);
 }
 
@@ -91,7 +122,7 @@ TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
 // at most.
 TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const Space space = space_of(seed % 2 == 0 ? small_space(seed) : test::split_space(seed));
     const Profile profile = profile_for(space.base(), "");
     StackCosts costs(space.base(), profile);
@@ -118,7 +149,7 @@ TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
       }
     }
   }
-  EXPECT_GT(compared, 1000U);
+  EXPECT_GT(compared, 500U);
 }
 
 // Predictions run again whatever the number of layers; woven passes keep less than both; both copies share shards of
@@ -162,7 +193,7 @@ TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
         ", offload: {activations: {device: cpu, layers: 3}}",
         ", partition_activations: true, recompute: full, sequence_parallel: false, tensor: 2", ", precision: fp8"}) {
     Comparison counts;
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       SmallSpace small = small_space(seed, more);
       const std::size_t key = small.text.find("search: {");
       small.text = small.text.substr(0, key) +
@@ -173,7 +204,7 @@ TEST(SearchBounds, AreBelowWithWhatRulesRestrict) {
       if (eight_bit && small.text.find("dgx-h100") == std::string::npos) continue;
       compare(seed, small, {}, counts);
     }
-    EXPECT_GT(counts.compared, 20U) << more << " refused " << counts.refused;
+    EXPECT_GT(counts.compared, 10U) << more << " refused " << counts.refused;
   }
 }
 
@@ -213,8 +244,8 @@ TEST(SearchBounds, AreBelowWithLoggedTransfers) {
     }
   }
   Comparison counts;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) compare(seed, small_space(seed), logged, counts);
-  EXPECT_GT(counts.compared, 300U);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) compare(seed, small_space(seed), logged, counts);
+  EXPECT_GT(counts.compared, 120U);
 }
 
 }  // namespace

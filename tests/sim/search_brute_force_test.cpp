@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <set>
@@ -80,6 +81,7 @@ SearchResult expect_the_best(const SmallSpace& small, const Space& space, const 
   const std::optional<double> best = least_of_all(space, profile, points, tried.most_memory, play, tried.leave);
   SearchResult result = search(space, profile, {.most_memory = tried.most_memory});
   EXPECT_TRUE(result.proven);
+  EXPECT_EQ(result.contradiction, "");
   EXPECT_EQ(result.best.empty(), !best.has_value()) << small.text;
   if (best && !result.best.empty()) {
     EXPECT_EQ(result.best.front().report.step_time_s, *best) << small.text;
@@ -88,9 +90,40 @@ SearchResult expect_the_best(const SmallSpace& small, const Space& space, const 
   return result;
 }
 
-TEST(Search, FindsWhatTryingAllFinds) {
+// So many spaces of each kind, or as many as ORRERY_SPACES says: scripts/brute_force tries hundreds.
+std::size_t spaces_to_try(std::size_t usual) {
+  const char* count = std::getenv("ORRERY_SPACES");
+  return count == nullptr ? usual : std::strtoul(count, nullptr, 10);
+}
+
+// Every schedule that searches know and every sharding are tried in their turn.
+TEST(Search, FindsWhatTryingAllFindsOfEverySchedule) {
+  const std::size_t count = spaces_to_try(30);
+  std::set<std::string> schedules, of_two_ways;
   std::size_t spaces = 0;
-  for (std::uint64_t seed = 100; seed < 600 && spaces < 50; ++seed) {
+  for (std::uint64_t seed = 1; seed < 10 * count && spaces < count; ++seed) {
+    const SmallSpace small = test::any_space(seed);
+    const Space space = space_of(small);
+    const std::vector<Point> points = points_of(space);
+    if (points.empty()) continue;
+    expect_the_best(small, space, points, {spaces});
+    for (const Point& p : points) {
+      schedules.emplace(p.cell.schedule);
+      if (p.cell.schedule == "chimera") of_two_ways.emplace(name_of(p.cell.sharding));
+    }
+    ++spaces;
+  }
+  EXPECT_EQ(spaces, count);
+  std::size_t known = 0;
+  for (const ScheduleRow& row : schedule_rows()) known += test::is_searched_with_others(row) ? 1U : 0U;
+  EXPECT_EQ(schedules.size(), known) << fmt::format("{}", fmt::join(schedules, " "));
+  EXPECT_TRUE(of_two_ways.contains("zero2"));
+}
+
+TEST(Search, FindsWhatTryingAllFinds) {
+  const std::size_t count = spaces_to_try(15);
+  std::size_t spaces = 0;
+  for (std::uint64_t seed = 100; seed < 100 + 10 * count && spaces < count; ++seed) {
     const SmallSpace small = small_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -98,13 +131,14 @@ TEST(Search, FindsWhatTryingAllFinds) {
     expect_the_best(small, space, points, {spaces});
     ++spaces;
   }
-  EXPECT_EQ(spaces, 50U);
+  EXPECT_EQ(spaces, count);
 }
 
 // With contexts, experts and offload open.
 TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
+  const std::size_t count = spaces_to_try(10);
   std::size_t spaces = 0, context = 0, experts = 0, offload = 0;
-  for (std::uint64_t seed = 1; seed < 60 && spaces < 25; ++seed) {
+  for (std::uint64_t seed = 1; seed < 4 * count && spaces < count; ++seed) {
     const SmallSpace small = wide_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -116,16 +150,17 @@ TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
     offload += any([](const Point& p) { return p.cell.offload != "none"; });
     ++spaces;
   }
-  EXPECT_EQ(spaces, 25U);
-  EXPECT_GT(context, 20U);
-  EXPECT_GT(experts, 5U);
-  EXPECT_GT(offload, 10U);
+  EXPECT_EQ(spaces, count);
+  EXPECT_GT(context, count / 2);
+  EXPECT_GT(experts, count / 6);
+  EXPECT_GT(offload, count / 3);
 }
 
 // What leaves the device, where memory is short: as few layers' activations as it takes are as good as any number.
 TEST(Search, FindsWhatTryingAllFindsWithOffload) {
+  const std::size_t count = spaces_to_try(8);
   std::size_t spaces = 0, leave = 0, none = 0;
-  for (std::uint64_t seed = 1; seed < 120 && spaces < 30; ++seed) {
+  for (std::uint64_t seed = 1; seed < 6 * count && spaces < count; ++seed) {
     const SmallSpace small = offload_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -143,9 +178,9 @@ TEST(Search, FindsWhatTryingAllFindsWithOffload) {
     }
     ++spaces;
   }
-  EXPECT_EQ(spaces, 30U);
-  EXPECT_GT(leave, 5U);
-  EXPECT_LT(none, 20U);
+  EXPECT_EQ(spaces, count);
+  EXPECT_GT(leave, count / 6);
+  EXPECT_LT(none, 1 + count * 2 / 3);
 }
 
 bool is_away(const Recipe& cell) { return cell.offload != "none" || cell.activations != "none"; }
@@ -165,8 +200,9 @@ Bytes too_little(const Space& space, const std::vector<Point>& points) {
 // every second space memory is short. In split schedules activations that leave in more layers than need to may make a
 // step a little shorter, which no search tries.
 TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
+  const std::size_t count = spaces_to_try(12);
   std::size_t spaces = 0, units = 0, leave = 0, two_way = 0;
-  for (std::uint64_t seed = 1; seed < 200 && spaces < 30; ++seed) {
+  for (std::uint64_t seed = 1; seed < 8 * count && spaces < count; ++seed) {
     const SmallSpace small = test::split_space(seed);
     const Space space = space_of(small);
     const std::vector<Point> points = points_of(space);
@@ -184,10 +220,10 @@ TEST(Search, FindsWhatTryingAllFindsWithUnitsOfSplitAndTwoWaySchedules) {
     }
     ++spaces;
   }
-  EXPECT_EQ(spaces, 30U);
-  EXPECT_GT(units, 3U);
-  EXPECT_GT(leave, 6U);
-  EXPECT_GT(two_way, 4U);
+  EXPECT_EQ(spaces, count);
+  EXPECT_GT(units, count / 10);
+  EXPECT_GT(leave, count / 5);
+  EXPECT_GT(two_way, count / 8);
 }
 
 // On devices just large enough for all activations, where a step may be shorter if some leave: fewer calls for memory.

@@ -107,7 +107,7 @@ TEST(SearchSpace, CountsWhatItMakes) {
 
 TEST(SearchSpace, NoTwoPointsHaveOneName) {
   std::size_t all = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const Space space = space_of(small_space(seed));
     const std::vector<Point> points = points_of(space);
     std::set<std::string> names;
@@ -115,7 +115,7 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
     EXPECT_EQ(names.size(), points.size()) << seed;
     all += points.size();
   }
-  EXPECT_GT(all, 500U);
+  EXPECT_GT(all, 250U);
   // A stack whose habit is another order and no overlap.
   const Space other = gpt_space(
       "tensor: 2, context: 1, micro_batch: 1}\nsoftware: {rank_order: tp-cp-pp-dp, "

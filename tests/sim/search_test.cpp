@@ -92,8 +92,7 @@ TEST(Search, SaysHowMuchTheLeanestNeedsWhereNothingFits) {
   const std::string text =
       "model: gpt3-175b\nsequence: 2048\ncluster: {node: dgx-a100, nodes: 1}\n"
       "strategy: {global_batch: 8}\nsearch: {schedule: [1f1b], recompute: [none, full], recompute_layers: [null], "
-      "offload: "
-      "[none], offload_activations: [none]}\n";
+      "context: [1], sharding: [zero1, zero3, fsdp], offload: [none], offload_activations: [none]}\n";
   const Space space(parse_open_spec(text, "t.yaml"), 8);
   const SearchResult result = search(space, profile_for(space.base(), ""), {});
   EXPECT_TRUE(result.best.empty());
@@ -112,7 +111,8 @@ TEST(Search, SaysWhichRuleLeavesNothing) {
       {"model: gpt2\nsequence: 1024\ncluster: dgx-2\nstrategy:\n  precision: bf16\n  global_batch: 8\n",
        "t.yaml:5: precision:"},
       {"model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, partition_activations: true, "
-       "recompute: none}\nsearch: {schedule: [1f1b]}\n",  // every one of its strategies is refused by itself
+       "recompute: none}\nsearch: {schedule: [1f1b], context: [1], sharding: [none, zero1, fsdp], offload: [none], "
+       "offload_activations: [none]}\n",  // every one of its strategies is refused by itself
        "partition_activations"},
       {"model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 8, pipeline: 1}\n",
        "tensor: 8 does not divide heads: 12"},
@@ -135,7 +135,7 @@ TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
     ASSERT_TRUE(whole.proven);
     if (whole.best.empty()) continue;
     const double optimum = whole.best.front().report.step_time_s;
-    for (int calls = 1; calls < 1000; calls += 1 + calls / 2) {
+    for (int calls = 1; calls < 1000; calls *= 2) {
       std::atomic<bool> stop = false;
       int left = calls;
       SearchOptions options{};
@@ -151,8 +151,8 @@ TEST(Search, SaysHowFarTheOptimumMayBeWhereverItIsStopped) {
       open += r.gap > 0 && r.gap < 1 ? 1U : 0U;
     }
   }
-  EXPECT_GT(stopped, 15U);
-  EXPECT_GT(open, 10U);
+  EXPECT_GT(stopped, 8U);
+  EXPECT_GT(open, 5U);
 }
 
 // A strategy that fits soon turns up though most of the fastest do not: what one of them lacks tells how lean to go.
@@ -171,9 +171,13 @@ TEST(Search, SoonFindsOneThatFits) {
   EXPECT_LT(r.counts.simulated, 20U);
 }
 
-// A little after its n-th line of progress, in the middle of whatever it is at: within a second of processor time. It
-// may as well have ended by then.
+// A little after its n-th line of progress, in the middle of whatever it is at: within a second of processor time, or
+// ten times what a small search takes where the machine is slow. It may as well have ended by then.
 TEST(Search, StopsSoon) {
+  const std::clock_t begin = std::clock();
+  const Space tiny = space_of(small_space(7));
+  ASSERT_TRUE(search(tiny, profile_for(tiny.base(), ""), {}).proven);
+  const double limit = std::max(1.0, 10.0 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
   const Space large(parse_open_spec("model: llama-3.1-405b\nsequence: 8192\ncluster: {node: dgx-h100, nodes: 2048}\n"
                                     "strategy: {global_batch: 2048}\n",
                                     "t.yaml"),
@@ -183,7 +187,7 @@ TEST(Search, StopsSoon) {
                                     "t.yaml"),
                     256);
   int stopped = 0;
-  for (const int lines : {0, 1, 4}) {
+  for (const int lines : {0, 1, 2}) {
     const Space& space = lines == 0 ? large : small;
     const Profile profile = profile_for(space.base(), "");
     std::atomic<bool> stop = false;
@@ -200,7 +204,7 @@ TEST(Search, StopsSoon) {
     EXPECT_NE(r.stopped, r.proven) << lines;
     if (!r.stopped) continue;
     ++stopped;
-    EXPECT_LT(static_cast<double>(std::clock() - told) / CLOCKS_PER_SEC, 1.0) << lines;
+    EXPECT_LT(static_cast<double>(std::clock() - told) / CLOCKS_PER_SEC, limit) << lines;
   }
   EXPECT_GT(stopped, 0);
 }

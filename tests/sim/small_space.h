@@ -1,11 +1,13 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/sharding.h"
 #include "sim/search_space.h"
 #include "tests/random_bits.h"
 
@@ -167,6 +169,50 @@ inline SmallSpace split_space(std::uint64_t seed) {
            "optimizer:nvme", "optimizer:nvme+gradients:nvme+parameters:nvme", "optimizer+gradients:nvme"),
       pick("none", "cpu", "nvme"), pick("selective", "full", "mlp"), pick("tp-cp-dp-pp", "tp-cp-pp-dp"),
       pick(true, false), pick(true, false), pick(true, false));
+  return s;
+}
+
+// DAPPLE's cuts its stages unlike the others, and is searched by itself.
+inline bool is_searched_with_others(const ScheduleRow& row) { return has_bounds(row) && row.name != "dapple"; }
+
+// Every schedule that a search knows and every sharding of ranks alike, in turn by the seed, beside others: a strategy
+// of one layer's parts and one node's ranks, so that all of them are tried in no time.
+inline SmallSpace any_space(std::uint64_t seed) {
+  Draw random{seed};
+  std::vector<std::string> schedules, shardings;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (is_searched_with_others(row)) schedules.emplace_back(row.name);
+  }
+  for (const ShardingRow& row : sharding_rows()) {
+    if (!row.servers && !row.master) shardings.emplace_back(row.name);
+  }
+  const auto pick = [&](const std::vector<std::string>& list) { return list[random.below(list.size())]; };
+  const std::string schedule = schedules[seed % schedules.size()];
+  const bool both_ways = find_schedule(schedule).placement == ChunkPlacement::both_ways;
+  std::set<std::string> those = {"1f1b", schedule, pick(schedules)};
+  std::set<std::string> sharded = {shardings[seed % shardings.size()], pick(shardings)};
+  if (find_schedule(schedule).placement != ChunkPlacement::in_turn) sharded.insert("none");
+  if (both_ways) sharded.insert({"zero2", pick({"zero3", "fsdp", "fsdp-grad-op"})});
+  bool flushes = true;
+  for (const std::string& name : those) flushes &= find_schedule(name).updates == Updates::flush;
+  SmallSpace s;
+  s.text = fmt::format(
+      "model: {{name: small, layers: {}, hidden: {}, heads: 8, feed_forward: 4096, vocab: {}, tied_embeddings: {}}}\n"
+      "sequence: 1024\ncluster: {{node: {}, nodes: 1}}\nsoftware: {}\n"
+      "strategy: {{global_batch: {}, micro_batch: 1, context: 1, clip: {}}}\n",
+      pick({"4", "8"}), pick({"512", "2048"}), pick({"1000", "16000", "256000"}), seed % 3 == 0,
+      pick({"dgx-a100", "dgx-h100"}), pick({"megatron-core", "pytorch-fsdp", "torchtitan", "orrery", "nanotron"}),
+      pick({"8", "16"}), flushes ? pick({"0", "1"}) : "0");
+  s.text += fmt::format(
+      "search: {{tensor: [1, {}], pipeline: [{}, 4], schedule: [{}], virtual_stages: [1, 2{}], sharding: [{}], "
+      "recompute: "
+      "[none, {}], recompute_layers: [null], rank_order: [tp-cp-dp-pp], sequence_parallel: [{}], overlap_tensor: "
+      "[false], overlap_gradient_reduce: [{}], overlap_parameter_gather: [{}], overlap_pipeline: [{}], offload: "
+      "[none], "
+      "offload_activations: [none]}}\n",
+      pick({"2", "4"}), pick({"1", "2"}), fmt::join(those, ", "), pick({"", ", 4"}), fmt::join(sharded, ", "),
+      pick({"full", "selective"}), pick({"true", "false"}), both_ways ? "true, false" : pick({"true", "false"}),
+      pick({"true", "false"}), pick({"true", "false"}));
   return s;
 }
 

@@ -1,0 +1,120 @@
+// Relations that must hold of random specs.
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "tests/metamorphic/relations.h"
+
+namespace orrery::test {
+namespace {
+
+struct Options {
+  std::uint64_t count = 200, seed = 1;
+  std::vector<std::string> only;
+  double seconds = 0;
+  bool strict = false, refused = false;
+};
+
+constexpr std::uint64_t kMostTasks = 300'000;  // of a spec that is changed and simulated many times
+
+struct Tally {
+  std::uint64_t drawn = 0, valid = 0, slow = 0;
+  double slowest = 0;
+};
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+void check_one(Checks& checks, const Options& options, std::uint64_t number, Tally& tally) {
+  Draw draw(options.seed * 1'000'003 + number);
+  Json spec = random_spec(draw);
+  const Run* run = checks.simulate(spec);
+  if (run != nullptr && draw.chance(.12)) {
+    const Json turned = with_a_switch_turned(draw, spec);
+    if (const Run* other = checks.simulate(turned); other != nullptr) {
+      spec = turned;
+      run = other;
+    }
+  }
+  if (run == nullptr && options.refused) fmt::print(stderr, "# {} refused: {}\n", number, checks.refusal);
+  if (run == nullptr) return;
+  ++tally.valid;
+  if (run->report.simulation.tasks > kMostTasks) return sane(checks, {spec, *run, draw});
+  for (const Relation& relation : relations()) {
+    const bool drawn = draw.chance(relation.share);
+    const bool asked = std::find(options.only.begin(), options.only.end(), relation.name) != options.only.end();
+    if (options.only.empty() ? !drawn : !asked) continue;
+    try {
+      relation.function(checks, {spec, *run, draw});
+    } catch (const std::exception& e) {
+      checks.violated(relation.name, fmt::format("gives up: {}", e.what()), spec);
+    }
+  }
+}
+
+// Other names than of relations that are drawn for.
+bool takes(const Options& options, std::string_view name) {
+  return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
+}
+
+void check_closed_forms(Checks& checks, const Options& options) {
+  constexpr std::pair<std::string_view, void (*)(Checks&)> kForms[] = {
+      {"bubbles", bubbles}, {"traffic", traffic}, {"every_gpu", every_gpu}, {"searched", searched}};
+  for (const auto& [name, function] : kForms) {
+    if (takes(options, name)) function(checks);
+    checks.forget();
+  }
+}
+
+void say(const Checks& checks, const Tally& tally, double seconds) {
+  std::uint64_t sum = 0;
+  std::string by_relation, furthest;
+  for (const auto& [name, count] : checks.violations) {
+    sum += count;
+    by_relation += fmt::format(", {} {}", name, count);
+  }
+  for (const auto& [name, excess] : checks.furthest) furthest += fmt::format(", {} {:.1f} %", name, 100 * excess);
+  fmt::print(stderr, "# {} specs, {} valid, {} simulations, {:.0f} s, slowest {:.1f} s (number {}): {} violations{}\n",
+             tally.drawn, tally.valid, checks.simulated, seconds, tally.slowest, tally.slow, sum, by_relation);
+  if (!furthest.empty()) fmt::print(stderr, "# searched orders went against monotony by{}\n", furthest.substr(1));
+}
+
+int run(const Options& options) {
+  Checks checks(options.strict);
+  Tally tally;
+  const auto begin = Clock::now();
+  check_closed_forms(checks, options);
+  auto said = Clock::now();
+  for (; tally.drawn < options.count && (options.seconds == 0 || since(begin) < options.seconds); ++tally.drawn) {
+    const auto own = Clock::now();
+    check_one(checks, options, tally.drawn, tally);
+    checks.forget();
+    if (since(own) > tally.slowest) {
+      tally.slowest = since(own);
+      tally.slow = tally.drawn;
+    }
+    if (since(said) < 30) continue;
+    said = Clock::now();
+    fmt::print(stderr, "# {} of {} specs, {} valid\n", tally.drawn + 1, options.count, tally.valid);
+  }
+  say(checks, tally, since(begin));
+  return checks.violations.empty() && tally.valid > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace orrery::test
+
+int main(int argc, char** argv) {
+  orrery::test::Options options;
+  CLI::App app{"Holds random specs to relations; a line of JSON for each that does not hold, and status 1"};
+  app.add_option("--count", options.count, "specs to draw");
+  app.add_option("--seed", options.seed, "which specs");
+  app.add_option("--only", options.only, "relations to check, on every spec")->delimiter(',');
+  app.add_option("--seconds", options.seconds, "draw no more specs after so long");
+  app.add_flag("--strict", options.strict, "no slack for orders that are searched");
+  app.add_flag("--refused", options.refused, "say why specs were refused");
+  CLI11_PARSE(app, argc, argv);
+  return orrery::test::run(options);
+}

@@ -1,0 +1,66 @@
+#include "models/data.h"
+#include "tests/metamorphic/random_spec.h"
+
+namespace orrery::test {
+namespace {
+
+const Json kHost = {{"dram_GiB", 1024}, {"dram_GBps", 200}};
+const Json kNvme = {{"TB", 30}, {"read_GBps", 20}, {"write_GBps", 10}};
+
+std::vector<std::string> predicted_gpus() {
+  std::vector<std::string> ids;
+  for (const std::string_view id : data_names("gpus")) {
+    if (is_predicted(find_gpu(id))) ids.emplace_back(id);
+  }
+  return ids;
+}
+
+std::vector<std::string> predicted_nodes() {
+  std::vector<std::string> ids;
+  for (const std::string_view id : data_names("nodes")) {
+    if (is_predicted(find_cluster(id, 1).gpu)) ids.emplace_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+bool is_predicted(const Gpu& gpu) {
+  return !gpu.uncalibrated && gpu.architecture != Architecture::other && gpu.memory_bytes > 0;
+}
+
+Cluster cluster_of(const Json& cluster) {
+  if (cluster.is_string()) return find_cluster(cluster.get<std::string>(), 1);
+  Cluster c;
+  if (cluster.contains("node")) c = find_cluster(cluster["node"].get<std::string>(), 1);
+  if (cluster.contains("gpu")) c.gpu = find_gpu(cluster["gpu"].get<std::string>());
+  c.gpus_per_node = cluster.value("gpus_per_node", c.gpus_per_node);
+  return c;
+}
+
+Json random_cluster(Draw& draw, std::int64_t gpus) {
+  static const std::vector<std::string> kGpus = predicted_gpus(), kNodes = predicted_nodes();
+  Json c;
+  if (draw.chance(.7)) {
+    c["node"] = draw.from(kNodes);
+    if (draw.chance(.2)) c["nic_Gbps"] = draw.of({25, 100, 400});
+  } else {
+    const int size = draw.of({4, 8});
+    c = {{"gpu", draw.from(kGpus)},
+         {"gpus_per_node", size},
+         {"nics", draw.of({1, 2, size})},
+         {"nic_Gbps", draw.of({25, 100, 200, 400})},
+         {"fabric", draw.of({"infiniband", "roce", "ethernet", "efa", "omni-path"})}};
+    if (draw.chance(.2)) c["nvlink_domain"] = draw.of({1, 2, 4});
+  }
+  c["nodes"] = ceil_div(gpus, cluster_of(c).gpus_per_node);
+  c["host"] = kHost;
+  c["nvme"] = kNvme;
+  if (draw.chance(.05)) c["oversubscription"] = {{"above_gpus", 16}, {"ratio", 4}};
+  if (draw.chance(.06))
+    c["stragglers"] = draw.of<Json>({Json::array({Json::object({{"rank", 0}, {"slowdown", 1.3}})}),
+                                     Json::object({{"share", 0.2}, {"slowdown", 1.2}})});
+  return c;
+}
+
+}  // namespace orrery::test

@@ -1,0 +1,75 @@
+// What is sharded or computed again saves memory.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/sharding.h"
+#include "tests/metamorphic/relations.h"
+
+namespace orrery::test {
+namespace {
+
+Bytes optimizer_of(const Run& run) {
+  return run.report.memory.ranks.front().memory.at_peak[static_cast<std::size_t>(Category::optimizer)];
+}
+
+double as_GiB(Bytes bytes) { return static_cast<double>(bytes) / 1073741824.0; }
+
+void not_more(Checks& checks, const std::string& name, const Json& spec, const Json& other, Bytes before, Bytes after,
+              double tolerance, Bytes fixed) {
+  if (static_cast<double>(after) > static_cast<double>(before) * (1 + tolerance) + static_cast<double>(fixed))
+    checks.violated(name, fmt::format("{:.4g} -> {:.4g} GiB", as_GiB(before), as_GiB(after)), spec, other);
+}
+
+}  // namespace
+
+// Among so many ranks and layers that units which are gathered whole do not weigh.
+void sharding_order(Checks& checks, const Subject& s) {
+  const Spec& spec = s.run.spec;
+  const Strategy& st = spec.strategy;
+  if (spec.software.name.find("deepspeed") != std::string::npos) return;  // buffers of its own where states are sharded
+  if (spec.model.layers < 6 * st.pipeline || is_offloaded(st) || st.data * st.context < 2) return;
+  Json base = s.spec;
+  for (const char* key : {"strategy.shard_group", "strategy.parameter_server"}) base = with(base, key, nullptr);
+  const Run* before = nullptr;
+  Json last;
+  for (const ShardingRow& row : sharding_rows()) {
+    if (row.name != "none" && !row.name.starts_with("zero")) continue;
+    const Json next = with(base, "strategy.sharding", row.name);
+    const Run* run = checks.simulate(next);
+    if (run == nullptr) continue;
+    if (before != nullptr) {
+      not_more(checks, fmt::format("sharding memory {}", row.name), last, next, before->report.memory.peak,
+               run->report.memory.peak, .02, 16 << 20);
+      not_more(checks, fmt::format("sharding optimizer {}", row.name), last, next, optimizer_of(*before),
+               optimizer_of(*run), .03, 4 << 20);
+    }
+    before = run;
+    last = next;
+  }
+}
+
+// Copies that leave the device are not made of what runs again; K and V are gathered again with what reads them;
+// bpipe's activations are left with other stages.
+void recompute_order(Checks& checks, const Subject& s) {
+  const Strategy& st = s.run.spec.strategy;
+  if (st.offload.activations != Device::none || st.context > 1 || st.schedule == "bpipe") return;
+  const Json base = with(s.spec, "strategy.recompute_layers", nullptr);
+  constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
+      {"none", "selective"}, {"selective", "full"}, {"none", "full"}};
+  for (const auto& [less, more] : kPairs) {
+    const Json a = with(base, "strategy.recompute", less), b = with(base, "strategy.recompute", more);
+    const Run *from = checks.simulate(a), *to = checks.simulate(b);
+    if (from == nullptr || to == nullptr) continue;
+    if (checks.slack(*from) == 0)
+      not_more(checks, fmt::format("recompute memory {}", more), a, b, from->report.memory.peak, to->report.memory.peak,
+               .01, 4 << 20);
+    const double faster = 1 - to->report.step_time_s / from->report.step_time_s;
+    checks.went("recompute time", *from, faster);
+    if (faster > kTolerance + checks.slack(*from))
+      checks.violated(fmt::format("recompute time {}", more),
+                      fmt::format("{:.6g} -> {:.6g} s", from->report.step_time_s, to->report.step_time_s), a, b);
+  }
+}
+
+}  // namespace orrery::test
