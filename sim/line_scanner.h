@@ -22,7 +22,8 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Takes a line apart from left to right in one pass, however long it is. What is not there leaves it where it was.
+// Takes a line apart from left to right in one pass, however long it is. What is not there leaves it where it was; the
+// digits of a number that is out of range are taken even so, and nothing is returned for them.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view line) : rest_(line) {}
@@ -57,23 +58,19 @@ class LineScanner {
   }
   // Digits, of a number of at most `most`.
   std::optional<std::int64_t> whole(std::int64_t most) {
-    const std::string_view before = rest_, digits = take_while(is_digit);
+    const std::string_view digits = take_while(is_digit);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (!digits.empty() && error == std::errc() && value <= most) return value;
-    rest_ = before;
-    return std::nullopt;
+    if (digits.empty() || error != std::errc() || value > most) return std::nullopt;
+    return value;
   }
   // Digits and points, finite and at most `most`.
   std::optional<double> number(double most) {
-    const std::string_view before = rest_;
     const std::string_view digits = take_while([](char c) { return is_digit(c) || c == '.'; });
     double value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = !digits.empty() && error == std::errc() && end == digits.data() + digits.size();
-    if (whole && std::isfinite(value) && value <= most) return value;
-    rest_ = before;
-    return std::nullopt;
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    return std::isfinite(value) && value <= most ? std::optional(value) : std::nullopt;
   }
 
  private:
