@@ -288,7 +288,6 @@ class Search {
       return;
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
-    if (options_.objective == SearchObjective::time && found.bound.time > value_of(found.report)) contradict(found);
     const MemoryReport& memory = found.report.memory;
     // Calls for memory take longer than copies may.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
@@ -304,6 +303,8 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
+    // Bounds of what needs more than the room count what it would spend on taking memory again: those say nothing here.
+    if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
     const auto [own, fresh] = best_of_.try_emplace(site_of(layouts_[node.layout]), value);

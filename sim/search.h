@@ -63,7 +63,7 @@ struct SearchResult {
   double gap = 1;          // of the best; 0 without SearchOptions::within, and what bounds leave open when stopped
   Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
   // The point whose simulated step is shorter than its bound, "" where none is: a fault of the bounds, which withdraws
-  // the proof. It is looked for in every step that is simulated to its end, where time is the objective.
+  // the proof. It is looked for in every step that has room and is simulated to its end, where time is the objective.
   std::string contradiction;
   std::string reason;  // why there is no strategy at all, the first broken rule; "" where memory is what lacks
   double wall_s = 0;
