@@ -326,9 +326,10 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // of all processes
-    if (peers->first() == peers->rank()) throw;
-    return {};
+  } catch (const Error&) {  // of all processes: the first one speaks, and the others wait for its word
+    if (peers->first() != peers->rank()) return {};
+    peers->gather("failed");
+    throw;
   } catch (const std::exception& error) {
     std::fputs(fmt::format("orrery: rank {}: {}\n", peers->rank(), error.what()).c_str(), stderr);
     peers->abort(kFailure);
