@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "models/names.h"
 #include "models/open_spec.h"
 #include "models/recipes.h"
+#include "models/sharding.h"
 #include "models/spec_reader.h"
 
 namespace orrery {
@@ -163,6 +165,15 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
+// A search looks at other degrees than those of its spec, and so at the sharding that was given.
+static void settle_sharding(Spec& spec) {
+  if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
+  spec.strategy.sharding = Sharding::none;
+  for (Origin& origin : spec.origins) {
+    if (origin.key == "strategy.sharding") origin.asked = std::exchange(origin.value, name_of(Sharding::none));
+  }
+}
+
 static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
                           bool open) {
   SpecReader reader{path, {}};
@@ -186,6 +197,7 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
   spec.origins = std::move(reader.origins);
   sort_origins(spec.origins);
   if (!open) {
+    settle_sharding(spec);
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
   }
   return {std::move(spec), std::move(search), path, overrides};

@@ -18,6 +18,7 @@ struct Origin {
   std::string key;
   std::string value;
   std::string from;
+  std::string asked = {};  // the value that was given, where another is planned
 };
 
 // Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a

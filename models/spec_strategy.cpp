@@ -364,17 +364,6 @@ void add_recompute(Recompute& recompute, std::string_view part, const Software& 
 
 std::vector<std::string_view> recompute_parts() { return names_of(kRecomputed); }
 
-static void settle_sharding(SpecReader& reader, Spec& spec) {
-  Strategy& s = spec.strategy;
-  if (!shards_nothing(s, spec.model.moe.has_value())) return;
-  for (Origin& origin : reader.origins) {
-    if (origin.key != "strategy.sharding") continue;
-    origin.from += fmt::format(" ({} over one rank)", origin.value);
-    origin.value = name_of(Sharding::none);
-  }
-  s.sharding = Sharding::none;
-}
-
 void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
   const SpecSection section(reader, node, "strategy", kStrategyKeys);
   Strategy& s = spec.strategy;
@@ -388,7 +377,6 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
   section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
   read_offload(section, s.offload);
   if (planned) plan_replicas(section, spec);
-  settle_sharding(reader, spec);
 }
 
 }  // namespace orrery

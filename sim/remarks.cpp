@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "models/open_spec.h"
+
 namespace orrery {
 namespace {
+
+const Origin* origin_of(const Spec& spec, std::string_view key) {
+  const auto found =
+      std::find_if(spec.origins.begin(), spec.origins.end(), [&](const Origin& o) { return o.key == key; });
+  return found == spec.origins.end() ? nullptr : &*found;
+}
 
 // The attention kernel whose times stand in for the one that the stack runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
@@ -29,12 +38,11 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
-// Where data was given and gpus was not, the cluster may have more than are used.
+// Data ranks that are given without the number of GPUs may leave some of the cluster's unused.
 std::string gpus_remark(const Spec& spec) {
   const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
-  const bool derived = std::any_of(spec.origins.begin(), spec.origins.end(), [](const Origin& o) {
-    return o.key == "gpus" && o.from == "tensor * pipeline * context * data";
-  });
+  const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
+  const bool derived = gpus != nullptr && !is_given(*gpus) && data != nullptr && is_given(*data);
   if (!derived || spec.gpus >= all) return "";
   return fmt::format(
       "gpus: {} of the cluster's {} are used: {} data ranks were asked for; give gpus, or leave data out", spec.gpus,
@@ -62,12 +70,10 @@ std::string imbalance_remark(const Spec& spec) {
 }
 
 std::string sharding_remark(const Spec& spec) {
-  const auto told = std::find_if(spec.origins.begin(), spec.origins.end(),
-                                 [](const Origin& o) { return o.key == "strategy.sharding"; });
-  const std::size_t begin = told == spec.origins.end() ? std::string::npos : told->from.rfind(" (");
-  if (begin == std::string::npos || !told->from.ends_with("over one rank)")) return "";
-  const std::string asked = told->from.substr(begin + 2, told->from.size() - begin - 3);  // "zero3 over one rank"
-  return fmt::format("strategy.sharding: {}, which shares its weights with no other: planned as none", asked);
+  const Origin* sharding = origin_of(spec, "strategy.sharding");
+  if (sharding == nullptr || sharding->asked.empty()) return "";
+  return fmt::format("strategy.sharding: {} over one rank, which shares its weights with no other: planned as none",
+                     sharding->asked);
 }
 
 // ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.

@@ -260,5 +260,21 @@ TEST(SearchSpace, OverridesSetEveryKeyOnce) {
   EXPECT_EQ(std::adjacent_find(list.begin(), list.end()), list.end());
 }
 
+// A rank alone shards nothing on its device, and what is given for it still says where its states may lie beyond.
+TEST(SearchSpace, OneRankKeepsTheShardingThatIsGiven) {
+  const Space space(
+      parse_open_spec("model: gpt2\nsequence: 1024\ncluster: dgx-a100\ngpus: 1\nsoftware: orrery\nstrategy: "
+                      "{global_batch: 8, sharding: zero3}\n"
+                      "search: {offload: [none, optimizer+gradients+parameters], recompute: [none]}\n",
+                      "t.yaml"),
+      1);
+  std::set<std::pair<Sharding, std::string>> seen;
+  for (const Degrees& layout : space.layouts()) {
+    for (const Recipe& cell : space.cells(layout)) seen.insert({cell.sharding, std::string(cell.offload)});
+  }
+  EXPECT_EQ(seen, (std::set<std::pair<Sharding, std::string>>{{Sharding::none, "none"},
+                                                              {Sharding::zero3, "optimizer+gradients+parameters"}}));
+}
+
 }  // namespace
 }  // namespace orrery
