@@ -90,6 +90,7 @@ TEST(Formulas, DataVolumeIsWhatIsSent) {
 // Copies of a model share its micro-batches, units that stay gathered are not gathered twice, a tied table on a stage
 // with both ends is used twice, and some stacks reduce whole what they shard.
 TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
+  int compared = 0;
   for (const char* software : {"orrery", "pytorch-fsdp", "torchtitan", "nanotron", "megatron-deepspeed-2022"}) {
     for (const char* schedule : {"1f1b", "chimera", "dualpipe", "zb-h1", "zb-v", "interleaved"}) {
       for (const char* sharding : {"zero1", "zero2", "zero3", "fsdp", "fsdp-grad-op"}) {
@@ -109,8 +110,8 @@ TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
             const Spec spec = spec_of(keys);
             const Prediction p = predict(spec);
             const Volume data = volumes(spec, p.plan, p.report).front();
-            // A tied table brings its unit's positions with it in some passes and not in others.
-            EXPECT_NEAR(data.simulated / data.bytes, 1, std::string(tied) == "true" ? 5e-3 : 1e-4)
+            ++compared;
+            EXPECT_NEAR(data.simulated / data.bytes, 1, 1e-4)
                 << software << ' ' << schedule << ' ' << sharding << ' ' << tied << ' ' << data.formula;
           } catch (const Error&) {  // what the planner refuses
           }
@@ -118,6 +119,7 @@ TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
       }
     }
   }
+  EXPECT_GT(compared, 150);  // of 300; the planner refuses the others
 }
 
 // Layers of a stage that run again are a part of it, and so is what they send once more.
