@@ -29,13 +29,13 @@ constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
     200;  // before who waits sleeps: what the others do takes milliseconds, and they may share its cores
 
-// Where a process is.
+// The machine and the number of a process, by which others on that machine see whether it lives.
 struct Place {
   std::int64_t pid = 0;
   std::array<char, HOST_NAME_MAX + 1> host{};
 };
 
-// What is said to another, or heard of it.
+// A message to another process or from it.
 struct Message {
   std::string bytes;
   MPI_Request request = MPI_REQUEST_NULL;

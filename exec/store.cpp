@@ -102,7 +102,7 @@ Placement placement_of_environment() {
 
 namespace {
 
-// What MASTER_ADDR and MASTER_PORT stand for.
+// The address of a socket that MASTER_ADDR and MASTER_PORT name.
 struct Addresses {
   explicit Addresses(const Placement& p) {
     addrinfo hints{};

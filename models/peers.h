@@ -13,7 +13,7 @@ class Peers {
   virtual ~Peers() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Of those that are not lost, as far as this one knows: who prints.
+  // The process that prints: the first that is not lost, as far as this one knows.
   virtual int first() const { return 0; }
   // Everybody's bytes, by rank; nobody says nothing, so those of who is lost are empty. All processes call it equally
   // often; it waits for the last.

@@ -44,7 +44,7 @@ class ProgressRing {
   ProgressRing(const ProgressRing&) = delete;
   ProgressRing& operator=(const ProgressRing&) = delete;
 
-  // Of a plan that is made when the ring is there already.
+  // Notes the hash of a plan that is made after the ring.
   void set_plan(std::string_view plan_hash) noexcept;
   void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
   void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }

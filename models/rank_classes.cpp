@@ -16,9 +16,9 @@
 
 namespace orrery {
 
-// Of a stage's ranks the first member of every expert group may have the busy experts, and the blocks of a context ring
-// different work. Classes of one rank each meet in every group: nothing is folded. Nor are replicas of a stage, which
-// are slots of their own.
+// Ranks of a stage do different work where the first member of every expert group has the busy experts, or where the
+// blocks of a context ring differ. Classes of one rank each meet in every group: nothing is folded. Replicas of a stage
+// are not folded either; they are slots of their own.
 void PlanBuilder::tell_classes_apart() {
   classes_ = {{}};
   const std::vector<double> slow = slowdowns(spec_);
@@ -61,8 +61,8 @@ void PlanBuilder::meet_everywhere() {
   for (std::size_t d = 0; d < kDimensions; ++d) plan_.meeting.push_back(static_cast<Dimension>(d));
 }
 
-// Of every value of a coordinate, the first at which ranks lag as they do there wherever their other coordinates are
-// equal, and whether any does.
+// The values of a coordinate, sorted by how ranks lag there: `first` names for each value the first one at which ranks
+// with the same other coordinates lag alike, `lags` says whether any rank lags at it.
 struct Alike {
   std::vector<std::int64_t> first;
   std::vector<bool> lags;
@@ -101,9 +101,9 @@ static void keep_apart(Alike& all) {
   all.lags.assign(all.lags.size(), true);
 }
 
-// Where ranks lag, replicas are one class of which the same places lag alike, and so are places of a tensor and of a
-// context group, unless some of the plan's groups hold a part of such a group alone: grids, copies of key and value
-// heads, rings of Ulysses groups. So every group of a class's first rank holds the first ranks of other classes.
+// Replicas whose same places lag alike form one class, and so do places of a tensor and of a context group, unless some
+// of the plan's groups hold a part of such a group alone: grids, copies of key and value heads, rings of Ulysses
+// groups. So every group of a class's first rank holds the first ranks of other classes.
 void PlanBuilder::tell_ranks_apart(const std::vector<double>& slow, bool master) {
   const Strategy& s = spec_.strategy;
   const std::vector<Coordinates> at = coordinates(s);

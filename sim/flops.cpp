@@ -25,7 +25,7 @@ double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, Atten
   return window * (window + 1) / 2 + (s - window) * window;
 }
 
-// Of all layers, further predictions' among them, which are as the last.
+// Sums the pairs of all layers; further predictions count as the last layer does.
 double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
   const Model& m = spec.model;
   double sum = static_cast<double>(m.mtp_layers) * pairs_of(m, m.layers - 1, spec.sequence, pairs);

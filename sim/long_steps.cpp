@@ -50,8 +50,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Of as many micro-batches as leave the same rest as the whole step's, by the period. None where the second needs more
-// memory than the first.
+// Plays three steps whose numbers of micro-batches leave the same rest by the period as the whole step's. Returns none
+// where the second needs more memory than the first.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;
@@ -68,7 +68,7 @@ bool same_rows(const CommunicationRow& a, const CommunicationRow& b) {
   return a.group == b.group && a.op == b.op && a.link == b.link && a.algorithm == b.algorithm;
 }
 
-// What grows from step to step: step.*figure for each of them.
+// Calls a function with each figure of a report that grows with the number of micro-batches.
 template <class Function>
 void for_each_sum(Report& r, Function function) {
   for (double& time : r.time_s) function(time);

@@ -149,7 +149,7 @@ class Replay : BlockSource {
     sample();
   }
 
-  // What the slot holds now, where that is not what the last sample says.
+  // Adds a sample of the slot's memory unless the last one says the same.
   void sample() {
     if (curve_ == nullptr || (!curve_->back().empty() && curve_->back().back().bytes == now_)) return;
     curve_->back().push_back({clock_, slot_, now_});
@@ -349,7 +349,7 @@ class Replay : BlockSource {
     result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
   }
 
-  // Where a task has taken all that it takes.
+  // Notes the level of memory after a task has taken all its buffers; it may be the slot's peak.
   void note_most(TaskId t) {
     sample();
     if (allocated_ <= result_.peak) return;

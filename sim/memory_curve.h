@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// What a slot holds of each category, a sample wherever a task changes it, by step from the first; times are those of
-// the memory clock within the step. The largest sum of a slot's samples is its SlotMemory::peak.
+// The memory that a slot holds of each category, a sample wherever a task changes it, by step from the first; times are
+// those of the memory clock within the step. The largest sum of a slot's samples is its SlotMemory::peak.
 using MemoryCurve = std::vector<std::vector<MemorySample>>;
 
 // The samples of so many steps behind each other from the first; of one step, those of a steady one, in which the slot

@@ -204,7 +204,7 @@ void fill(PublishedCase& c, const Spec& spec, const Report& r) {
   c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
 }
 
-// Of rows that say more than a step's time, from its trace.
+// Rows that state more than a step's time are judged from its trace.
 void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
   fill(c, spec, p.report);
   if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);

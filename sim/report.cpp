@@ -91,7 +91,7 @@ void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, cons
   if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
 }
 
-// What lies on a GPU outside its allocator. A CPU rank has neither a context nor a library's workspace.
+// A GPU has a context outside its allocator. A CPU rank has neither a context nor a library's workspace.
 bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
 Bytes context_bytes(const Spec& spec) {
   return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.context_MiB * kMiB);
@@ -108,8 +108,8 @@ Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profil
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// What one bucket holds of gradients that are copied to be reduced: its parameter, however large, where each has one of
-// its own. Gradients that are all reduced together lie side by side.
+// Gradients that are copied to be reduced are copied bucket by bucket, at most so many bytes at once; a parameter with
+// a bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);

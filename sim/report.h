@@ -114,12 +114,12 @@ Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                    const Profile& profile);
 
-// What every slot's memory holds over the spec's steps, the first of them with what appears in it, or over a steady one
-// where the spec has one: the curve of which the report says the peak.
+// The memory of every slot over the spec's steps, the first of them with what appears in it, or over a steady one where
+// the spec has one: the curve of which the report says the peak.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                                          const Profile& profile);
 
-// What follows from a report's step time and its parts: rates, shares, and what limits the step.
+// Fills in the figures that follow from a report's step time and its parts: rates, shares, and what limits the step.
 void add_rates(Report& report, const Spec& spec, const Plan& plan);
 
 std::string to_json(const Report& report);  // orrery.report/2, two-space indent, a final newline

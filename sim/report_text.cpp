@@ -79,7 +79,7 @@ void add_beyond(Table& t, const Report& r) {
   add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
 }
 
-// Of MFU: where the mask's pairs and all s x s give figures that far apart, both are printed.
+// Both conventions of MFU are printed where the mask's pairs and all s x s give figures that far apart.
 constexpr double kConventionsDiffer = 0.02;
 
 std::string headline(const Report& r, const Style& style) {

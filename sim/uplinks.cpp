@@ -35,7 +35,7 @@ void Uplinks::count_edges(std::size_t dimension) {
   }
 }
 
-// Of n members, k inside a pod or a node have n - k peers outside.
+// A group of n members with k inside a pod or a node has k (n - k) pairs that cross its boundary.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {

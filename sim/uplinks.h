@@ -18,7 +18,7 @@ namespace orrery {
 // same moment is left out.
 class Uplinks {
  public:
-  // What the members of a group send past a pod's boundary: the bytes of an edge, or those of every pair of members.
+  // The members of a group send past a pod's boundary the bytes of one edge, or those of every pair of members.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: GPUs that reach each other without a NIC.
