@@ -102,10 +102,11 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
-// Classes of one stage keep to themselves but where the plan says.
+// Classes keep to themselves but where the plan says, on other stages too: copies of a model, and a vocabulary that
+// stages share, have groups across stages.
 bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
   const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
-  const bool apart = folded && a.stage == b.stage && a.representative != b.representative;
+  const bool apart = folded && plan.class_of(a.representative) != plan.class_of(b.representative);
   return !apart || plan.meet(group);
 }
 
