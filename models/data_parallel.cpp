@@ -228,7 +228,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
     if (leaves) lower_bucket(chunk, bucket, {after});
     return;
   }
-  const bool scatters = row_.shards_optimizer && !spec_.software.shards_all_reduce;
+  const bool scatters = scatters_gradients(row_, spec_.software.shards_all_reduce);
   const bool fused = spec_.strategy.fused_buffers;
   if (fused) fuse_bucket(chunk, bucket, after);
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;

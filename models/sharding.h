@@ -29,6 +29,12 @@ const std::vector<ShardingRow>& sharding_rows();
 // some, which are shared by other ranks than the rest.
 bool shards_nothing(const Strategy& s, bool experts);
 
+// Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum them all on every rank in
+// stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.
+inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
+  return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
+}
+
 const ShardingRow& row_of(Sharding s);  // throws Error for a variant that is not built yet
 
 }  // namespace orrery

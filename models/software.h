@@ -78,7 +78,7 @@ struct Software {
   double bucket_elements_of_rank = 0;        // least so many for each data and context rank; both 0: bucket_MiB holds
   bool buckets_for_overlap = false;          // where nothing runs beside their reduction, all gradients are one bucket
   bool sharded_in_one_bucket = false;        // where states are sharded, all gradients are one bucket
-  bool shards_all_reduce = false;            // sharded states: whole gradients are all-reduced, not scattered
+  bool shards_all_reduce = false;            // stage 1 all-reduces gradients instead of scattering them
   bool overlap_gradient_reduce = true;
   // Sequence parallel: a product of gathered rows begins with this rank's own while the others' come, and takes those
   // before and behind them then.

@@ -119,7 +119,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
     v.bytes = 2 * g * real(updates) * all;
   } else if (!unit_gradients(spec, row)) {
-    const bool whole = spec.software.shards_all_reduce;
+    const bool whole = !scatters_gradients(row, spec.software.shards_all_reduce);
     v.formula = whole ? "2Ψ·g + Ψ·w" : "Ψ·g + Ψ·w";
     v.bytes = ((whole ? 2 : 1) * g + w) * all;
   } else if (!row.shards_parameters) {

@@ -247,7 +247,7 @@ Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s,
   const ShardingRow& row = row_of(cell_.sharding);
   const Stage& stage = stages_[s];
   const auto kind =
-      row.shards_optimizer && !w.shards_all_reduce ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+      scatters_gradients(row, w.shards_all_reduce) ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const Bytes gradient = storage_bytes(strategy.gradient_precision);
   const Bytes width = w.gathers_eight_bit ? 1 : storage_bytes(strategy.precision);
   Picoseconds end = done;

@@ -91,6 +91,10 @@ double parameters_of_a_rank(const Spec& spec) {
   double sum = 0;
   for (const Parameter& p : all)
     sum += num(elements(p)) / (p.partition == Partition::replicated ? 1 : num(spec.strategy.tensor));
+  // A rank holds a whole key and value head where there are fewer of them than ranks.
+  const Model& m = spec.model;
+  const double heads = 1 - num(m.kv_heads) / num(spec.strategy.tensor);
+  if (!m.mla && heads > 0) sum += heads * num(m.layers) * 2 * num(m.head_dim) * (num(m.hidden) + (m.bias ? 1 : 0));
   return sum;
 }
 

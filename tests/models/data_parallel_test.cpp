@@ -146,6 +146,18 @@ TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
   }
 }
 
+// DeepSpeed's stage 1 sums whole gradients on every rank; its stage 2 reduces them to the rank that owns them.
+TEST(DataParallel, StageTwoScattersWhereStageOneSumsAll) {
+  for (const char* sharding : {"zero1", "zero2"}) {
+    const Spec spec = test::spec_of(test::kSmall, fmt::format("data: 4, sharding: {}", sharding), 32,
+                                    "profile: orrery, shards_all_reduce: true, keep_gradients_whole: true");
+    const Plan plan = make_plan(spec);
+    const bool scatters = spec.strategy.sharding == Sharding::zero2;
+    EXPECT_EQ(elements_moved(plan, 0, Dimension::data, Moves::reduce_scatter) > 0, scatters) << sharding;
+    EXPECT_EQ(elements_moved(plan, 0, Dimension::data, Moves::all_reduce) > 0, !scatters) << sharding;
+  }
+}
+
 // First and last stage add up the gradient of a tied matrix: once a step, whole, or the shard that both ranks own.
 TEST(DataParallel, ReducesTiedEmbedding) {
   for (const char* sharding : {"none", "zero1", "zero2", "zero3", "fsdp"}) {
