@@ -25,8 +25,9 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   block.slots.resize(kStateSlots);
   std::int64_t eight_bit = 0;
   for (const Entry& e : chunk.entries) eight_bit += eight_bit_elements(spec_, plan_.blocks[e.block]);
-  // Stacks that gather eight-bit matrices keep those alone.
-  const std::int64_t wide = spec_.software.gathers_eight_bit ? whole - eight_bit : whole;
+  // Stacks that gather eight-bit matrices keep those alone, by rows and by columns, as their parameters.
+  const bool alone = spec_.software.gathers_eight_bit;
+  const std::int64_t wide = alone ? whole - eight_bit : whole;
   block.slots[kParameters] = {"parameters", cuts_weights ? 0 : wide * width, Category::parameters};
   block.slots[kParameterShard] = {
       "parameter shard", cuts_weights ? own * (row_.fp32_shards ? o.master_bytes : width) : 0, Category::parameters};
@@ -36,7 +37,8 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Bytes moment = o.kind == OptimizerKind::sgd || !updates() ? 0 : own * o.moment_bytes;
   block.slots[kMoment1] = {"first moments", moment, Category::optimizer, true};
   block.slots[kMoment2] = {"second moments", moment, Category::optimizer, true};
-  block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit, Category::buffers};
+  block.slots[kEightBit] = {"fp8 weights", row_.shards_parameters ? 0 : 2 * eight_bit,
+                            alone ? Category::parameters : Category::buffers};
   const bool beside = spec_.software.gradient_buckets_beside && gradient_width_ != width && !unit_gradients_ &&
                       group_size(Dimension::data) > 1 && !row_.shards_optimizer && !row_.master && !row_.servers;
   place_on_host(block, own);

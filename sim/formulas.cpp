@@ -87,6 +87,11 @@ bool gives_table_up(const Plan& plan, const Block& block) {
   });
 }
 
+bool holds_word_table(const Block& block) {
+  const auto is_table = [](const LocalParameter& p) { return p.name.starts_with("embedding.word"); };
+  return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
+}
+
 TableUses table_used_twice(const Spec& spec, const Plan& plan) {
   TableUses uses;
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return uses;
@@ -95,7 +100,7 @@ TableUses table_used_twice(const Spec& spec, const Plan& plan) {
     const Block& block = plan.blocks[f.block];
     if (block.role == BlockRole::output) by_slot[f.slot].second = true;
     if (block.role == BlockRole::output && gives_table_up(plan, block)) uses.again = true;
-    if (block.role != BlockRole::embedding) continue;
+    if (!holds_word_table(block)) continue;
     by_slot[f.slot].first = 0;
     for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
   }
@@ -110,6 +115,7 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const ShardingRow& row = row_of(s.sharding);
   const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const bool eight_bit = spec.software.gathers_eight_bit && is_eight_bit(s.precision);
   // Micro-batches go over one copy of the model or another, and a rank has a part of each.
   const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
   const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
@@ -120,11 +126,11 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
     v.bytes = 2 * g * real(updates) * all;
   } else if (!unit_gradients(spec, row)) {
     const bool whole = !scatters_gradients(row, spec.software.shards_all_reduce);
-    v.formula = whole ? "2Ψ·g + Ψ·w" : "Ψ·g + Ψ·w";
-    v.bytes = ((whole ? 2 : 1) * g + w) * all;
+    v.formula = fmt::format("{}Ψ·g + Ψ·{}", whole ? "2" : "", eight_bit ? "1" : "w");
+    v.bytes = ((whole ? 2 : 1) * g + (eight_bit ? 1 : w)) * all;
   } else if (!row.shards_parameters) {
-    v.formula = "mΨ·g + Ψ·w";
-    v.bytes = (m * g + w) * all;
+    v.formula = fmt::format("mΨ·g + Ψ·{}", eight_bit ? "1" : "w");
+    v.bytes = (m * g + (eight_bit ? 1 : w)) * all;
   } else {
     const bool twice = again == all;
     v.formula = again == 0 ? "mΨ·g + mΨ·w" : twice ? "mΨ·g + 2mΨ·w" : "mΨ·g + m(Ψ+A)·w";

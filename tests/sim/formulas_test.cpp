@@ -122,6 +122,35 @@ TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
   EXPECT_GT(compared, 150);  // of 300; the planner refuses the others
 }
 
+// Stages that share the vocabulary each gather and reduce their part of a tied table for its lookups and its logits,
+// whether or not dropout is a block of its own behind the lookups.
+TEST(Formulas, DataVolumeKnowsSharedTables) {
+  for (const char* dropout : {"0", "0.1"}) {
+    for (const char* sharding : {"zero2", "zero3", "fsdp"}) {
+      const Spec spec =
+          spec_of({"strategy.schedule=vocab-1f1b", "strategy.pipeline=2", "model.tied_embeddings=true",
+                   fmt::format("model.dropout={}", dropout), fmt::format("strategy.sharding={}", sharding),
+                   "strategy.global_batch=32", "strategy.gradient_precision=bf16"});
+      const Prediction p = predict(spec);
+      const Volume data = volumes(spec, p.plan, p.report).front();
+      EXPECT_NEAR(data.simulated / data.bytes, 1, 1e-3) << dropout << ' ' << sharding << ' ' << data.formula;
+    }
+  }
+}
+
+// A stack that gathers eight-bit matrices after the update holds those alone as its weights.
+TEST(Formulas, EightBitMatricesAreTheWeights) {
+  for (const char* sharding : {"none", "zero1"}) {
+    const Spec spec = spec_of({"software=megatron-core-mlperf", "cluster.node=dgx-b200", "strategy.precision=mxfp8",
+                               fmt::format("strategy.sharding={}", sharding)});
+    const Prediction p = predict(spec);
+    const double by_form = state_formula(spec, p.plan).bytes(static_cast<double>(elements_of(p.plan, 0)));
+    EXPECT_NEAR(by_form / static_cast<double>(states_in_plan(p.plan, 0)), 1, 1e-4) << sharding;
+    const Volume data = volumes(spec, p.plan, p.report).front();
+    EXPECT_NEAR(data.simulated / data.bytes, 1, 1e-3) << sharding << ' ' << data.formula;
+  }
+}
+
 // Layers of a stage that run again are a part of it, and so is what they send once more.
 TEST(Formulas, RecomputedLayersSendOnceMore) {
   const auto ratios = [](std::vector<std::string> keys, const char* layers) {
