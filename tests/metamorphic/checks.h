@@ -16,6 +16,9 @@ namespace orrery::test {
 // program prints how far they went at its end.
 inline constexpr double kSearchedSlack = 0.15;
 inline constexpr double kTolerance = 0.005;  // of fixed orders: transfers of two lanes share links in other ways
+// Where copies to the host, or activations that are left with other stages, bound a step beside its other transfers,
+// the order in which these meet moves it further.
+inline constexpr double kContestedTolerance = 0.02;
 
 // A spec with what became of it.
 struct Run {
@@ -44,7 +47,7 @@ class Checks {
   void violated(std::string_view relation, const std::string& what, const Json& spec, const Json& other = nullptr);
 
   // Holds a changed spec's step to what a run takes: no longer but for a tolerance. The changed run, nullptr if
-  // refused.
+  // refused. Steps that remap memory are not compared.
   const Run* not_slower(std::string_view relation, const Json& spec, const Run& run, const Json& changed,
                         double tolerance = kTolerance);
   double slack(const Run& run) const;
@@ -64,6 +67,8 @@ class Checks {
 bool is_searched(const Strategy& s);  // the order of its schedule
 bool is_asynchronous(const Strategy& s);
 bool is_offloaded(const Strategy& s);  // or cut into tiles
+// Whether a step gives segments of memory back and takes them again: which ones does not follow the load.
+bool remaps(const Run& run);
 bool close(double a, double b, double relative, double absolute = 1e-9);
 
 }  // namespace orrery::test

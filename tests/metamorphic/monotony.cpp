@@ -1,4 +1,7 @@
 // Less to do, or faster parts, take no longer.
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "models/data.h"
@@ -32,7 +35,10 @@ void more_micro_batches(Checks& checks, const Subject& s) {
   if (twice == nullptr) return;
   const double before = s.run.report.step_time_s, after = twice->report.step_time_s;
   const std::string text = fmt::format("{:.6g} -> {:.6g} s", before, after);
-  if (after < before * (1 + 1e-6)) checks.violated("batch x2", text, s.spec, more);
+  if (remaps(s.run) || remaps(*twice)) return;
+  // A delayed update on the host bounds a step that computes less.
+  const bool bound = s.run.spec.strategy.offload.delayed_update;
+  if (after < before * (1 + (bound ? -kTolerance : 1e-6))) checks.violated("batch x2", text, s.spec, more);
   checks.went("batch x2 superlinear", s.run, after / (2 * before) - 1);
   if (after > 2 * before * (1.01 + checks.slack(s.run))) checks.violated("batch x2 superlinear", text, s.spec, more);
   const std::string& schedule = s.run.spec.strategy.schedule;
@@ -58,6 +64,13 @@ void more_layers(Checks& checks, const Subject& s) {
     checks.violated("more layers' memory", fmt::format("{} -> {}", a, b), s.spec, more);
 }
 
+// How NCCL reduces and gathers.
+std::set<std::string> algorithms(const Run& run) {
+  std::set<std::string> all;
+  for (const CommunicationRow& row : run.report.communication) all.insert(row.group + row.op + row.algorithm);
+  return all;
+}
+
 // The larger spec is the one that must not be beaten by the smaller.
 const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Subject& s, const Json& larger) {
   const Run* run = checks.simulate(larger);
@@ -67,11 +80,21 @@ const Run* smaller_is_not_slower(Checks& checks, std::string_view name, const Su
 
 }  // namespace
 
+// Faster NICs make NCCL open more channels, whose SMs the compute beside them lacks: what it takes more is let off.
 void faster_links(Checks& checks, const Subject& s) {
   const Cluster& c = s.run.spec.cluster;
-  checks.not_slower("nic x2", s.spec, s.run, with(s.spec, "cluster.nic_Gbps", 2 * c.nic_Gbps));
-  if (2 * c.nics <= c.gpus_per_node)
-    checks.not_slower("nics x2", s.spec, s.run, with(s.spec, "cluster.nics", 2 * c.nics));
+  const auto computing = [](const Run& run) {
+    return run.report.time_s[static_cast<std::size_t>(TimeKind::compute)] +
+           run.report.time_s[static_cast<std::size_t>(TimeKind::recompute)];
+  };
+  const auto hold = [&](std::string_view name, const Json& changed) {
+    const Run* run = checks.simulate(changed);
+    if (run == nullptr) return;
+    const double more = std::max(0.0, computing(*run) / computing(s.run) - 1);
+    checks.not_slower(name, s.spec, s.run, changed, kTolerance + more);
+  };
+  hold("nic x2", with(s.spec, "cluster.nic_Gbps", 2 * c.nic_Gbps));
+  if (2 * c.nics <= c.gpus_per_node) hold("nics x2", with(s.spec, "cluster.nics", 2 * c.nics));
 }
 
 void faster_gpu(Checks& checks, const Subject& s) {
@@ -107,7 +130,8 @@ void more_work(Checks& checks, const Subject& s) {
   }
   const Json longer = with(s.spec, "sequence", 2 * spec.sequence);
   const Run* run = smaller_is_not_slower(checks, "half sequence", s, longer);
-  if (run != nullptr &&
+  // Gradients of units that wait for a slow network pile up behind less to compute.
+  if (run != nullptr && !row_of(spec.strategy.sharding).shards_gradients &&
       static_cast<double>(run->report.memory.peak) < static_cast<double>(s.run.report.memory.peak) * .99)
     checks.violated("sequence x2 memory", "", s.spec, longer);
 }
@@ -123,9 +147,16 @@ void weak_scaling(Checks& checks, const Subject& s) {
   more = with(more, "strategy.global_batch", 2 * spec.strategy.global_batch);
   const Run* wide = checks.simulate(more);
   if (wide == nullptr || wide->spec.strategy.sharding != spec.strategy.sharding) return;  // over one rank: none
-  // Twice the ranks may share the update.
-  const auto update = [](const Run& run) { return run.report.time_s[static_cast<std::size_t>(TimeKind::optimizer)]; };
-  const double before = s.run.report.step_time_s - std::max(0.0, update(s.run) - update(*wide));
+  if (remaps(s.run) || remaps(*wide)) return;
+  // Twice the ranks may share the update and casts of fp32 shards, and NCCL may take another algorithm for them.
+  double before = s.run.report.step_time_s;
+  const auto let_off = [&](TimeKind kind) {
+    const auto k = static_cast<std::size_t>(kind);
+    before -= std::max(0.0, s.run.report.time_s[k] - wide->report.time_s[k]);
+  };
+  let_off(TimeKind::optimizer);
+  if (row.fp32_shards) let_off(TimeKind::compute);
+  if (algorithms(s.run) != algorithms(*wide)) let_off(TimeKind::exposed_data);
   const double after = wide->report.step_time_s;
   checks.went("weak scaling", s.run, 1 - after / before);
   if (after < before * .95)
