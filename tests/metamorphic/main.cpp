@@ -11,7 +11,7 @@ namespace orrery::test {
 namespace {
 
 struct Options {
-  std::uint64_t count = 200, seed = 1;
+  std::uint64_t count = 200, seed = 1, first = 0;
   std::vector<std::string> only;
   double seconds = 0;
   bool strict = false, refused = false;
@@ -89,11 +89,11 @@ int run(const Options& options) {
   auto said = Clock::now();
   for (; tally.drawn < options.count && (options.seconds == 0 || since(begin) < options.seconds); ++tally.drawn) {
     const auto own = Clock::now();
-    check_one(checks, options, tally.drawn, tally);
+    check_one(checks, options, options.first + tally.drawn, tally);
     checks.forget();
     if (since(own) > tally.slowest) {
       tally.slowest = since(own);
-      tally.slow = tally.drawn;
+      tally.slow = options.first + tally.drawn;
     }
     if (since(said) < 30) continue;
     said = Clock::now();
@@ -111,6 +111,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Holds random specs to relations; a line of JSON for each that does not hold, and status 1"};
   app.add_option("--count", options.count, "specs to draw");
   app.add_option("--seed", options.seed, "which specs");
+  app.add_option("--first", options.first, "number of the first spec, to run parts side by side or one again");
   app.add_option("--only", options.only, "relations to check, on every spec")->delimiter(',');
   app.add_option("--seconds", options.seconds, "draw no more specs after so long");
   app.add_flag("--strict", options.strict, "no slack for orders that are searched");

@@ -100,6 +100,7 @@ void faster_links(Checks& checks, const Subject& s) {
 }
 
 void faster_gpu(Checks& checks, const Subject& s) {
+  if (s.run.spec.strategy.offload.any()) return;  // another GPU may come with another host
   const Gpu& gpu = s.run.spec.cluster.gpu;
   for (const std::string_view id : data_names("gpus")) {
     if (!is_predicted(find_gpu(id)) || !is_better(find_gpu(id), gpu)) continue;
