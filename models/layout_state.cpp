@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Flat buffers of a chunk (techniques.md, section 1): 16-bit weights, gradients, fp32 master and two moments, whole or
+// Flat buffers of a chunk (ZeRO: Rajbhandari et al. 2020, section 3): 16-bit weights, gradients, fp32 master and two moments, whole or
 // one shard of each.
 Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Optimizer& o = spec_.strategy.optimizer;

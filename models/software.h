@@ -19,7 +19,7 @@ struct Software {
   std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
   std::string stage_rule = "even";            // even | even_with_embedding | by_cost | by_cost_nanotron | by_parameters
   std::int64_t vocab_multiple = 1;            // the vocabulary is padded to a multiple of this * tensor
-  std::string schedule = "";                  // habit where the spec is silent, "" = the contract's default
+  std::string schedule = "";                  // habit where the spec is silent, "" = the default of specs
   bool uneven_interleaving = false;           // interleaved: micro-batches need not be a multiple of pipeline
   std::string interleave_group = "stages";    // habit of strategy.interleave_group: stages (as many micro-batches) |
                                               // rounds (the step in as many equal turns as stages go into it)

@@ -97,7 +97,7 @@ void apply_override(SpecNode& root, const std::string& option) {
   clear_lines(*node);
 }
 
-// Whole sections in the contract's order, whatever order they were read in.
+// Whole sections in the order in which a spec is written, whatever order they were read in.
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));

@@ -37,7 +37,7 @@ struct Spec {
   Strategy strategy;
   std::int64_t steps = 1;
   std::uint64_t seed = 0;
-  std::vector<Origin> origins;  // in the order of the contract's example
+  std::vector<Origin> origins;  // in the order in which a spec is written
 };
 
 // Reads a spec (YAML or JSON), applies overrides ("strategy.tensor=4"), fills what is absent, checks the combination.

@@ -21,7 +21,7 @@ constexpr Seconds kOutsideSteps = 600;
 constexpr Seconds kStartsWithin = 3;
 // A pause at somebody's hand may be short; who waits for the run is told within five seconds.
 constexpr Seconds kStopsAtMost = 3;
-constexpr double kTimesPredicted = 10;  // what the contract of a run allows an op beyond its prediction
+constexpr double kTimesPredicted = 10;  // how far an op may go beyond its prediction before a rank counts as hung
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
 
 // A task in one of its steps. Lanes run them in this order.

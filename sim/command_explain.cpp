@@ -188,8 +188,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether a step's gradient depends on the micro-batches that it is made in. Norms are over one token's hidden states;
-// of what a model has here routers alone look at several samples (techniques.md, section 5).
+// Whether a step's gradient depends on the micro-batches that it is made in. A norm is over one token's hidden
+// states; routers alone look at several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';

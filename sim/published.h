@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// One measured step of somebody else's cluster, from a published-measurement file (a JSON list; README). Figures that
+// One measured step of somebody else's cluster, from a published-measurement file (a JSON list; docs/figures.md). Figures that
 // its source does not print are absent. It never knows a prediction.
 struct PublishedRow {
   std::string id;

@@ -17,7 +17,7 @@
 namespace orrery {
 
 // Where a rank's compute lane spends a period: busy with one of the first three, or idle for the reason found by
-// walking back from the task that ended the gap (attribution.h). The order of the contract's time_s.
+// walking back from the task that ended the gap (attribution.h). The order is that of the report's time_s.
 enum class TimeKind : std::uint8_t {
   compute,
   recompute,

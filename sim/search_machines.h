@@ -52,7 +52,7 @@ struct Machine {
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
 // Those that are not shown are named with the reason alone; a program that reads JSON sees `excluded`. A sample is in
-// README.md, "Which machine".
+// docs/guide.md, "Which strategy, and which machine".
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
 std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
 std::string machines_csv(const std::vector<Machine>& machines);

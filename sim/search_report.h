@@ -18,7 +18,7 @@ struct Loss {
 std::vector<Loss> losses(const Report& best, const Report& other);
 std::string text_of(const Loss& loss);
 
-// A search's result for people, a sample of which is in README.md, "Which strategy".
+// A search's result for people, a sample of which is in docs/guide.md, "Which strategy, and which machine".
 std::string search_text(const Space& space, const SearchResult& result, const Style& style);
 // Schema orrery.search/1.
 std::string search_json(const Space& space, const SearchResult& result);

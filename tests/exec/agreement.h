@@ -1,7 +1,6 @@
 #pragma once
 
-// What a few steps of a small model left behind under any strategy, and how far two such runs are apart (design.md,
-// "Validation that cannot fool itself").
+// What a few steps of a small model left behind under any strategy, and how far two such runs are apart.
 #include <cmath>
 #include <map>
 #include <numeric>

@@ -1,5 +1,4 @@
-// Every strategy against one rank: gradients, losses and weights of a small model on a text (design.md, "Validation
-// that cannot fool itself").
+// Every strategy against one rank: gradients, losses and weights of a small model on a text.
 #include <optional>
 
 #include "models/schedules.h"

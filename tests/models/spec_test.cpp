@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-// The example of the contract, whole.
+// A spec with every key, whole.
 constexpr const char* kWhole = R"(model:
   name: my-model
   layers: 80

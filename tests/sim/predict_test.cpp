@@ -107,7 +107,7 @@ std::string comparable(Report r, const Report& folded) {
   return to_json(r);
 }
 
-// What README's comparison of tensor grids says: a grid sends weights too, 1D activations alone, but all of them. So
+// What the comparison of tensor grids in docs/guide.md says: a grid sends weights too, 1D activations alone, but all of them. So
 // with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast ones.
 TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   const auto step = [](const char* kind, double nic_Gbps, int sequences) {

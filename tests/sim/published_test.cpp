@@ -61,7 +61,7 @@ TEST_F(Published, ErrorsAreThoseOfThePrediction) {
   EXPECT_NEAR(sums[0].worst, 0.2, 1e-9);
 }
 
-// validate --help and README.md name this file.
+// validate --help and docs/figures.md name this file.
 TEST_F(Published, TheExampleOfTheHelpIsRead) {
   const std::vector<PublishedRow> rows = read_published(ORRERY_SOURCE_DIR "/benchmarks/offload_papers.json");
   EXPECT_EQ(rows.size(), 3U);

@@ -277,7 +277,7 @@ strategy: {{pipeline: {}, virtual_stages: {}, schedule: {}, data: 1, global_batc
                     "case");
 }
 
-// techniques.md's table: bubble of the naive order, GPipe, 1F1B, interleaved 1F1B, with times of a whole stage.
+// The bubble by its closed form: the naive order, GPipe, 1F1B, interleaved 1F1B, with times of a whole stage.
 Picoseconds closed_form(const std::string& schedule, std::int64_t p, std::int64_t m, std::int64_t v, Picoseconds both) {
   if (schedule == "naive") return p * m * both;
   return m * both + (p - 1) * both / v;
