@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// Flat buffers of a chunk (ZeRO: Rajbhandari et al. 2020, section 3): 16-bit weights, gradients, fp32 master and two moments, whole or
-// one shard of each.
+// Flat buffers of a chunk (ZeRO: Rajbhandari et al. 2020, section 3): 16-bit weights, gradients, fp32 master and two
+// moments, whole or one shard of each.
 Block PlanBuilder::state_block(const Chunk& chunk) const {
   const Optimizer& o = spec_.strategy.optimizer;
   const std::int64_t whole = chunk.elements;

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// One measured step of somebody else's cluster, from a published-measurement file (a JSON list; docs/figures.md). Figures that
-// its source does not print are absent. It never knows a prediction.
+// One measured step of somebody else's cluster, from a published-measurement file (a JSON list; docs/figures.md).
+// Figures that its source does not print are absent. It never knows a prediction.
 struct PublishedRow {
   std::string id;
   std::string source;    // the file's name; of a file with several groups, the group's

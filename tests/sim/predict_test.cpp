@@ -107,8 +107,9 @@ std::string comparable(Report r, const Report& folded) {
   return to_json(r);
 }
 
-// What the comparison of tensor grids in docs/guide.md says: a grid sends weights too, 1D activations alone, but all of them. So
-// with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast ones.
+// What the comparison of tensor grids in docs/guide.md says: a grid sends weights too, 1D activations alone, but all of
+// them. So with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast
+// ones.
 TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   const auto step = [](const char* kind, double nic_Gbps, int sequences) {
     const Spec spec = load_spec(
@@ -167,19 +168,20 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
   }
 }
 
-// Copies of a model, and a vocabulary that stages share, have groups across stages, in which the ranks with busy experts
-// and the others are classes apart: the others wait for the busy ones elsewhere then, which leaves the step as it is.
+// Copies of a model, and a vocabulary that stages share, have groups across stages, in which the ranks with busy
+// experts and the others are classes apart: the others wait for the busy ones elsewhere then, which leaves the step as
+// it is.
 TEST(Predict, UnevenExpertsFoldAcrossStages) {
   const std::string model =
       "{layers: 8, hidden: 256, heads: 4, feed_forward: 512, vocab: 1024, "
       "moe: {experts: 8, top_k: 2, feed_forward: 256, imbalance: 2}}";
   for (const char* schedule : {"chimera", "dualpipe", "vocab-v-half", "vocab-zb-v-alg1", "vocab-1f1b", "1f1b"}) {
     for (const char* rest : {"expert: 2, sharding: zero1", "expert: 4, sharding: zero3", "expert: 2, tensor: 2"}) {
-      const Spec spec = parse_spec(
-          fmt::format("{{model: {}, sequence: 512, cluster: {{node: dgx-h100, nodes: 4}}, gpus: 32, "
-                      "strategy: {{pipeline: 4, global_batch: 64, schedule: {}, {}}}}}",
-                      model, schedule, rest),
-          "uneven.yaml");
+      const Spec spec =
+          parse_spec(fmt::format("{{model: {}, sequence: 512, cluster: {{node: dgx-h100, nodes: 4}}, gpus: 32, "
+                                 "strategy: {{pipeline: 4, global_batch: 64, schedule: {}, {}}}}}",
+                                 model, schedule, rest),
+                     "uneven.yaml");
       const Prediction folded = predict(spec), all = predict(spec, true);
       EXPECT_LT(folded.plan.slots.size(), all.plan.slots.size()) << schedule << ", " << rest;
       EXPECT_EQ(all.trace.step_time, folded.trace.step_time) << schedule << ", " << rest;
