@@ -152,16 +152,18 @@ struct Software {
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
 };
 
-// One feature: its key in profiles and in a spec's `software` map, and where it lives.
+// One feature: its group in the data files, its key there and in a spec's `software` map, and where it lives.
 using SoftwareField =
     std::variant<bool Software::*, std::int64_t Software::*, double Software::*, std::string Software::*>;
 struct SoftwareKey {
+  std::string_view group;  // "layout", "kernels", "communication", "host", "memory", "log"
   std::string_view name;
   SoftwareField field;
 };
 std::span<const SoftwareKey> software_keys();
 
-// A profile by name. Throws Error listing the known ones.
+// A stack by name: what its file says, over the stack that it is `like`, and the numbers of models/data/fitted.json
+// that were fitted for it. Throws Error listing the known ones.
 Software find_software(std::string_view name);
 
 }  // namespace orrery

@@ -102,7 +102,7 @@ Table software() {
     const Software s = find_software(name);
     const auto file = ordered_json::parse(data_file(fmt::format("software/{}.json", name)));
     t.rows.push_back(
-        {std::string(name), s.attention, s.rank_order, s.stage_rule, text_of(s.launch_us), file.value("_about", "")});
+        {std::string(name), s.attention, s.rank_order, s.stage_rule, text_of(s.launch_us), file.value("about", "")});
   }
   return t;
 }

@@ -33,14 +33,33 @@ TEST(Software, HasTheProfilesOfTheContract) {
 }
 
 TEST(Software, EveryStatedFeatureIsKnownAndSourced) {
-  std::set<std::string> known;
-  for (const SoftwareKey& key : software_keys()) known.insert(std::string(key.name));
+  std::set<std::pair<std::string, std::string>> known, root;
+  for (const SoftwareKey& key : software_keys()) known.emplace(key.group, key.name);
   for (std::string_view name : data_names("software")) {
     const nlohmann::json json = nlohmann::json::parse(data_file("software/" + std::string(name) + ".json"));
-    for (const auto& [key, value] : json.items()) {
-      if (key.starts_with("_")) continue;
-      EXPECT_TRUE(known.contains(key)) << name << ": " << key;
-      EXPECT_TRUE(json["_sources"].contains(key)) << name << ": " << key << " has no source";
+    EXPECT_FALSE(json.at("about").get<std::string>().empty()) << name;
+    for (const auto& [group, features] : json.items()) {
+      if (!features.is_object()) continue;
+      for (const auto& [key, feature] : features.items()) {
+        EXPECT_TRUE(known.contains({group, key})) << name << ": " << group << '.' << key;
+        EXPECT_FALSE(feature.at("source").get<std::string>().empty()) << name << ": " << key << " has no source";
+        if (!json.contains("like")) root.emplace(group, key);
+      }
+    }
+  }
+  EXPECT_EQ(root, known) << "the stack that is like no other says everything";
+}
+
+// A stack's file says what differs from the one it is like, and nothing else.
+TEST(Software, FilesHoldWhatDiffers) {
+  for (std::string_view name : data_names("software")) {
+    const nlohmann::json json = nlohmann::json::parse(data_file("software/" + std::string(name) + ".json"));
+    if (!json.contains("like")) continue;
+    const Software own = find_software(name), like = find_software(json.at("like").get<std::string>());
+    for (const SoftwareKey& key : software_keys()) {
+      const bool stated = json.contains(key.group) && json.at(key.group).contains(key.name);
+      if (stated)
+        std::visit([&](auto field) { EXPECT_NE(own.*field, like.*field) << name << ": " << key.name; }, key.field);
     }
   }
 }
