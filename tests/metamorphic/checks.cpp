@@ -71,12 +71,17 @@ void Checks::went(std::string_view relation, const Run& run, double excess) {
   most = std::max(most, excess);
 }
 
+double Checks::step_time(const Run& run, const Run& other) {
+  const bool fit = run.report.memory.fits && other.report.memory.fits;
+  return fit ? run.report.step_time_s : step_time(run);
+}
+
 const Run* Checks::not_slower(std::string_view relation, const Json& spec, const Run& run, const Json& changed,
                               double tolerance) {
   const Run* other = simulate(changed);
   if (other == nullptr) return nullptr;
-  const double before = run.report.step_time_s, after = other->report.step_time_s;
-  went(relation, run, after / before - 1);
+  const double before = step_time(run, *other), after = step_time(*other, run);
+  went(relation, run, step_time(*other) / step_time(run) - 1);
   if (after > before * (1 + tolerance + slack(run)))
     violated(relation, fmt::format("{:.6g} -> {:.6g} s ({:+.2f} %)", before, after, 100 * (after / before - 1)), spec,
              changed);

@@ -48,6 +48,10 @@ class Checks {
   const Run* not_slower(std::string_view relation, const Json& spec, const Run& run, const Json& changed,
                         double tolerance = kTolerance);
   double slack(const Run& run) const;
+  // Without what a full device takes: a job that does not fit is predicted as if it had room.
+  static double step_time(const Run& run) { return run.report.step_time_s - run.report.memory.remapping_s; }
+  // Likewise beside another run, where one of the two does not fit.
+  static double step_time(const Run& run, const Run& other);
   // Keeps how far a searched order went against a relation, a part of the value.
   void went(std::string_view relation, const Run& run, double excess);
 

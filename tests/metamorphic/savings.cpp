@@ -64,8 +64,8 @@ void recompute_order(Checks& checks, const Subject& s) {
     if (checks.slack(*from) == 0)
       not_more(checks, fmt::format("recompute memory {}", more), a, b, from->report.memory.peak, to->report.memory.peak,
                .01, 4 << 20);
-    const double faster = 1 - to->report.step_time_s / from->report.step_time_s;
-    checks.went("recompute time", *from, faster);
+    const double faster = 1 - Checks::step_time(*to, *from) / Checks::step_time(*from, *to);
+    checks.went("recompute time", *from, 1 - Checks::step_time(*to) / Checks::step_time(*from));
     if (faster > kTolerance + checks.slack(*from))
       checks.violated(fmt::format("recompute time {}", more),
                       fmt::format("{:.6g} -> {:.6g} s", from->report.step_time_s, to->report.step_time_s), a, b);
