@@ -189,7 +189,7 @@ void PlanBuilder::choose_schedule() {
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
   if (!s.stage_replicas.empty()) refuse_replicas();
-  turns_ = order_transfers(schedule_);
+  turns_ = order_transfers(schedule_, schedule_.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
   plan_validation();
 }
 
