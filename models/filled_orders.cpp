@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "models/order_length.h"
+
 namespace orrery {
 namespace {
 
@@ -45,6 +47,16 @@ Orders later(const Orders& orders, std::int64_t forwards) {
   return result;
 }
 
+std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
+
+// Of a shape with the times of a vocabulary's parts behind its `count` virtual stages'.
+std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
+  std::int64_t gap = 0;
+  for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
+  gap /= shape.stages;  // a stage's work, on average
+  return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
+}
+
 class Play {
  public:
   Play(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
@@ -66,9 +78,7 @@ class Play {
       place_of_[places_.stage_of[k]].resize(shape.chunks);
       place_of_[places_.stage_of[k]][places_.chunk_of[k]] = k;
     }
-    for (std::int64_t k = 0; k < count_; ++k) gap_ += whole(shape_.times[k]);
-    gap_ /= shape.stages;  // a stage's work, on average
-    gap_ = (gap_ + whole(shape_.times[count_]) + whole(shape_.times[count_ + 1])) / kExchanges;
+    gap_ = exchange_gap(shape_, count_);
   }
 
   // The stage whose clock is furthest behind decides next, so what others begin before its time is known.
@@ -109,8 +119,6 @@ class Play {
     }
     return true;
   }
-
-  static std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 
   // Passes of a micro-batch are numbered along its way: forward over all virtual stages, then backward.
   std::int64_t place_of(std::size_t stage, const Action& a) const {
@@ -250,6 +258,30 @@ FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement, c
   play.run();
   const std::int64_t end = play.end();
   return {std::move(play.filled), end};
+}
+
+Orders best_filled(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders,
+                   const std::vector<Filling>& ways) {
+  Schedule places = place_chunks(placement, shape);
+  ScheduleShape own = shape;
+  own.times.resize(places.virtual_stages() + 2);
+  places.barriers = shape.stages > 1 ? ways.front().barriers : 0;
+  if (places.barriers > 0) {
+    places.input_chunk = static_cast<std::int32_t>(shape.chunks);
+    places.output_chunk = places.input_chunk + 1;
+  }
+  const std::int64_t gap = exchange_gap(own, places.virtual_stages());
+  FilledOrders best = {{}, kUnknown};
+  for (std::vector<PhaseTimes>& times : times_to_try(own)) {
+    ScheduleShape other = own;
+    other.times = std::move(times);
+    for (const Filling& way : ways) {
+      FilledOrders filled = fill_orders(other, placement, orders, way);
+      filled.end = order_length(places, filled.orders, own, gap);
+      if (filled.end < best.end) best = std::move(filled);
+    }
+  }
+  return best.orders;
 }
 
 }  // namespace orrery

@@ -35,4 +35,10 @@ struct FilledOrders {
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement,
                          const std::vector<std::vector<Action>>& orders, const Filling& filling);
 
+// The shortest in the shape's own times of orders that were filled in these or others (times_to_try), in any of the
+// ways given.
+std::vector<std::vector<Action>> best_filled(const ScheduleShape& shape, ChunkPlacement placement,
+                                             const std::vector<std::vector<Action>>& orders,
+                                             const std::vector<Filling>& ways);
+
 }  // namespace orrery

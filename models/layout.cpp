@@ -95,7 +95,8 @@ std::vector<Entry> PlanBuilder::vocabulary_entries(bool input) {
 
 // Of every virtual stage; then of a stage's part of the output layer and of the lookups, where stages share them.
 std::vector<PhaseTimes> PlanBuilder::phase_times() {
-  const auto time_of = [&](std::uint32_t id) { return order_time(plan_.ops[id], context_.width, spec_.cluster.gpu); };
+  OrderClock clock(spec_, plan_.dimensions);
+  const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], context_.width); };
   std::vector<PhaseTimes> times;
   const std::size_t stages = layers_of_.size();
   for (std::size_t k = 0; k < stages + (schedule_.spreads_vocabulary() ? 2 : 0); ++k) {

@@ -176,6 +176,7 @@ void PlanBuilder::choose_schedule() {
     context_.splits_backward = row.splits;
     place_ends();
     context_.shared.barriers = schedule_.barriers;
+    if (!s.stage_replicas.empty()) refuse_replicas();  // times are of blocks, which are not built for all of them
     if (row.splits || schedule_.spreads_vocabulary()) shape.times = phase_times();
     shape.group = interleave_group(spec_);
     shape.extra_warm_up = s.extra_warm_up;
@@ -188,7 +189,7 @@ void PlanBuilder::choose_schedule() {
   if (asynchronous()) refuse_asynchronous();
   if (!schedule_.moves.empty()) refuse_moves();
   if (!s.stage_replicas.empty()) refuse_replicas();
-  turns_ = order_transfers(schedule_);
+  turns_ = order_transfers(schedule_, schedule_.spreads_vocabulary() ? shape.times : std::vector<PhaseTimes>());
   plan_validation();
 }
 

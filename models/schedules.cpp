@@ -148,7 +148,7 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
 // (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
 template <std::int64_t barriers>
 Orders vocabulary_1f1b(const ScheduleShape& shape) {
-  return fill_orders(shape, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>(shape), {.barriers = barriers}).orders;
+  return best_filled(shape, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>(shape), {{.barriers = barriers}});
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct Key {
 
 class Replay {
  public:
-  explicit Replay(const Schedule& schedule)
-      : schedule_(schedule), virtual_stages_(static_cast<std::int32_t>(schedule.virtual_stages())) {
+  Replay(const Schedule& schedule, const std::vector<PhaseTimes>& times)
+      : schedule_(schedule), times_(times), virtual_stages_(static_cast<std::int32_t>(schedule.virtual_stages())) {
     virtual_stage_.resize(schedule.order.size());
     for (std::int32_t k = 0; k < static_cast<std::int32_t>(schedule.stage_of.size()); ++k) {
       auto& row = virtual_stage_[schedule.stage_of[k]];
@@ -107,6 +107,18 @@ class Replay {
       produced_[{key.boundary + 1, key.micro_batch, true}] = time;
   }
 
+  std::int64_t length_of(std::size_t s, const Action& a) const {
+    if (times_.empty()) return a.phase == Phase::backward ? 2 : 1;
+    const bool words = schedule_.spreads_vocabulary() && a.chunk == schedule_.input_chunk;
+    const bool logits = schedule_.spreads_vocabulary() && a.chunk == schedule_.output_chunk;
+    const std::int32_t k = logits ? virtual_stages_ : words ? virtual_stages_ + 1 : virtual_stage(s, a);
+    const PhaseTimes& t = times_[static_cast<std::size_t>(k)];
+    if (a.phase == Phase::forward) return t.forward;
+    return a.phase == Phase::input_gradient    ? t.input
+           : a.phase == Phase::weight_gradient ? t.weight
+                                               : t.input + t.weight;
+  }
+
   bool crosses(const Key& key) const {
     return !is_exchange(key) && hop(schedule_, static_cast<std::size_t>(key.boundary)) != 0;
   }
@@ -124,7 +136,7 @@ class Replay {
       if (input && it == produced_.end()) return false;
       if (input) end = std::max(end, it->second);
     }
-    for (std::size_t i = first; i <= last; ++i) end += schedule_.order[s][i].phase == Phase::backward ? 2 : 1;
+    for (std::size_t i = first; i <= last; ++i) end += length_of(s, schedule_.order[s][i]);
     for (std::size_t i = first; i <= last; ++i) {
       ends.push_back(end);
       if (const auto output = output_of(s, schedule_.order[s][i])) produce(*output, end);
@@ -191,6 +203,7 @@ class Replay {
   }
 
   const Schedule& schedule_;
+  const std::vector<PhaseTimes>& times_;
   std::int32_t virtual_stages_;  // of a copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
@@ -200,6 +213,8 @@ class Replay {
 
 }  // namespace
 
-Turns order_transfers(const Schedule& schedule) { return Replay(schedule).run(); }
+Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times) {
+  return Replay(schedule, times).run();
+}
 
 }  // namespace orrery

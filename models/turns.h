@@ -34,6 +34,8 @@ using Turns = std::vector<std::vector<std::vector<Crossing>>>;
 // last stage sends round). What all stages exchange belongs to the time at which the last of them has given its part,
 // on every stage. Transfers of one stage at one time form a batch. Along every queue time grows, so merging
 // all transfers of a rank into one queue cannot deadlock. Throws Error when the order of the schedule itself does.
-Turns order_transfers(const Schedule& schedule);
+// times: of the virtual stages, and behind them of a shared vocabulary's parts, as ScheduleShape's; actions then take
+// these. What all stages exchange is issued where it will be made, and holds up no action that could run before.
+Turns order_transfers(const Schedule& schedule, const std::vector<PhaseTimes>& times = {});
 
 }  // namespace orrery

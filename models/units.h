@@ -11,6 +11,7 @@ using Seconds = double;
 using Picoseconds = std::int64_t;  // the engine's clock: whole picoseconds, so sums are exact and order is total
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
+inline constexpr Seconds kMicrosecond = 1e-6;
 
 // The one place where a duration is rounded. A single kernel, transfer or launch of more than a day is an absurd figure
 // in the input, and a step of many would not fit the clock: throws Error.

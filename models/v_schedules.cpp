@@ -1,7 +1,6 @@
 #include "models/v_schedules.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "models/filled_orders.h"
@@ -11,7 +10,6 @@ namespace {
 
 using Orders = std::vector<std::vector<Action>>;
 
-constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kPeriod = 6;
 
 // When a stage begins the passes of the first micro-batch, in passes' times.
@@ -77,12 +75,9 @@ Orders without_weights(const ScheduleShape& shape, const Pace& pace) {
 std::vector<std::vector<Action>> v_orders(const ScheduleShape& shape, const Pace& pace, std::int64_t most,
                                           std::int64_t barriers) {
   const Orders orders = without_weights(shape, pace);
-  FilledOrders best = {{}, kNotYet};
-  for (const std::int64_t gap : {100, 50, 1}) {
-    FilledOrders filled = fill_orders(shape, ChunkPlacement::v_shaped, orders, {gap, most + 2 * barriers, barriers});
-    if (filled.end < best.end) best = std::move(filled);
-  }
-  return best.orders;
+  std::vector<Filling> ways;
+  for (const std::int64_t gap : {100, 50, 1}) ways.push_back({gap, most + 2 * barriers, barriers});
+  return best_filled(shape, ChunkPlacement::v_shaped, orders, ways);
 }
 
 }  // namespace orrery

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "models/order_length.h"
+
 namespace orrery {
 namespace {
 
@@ -31,8 +33,8 @@ struct Stage {
 
 class Search {
  public:
-  Search(const ScheduleShape& shape, std::int64_t most, const Rules& rules)
-      : m_(shape.micro_batches), most_(std::max<std::int64_t>(1, most)), rules_(rules), times_(shape.times) {
+  Search(const ScheduleShape& shape, const std::vector<PhaseTimes>& times, std::int64_t most, const Rules& rules)
+      : m_(shape.micro_batches), most_(std::max<std::int64_t>(1, most)), rules_(rules), times_(times) {
     times_.resize(shape.stages);
     stages_.resize(shape.stages);
     for (Stage& s : stages_) {
@@ -192,20 +194,24 @@ std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t
 std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, std::int64_t most) {
   std::vector<Orders> candidates;
   // An order with fewer micro-batches in flight is one with more room too, and rules that fill the room may miss it.
+  const std::vector<std::vector<PhaseTimes>> tries = times_to_try(shape);
   for (const std::int64_t room : std::set{std::min(most, shape.stages), most}) {
     for (const std::int64_t percent : {100, 125, 150, 175, 200, 250, 300})
       candidates.push_back(regular(shape, room, percent));
-    for (const std::int64_t gap : {100, 50, 1}) {
-      for (const bool forward_first : {false, true}) {
-        Search search(shape, room, {gap, forward_first});
-        search.run();
-        candidates.push_back(search.orders());
+    for (const std::vector<PhaseTimes>& times : tries) {
+      for (const std::int64_t gap : {100, 50, 1}) {
+        for (const bool forward_first : {false, true}) {
+          Search search(shape, times, room, {gap, forward_first});
+          search.run();
+          candidates.push_back(search.orders());
+        }
       }
     }
   }
   const auto length = [&](const Orders& orders) { return Play(orders, shape).length(); };
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](const Orders& a, const Orders& b) { return length(a) < length(b); });
+  std::vector<std::pair<std::int64_t, std::int64_t>> lengths;
+  for (const Orders& orders : candidates) lengths.push_back(length(orders));
+  return candidates[std::min_element(lengths.begin(), lengths.end()) - lengths.begin()];
 }
 
 }  // namespace orrery

@@ -105,7 +105,7 @@ class Replay : BlockSource {
   bool play(const RankSlot& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
-    clock_ = 0;
+    clock_ = lag_ = 0;
     sample();
     for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
     ++step_;
@@ -130,7 +130,8 @@ class Replay : BlockSource {
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
     // Whoever copies so looks for infinities too, and waits for the answer before it updates.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
-    const Picoseconds now = offset + std::max({host_at(t), behind, checked});
+    const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
+    visited_ = t;
     clock_ = std::max(clock_, now - offset);
     const int stream = pool_of(op.lane);
     for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
@@ -190,6 +191,23 @@ class Replay : BlockSource {
     const Picoseconds fills = trace_.spans[filling_.first].issued;
     if (waited >= fills) return from(waited, issued, options_.filling_part);
     return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
+  }
+
+  // A retry waits until the device has ended what cached blocks wait for. So much later the host issues what follows,
+  // up to where it waits by itself: it is no longer ahead of its device, and needs as much less memory.
+  Picoseconds lag_at(TaskId t) const {
+    const std::vector<HostResume>& waits = trace_.host[slot_];
+    const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
+                          return lagging_since_ < w.first && w.first <= t;
+                        });
+    return waited ? 0 : lag_;
+  }
+
+  void fall_behind(Picoseconds now) {
+    const Picoseconds wait = allocator_.stats().synchronized_until - now;
+    if (wait <= 0) return;
+    lag_ = lag_at(visited_) + wait;
+    lagging_since_ = visited_;
   }
 
   // What every rank of the group updated comes into a buffer of all, and from there into a tensor a rank.
@@ -304,7 +322,10 @@ class Replay : BlockSource {
   // Where there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
   // then say how much it would have needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
-    if (const auto block = allocator_.malloc(bytes, stream, now)) return *block;
+    const std::int64_t retries = allocator_.stats().retries;
+    const auto block = allocator_.malloc(bytes, stream, now);
+    if (allocator_.stats().retries > retries) fall_behind(now);
+    if (block) return *block;
     if (!result_.out_of_memory) {
       result_.refused = bytes;
       result_.free_then = options_.capacity - allocator_.stats().active.now;
@@ -374,6 +395,8 @@ class Replay : BlockSource {
   int step_ = 0;
   MemoryCurve* curve_;  // or none
   std::uint32_t slot_ = 0;
+  TaskId visited_ = 0, lagging_since_ = 0;
+  Picoseconds lag_ = 0;
   Picoseconds clock_ = 0;   // of the latest task, from the step's begin
   std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
   std::pair<TaskId, TaskId> filling_;

@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 
 #include "models/expert_sizes.h"
+#include "models/kernel_time.h"
 #include "models/make_plan.h"
 #include "models/nccl.h"
 #include "models/placement.h"
 #include "models/stragglers.h"
 #include "sim/host_overheads.h"
 #include "sim/host_work.h"
-#include "sim/kernel_time.h"
 #include "sim/price_servers.h"
 #include "sim/shared_links.h"
 #include "sim/uplinks.h"

@@ -4,9 +4,9 @@
 
 #include "models/blocks.h"
 #include "models/error.h"
+#include "models/kernel_time.h"
 #include "models/stragglers.h"
 #include "sim/host_work.h"
-#include "sim/kernel_time.h"
 #include "sim/price.h"
 
 namespace orrery {

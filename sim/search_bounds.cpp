@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "models/blocks.h"
+#include "models/kernel_time.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
-#include "sim/kernel_time.h"
 
 namespace orrery {
 namespace {

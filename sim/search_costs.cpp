@@ -238,10 +238,8 @@ class Probe {
     }
   }
 
-  std::shared_ptr<const OrderTimes> order_times_of(const Block& block) const {
-    const auto time_of = [&](std::uint32_t id) {
-      return order_time(plan_.ops[id], plan_.element_bytes, spec_.cluster.gpu);
-    };
+  std::shared_ptr<const OrderTimes> order_times_of(const Block& block, OrderClock& clock) const {
+    const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], plan_.element_bytes); };
     auto times = std::make_shared<OrderTimes>();
     for (const std::uint32_t id : block.forward) times->forward.push_back(time_of(id));
     for (std::size_t i = 0; i < block.backward.size(); ++i)
@@ -284,10 +282,11 @@ class Probe {
         kept -= kept_of(segment.frame);
       }
     }
+    OrderClock clock(spec_, plan_.dimensions);
     for (auto& [frame, block] : blocks) {
       const Block& what = plan_.blocks[plan_.frames[frame].block];
       block.kept = kept_of(frame);
-      if (spec_.strategy.schedule == "zb-h1") block.order_times = order_times_of(what);
+      if (spec_.strategy.schedule == "zb-h1") block.order_times = order_times_of(what, clock);
       block.eight_bit_elements = orrery::eight_bit_elements(spec_, what);
       for (const LocalParameter& p : what.parameters)
         (p.experts > 0 ? block.expert_elements : block.elements) += p.out * p.in;

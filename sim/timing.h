@@ -10,8 +10,6 @@
 
 namespace orrery {
 
-inline constexpr Seconds kMicrosecond = 1e-6;
-
 // What ranks of a node share beyond the network: the link to the host of the devices on one PCIe switch, both ways;
 // the host's processors and memory; the node's disks.
 enum class Port : std::uint8_t { down, up, processors, host_memory, disk_read, disk_write };

@@ -12,7 +12,7 @@ namespace {
 
 struct Options {
   std::uint64_t count = 200, seed = 1, first = 0;
-  std::vector<std::string> only;
+  std::vector<std::string> only, schedules;
   double seconds = 0;
   bool strict = false, refused = false;
 };
@@ -29,7 +29,7 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
 
 void check_one(Checks& checks, const Options& options, std::uint64_t number, Tally& tally) {
   Draw draw(options.seed * 1'000'003 + number);
-  Json spec = random_spec(draw);
+  Json spec = random_spec(draw, options.schedules);
   const Run* run = checks.simulate(spec);
   if (run != nullptr && draw.chance(.12)) {
     const Json turned = with_a_switch_turned(draw, spec);
@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "which specs");
   app.add_option("--first", options.first, "number of the first spec, to run parts side by side or one again");
   app.add_option("--only", options.only, "relations to check, on every spec")->delimiter(',');
+  app.add_option("--schedule", options.schedules, "pipelines of these schedules alone")->delimiter(',');
   app.add_option("--seconds", options.seconds, "draw no more specs after so long");
   app.add_flag("--strict", options.strict, "no slack for orders that are searched");
   app.add_flag("--refused", options.refused, "say why specs were refused");

@@ -28,10 +28,11 @@ struct Drawn {
   }
 };
 
-void draw_schedule(Draw& draw, Drawn& d) {
+void draw_schedule(Draw& draw, Drawn& d, const std::vector<std::string>& schedules) {
   const std::int64_t p = d.degree("pipeline");
   if (p > 1) {
-    d.schedule = &schedule_rows()[draw.below(schedule_rows().size())];
+    d.schedule = schedules.empty() ? &schedule_rows()[draw.below(schedule_rows().size())]
+                                   : &find_schedule(schedules[draw.below(schedules.size())]);
     d.strategy["schedule"] = d.schedule->name;
     if (d.schedule->chunks == 0) d.strategy["virtual_stages"] = draw.of({2, 3});
     const std::int64_t chunks = d.schedule->chunks == 0 ? d.degree("virtual_stages") : d.schedule->chunks;
@@ -182,20 +183,21 @@ Json random_recipe(Draw& draw) {
 
 }  // namespace
 
-Json random_spec(Draw& draw) {
-  if (draw.chance(.03)) return random_recipe(draw);
+Json random_spec(Draw& draw, const std::vector<std::string>& schedules) {
+  if (draw.chance(.03) && schedules.empty()) return random_recipe(draw);
   Drawn d;
   d.strategy = {{"tensor", draw.of({1, 1, 2, 2, 4, 8})},
                 {"pipeline", draw.of({1, 1, 2, 4, 4, 8})},
                 {"context", draw.of({1, 1, 1, 1, 2, 4})},
                 {"data", draw.of({1, 2, 2, 4, 8})}};
+  if (!schedules.empty() && d.degree("pipeline") == 1) d.strategy["pipeline"] = 4;
   d.model = random_model(draw);
   if (d.model.is_object() && d.model["heads"].get<std::int64_t>() % d.degree("tensor") != 0) {
     d.model["heads"] = 8;
     d.model["hidden"] = 1024;
     d.model.erase("kv_heads");
   }
-  draw_schedule(draw, d);
+  draw_schedule(draw, d, schedules);
   draw_sharding(draw, d);
   draw_layout(draw, d);
   draw_memory(draw, d.model, d.strategy);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "models/cluster.h"
@@ -11,7 +14,8 @@ using Json = nlohmann::json;
 
 // A spec of names and rows that the program's own tables have, so that a new schedule, sharding, model, machine or
 // stack is drawn without a change here. Most are valid; what is not must be refused in one line.
-Json random_spec(Draw& draw);
+// schedules: if given, a pipeline's is one of these.
+Json random_spec(Draw& draw, const std::vector<std::string>& schedules = {});
 
 // Parts of it.
 Json random_model(Draw& draw);

@@ -148,14 +148,9 @@ TEST(FilledOrders, FitTheVocabularyIntoAV) {
             test::spans_of(make_schedule(form.name, {p, m, 2, times}), times.front()).back().second;
         const std::int64_t end = end_of(s, times);
         const std::int64_t more = end_of(make_schedule(name, {p, 2 * m, 2, times}), times) - end;
-        // V-Min leaves no room between eight stages' passes: no form is known, so what the evaluator says.
-        if (form.name == std::string("v-min") && p == 8) {
-          EXPECT_LE(end - m * work, plain - m * 180 + (barriers + 1) * work + m * work / 10) << name;
-          EXPECT_EQ(end, barriers == 1 ? 8357 : 8508);
-          EXPECT_EQ(more, 7424);
-          continue;
-        }
-        EXPECT_LE(end - m * work, plain - m * 180 + (barriers + 1) * work) << name << " " << p;
+        // V-Min leaves little room between eight stages' passes.
+        const std::int64_t wedged = form.name == std::string("v-min") && p == 8 ? work / 4 : 0;
+        EXPECT_LE(end - m * work, plain - m * 180 + (barriers + 1) * work + wedged) << name << " " << p;
         EXPECT_EQ(more, m * work) << name << " " << p;
       }
     }

@@ -2,21 +2,53 @@
 
 #include <gtest/gtest.h>
 
+#include "models/kernel_time.h"
+#include "tests/models/plans.h"
+
 namespace orrery {
 namespace {
 
-TEST(OrderTime, IsThatOfThePeaks) {
-  Gpu gpu;
-  gpu.tflops = {{"bf16", 100}};
-  gpu.memory_GBps = 1000;
-  gpu.nvlink_GBps = 50;
-  const Op product = {.name = "product", .work = Gemm{.m = 4096, .n = 4096, .k = 4096}};
-  EXPECT_NEAR(order_time(product, 2, gpu), 2.0 * 4096 * 4096 * 4096 / 100e12 * 1e9, 1);
-  const Op sum = {.name = "sum", .work = Collective{.kind = CollectiveKind::all_reduce, .bytes = 5000}};
-  EXPECT_DOUBLE_EQ(order_time(sum, 2, gpu), 100);
+Spec spec_on(const std::string& cluster) {
+  return parse_spec("{model: llama-3.2-1b, sequence: 1024, cluster: " + cluster +
+                        ", gpus: 32, strategy: {tensor: 8, data: 4, global_batch: 8}}",
+                    "spec.yaml");
+}
+
+const Op kProduct = {.name = "product", .work = Gemm{.m = 4096, .n = 4096, .k = 4096}};
+const Op kSum = {.name = "sum", .work = Collective{.kind = CollectiveKind::all_reduce, .bytes = 50'000'000}};
+
+// A kernel counts as the simulator prices it.
+TEST(OrderTime, IsThatOfTheBuiltInProfile) {
+  const Spec spec = spec_on("{node: dgx-h100, nodes: 4}");
+  const Plan plan = make_plan(spec);
+  const Gpu& gpu = spec.cluster.gpu;
+  const Profile profile = find_profile(gpu);
+  const double kernel = kernel_time(kProduct, 2, gpu, profile, spec.software.attention_kernel);
+  OrderClock clock(spec, plan.dimensions);
+  EXPECT_NEAR(clock.time(kProduct, 2), 1e9 * (kernel + profile.kernel_gap_us * kMicrosecond), 1);
   const Op copy = {.name = "copy", .work = PlaceCopy{.bytes = 5000, .from = Home::device, .to = Home::host}};
-  EXPECT_EQ(order_time(copy, 2, gpu), 0) << "beside compute";
-  EXPECT_DOUBLE_EQ(order_time(product, 2, Gpu{}), 2.0 * 4096 * 4096 * 4096 * 1e-3);
+  EXPECT_EQ(clock.time(copy, 2), 0) << "beside compute";
+}
+
+// A tensor group over two nodes waits for their network: phases were weighed by NVLink before.
+TEST(OrderTime, KnowsGroupsOfSeveralNodes) {
+  const auto time = [](const std::string& cluster) {
+    const Spec spec = spec_on(cluster);
+    const Plan plan = make_plan(spec);
+    return OrderClock(spec, plan.dimensions).time(kSum, 2);
+  };
+  const double near = time("{node: dgx-h100, nodes: 4}");
+  const double far = time("{gpu: h100-sxm, gpus_per_node: 4, nics: 1, nic_Gbps: 100, fabric: roce, nodes: 8}");
+  EXPECT_GT(near, 50'000'000 / 900.0);
+  EXPECT_GT(far, 3 * near);
+}
+
+// On a machine without known peaks operations count.
+TEST(OrderTime, CountsOperationsElsewhere) {
+  Spec spec = spec_on("{node: dgx-h100, nodes: 4}");
+  const Plan plan = make_plan(spec);
+  spec.cluster.gpu = Gpu{};
+  EXPECT_DOUBLE_EQ(OrderClock(spec, plan.dimensions).time(kProduct, 2), 2.0 * 4096 * 4096 * 4096 * 1e-3);
 }
 
 }  // namespace

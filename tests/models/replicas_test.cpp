@@ -145,6 +145,7 @@ TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
            {"schedule: pipedream, clip: 0", "strategy.schedule: not built yet with strategy.stage_replicas"},
            {"schedule: chimera, overlap: {gradient_reduce: false}", "strategy.schedule: not built yet"},
            {"schedule: vocab-1f1b", "strategy.schedule: not built yet"},
+           {"schedule: vocab-v-half, tensor: 4, tensor_kind: 2d", "strategy.schedule: not built yet"},
            {"schedule: dapple, context: 2", "strategy.context: not built yet"},
            {"schedule: dapple, sharding: hsdp, shard_group: 1", "choose none, zero1, zero2, zero3 or fsdp"},
            {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}", "strategy.offload: not built yet"}}) {

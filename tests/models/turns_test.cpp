@@ -124,5 +124,26 @@ TEST(Turns, RefuseOrdersThatWaitForEver) {
   }
 }
 
+// Phases' own times move what all stages exchange, and leave nothing out; times of one unit a phase move nothing.
+TEST(Turns, FollowTheTimesOfPhases) {
+  for (const char* name : {"vocab-1f1b", "vocab-zb-v-alg1"}) {
+    const std::int64_t chunks = find_schedule(name).chunks, p = 4;
+    const std::vector<PhaseTimes> even(p * chunks + 2, PhaseTimes{}), uneven(p * chunks + 2, PhaseTimes{3, 17, 2});
+    const Schedule schedule = make_schedule(name, {p, 2 * p, chunks, uneven});
+    const auto places = [](const Turns& turns) {
+      std::vector<std::tuple<std::size_t, std::size_t, int, int, bool>> all;  // stage, turn, and what crosses
+      for (std::size_t s = 0; s < turns.size(); ++s) {
+        for (std::size_t i = 0; i < turns[s].size(); ++i) {
+          for (const Crossing& c : turns[s][i]) all.emplace_back(s, i, c.boundary, c.micro_batch, c.forward);
+        }
+      }
+      return all;
+    };
+    EXPECT_EQ(places(order_transfers(schedule, even)), places(order_transfers(schedule))) << name;
+    EXPECT_NE(places(order_transfers(schedule, uneven)), places(order_transfers(schedule))) << name;
+    EXPECT_EQ(places(order_transfers(schedule, uneven)).size(), places(order_transfers(schedule)).size()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "sim/kernel_time.h"
+#include "models/kernel_time.h"
 
 #include <cmath>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "sim/kernel_time.h"
+#include "models/kernel_time.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
-#include "sim/timing.h"
 
 namespace orrery {
 namespace {
