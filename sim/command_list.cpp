@@ -7,6 +7,8 @@
 
 #include "models/cluster.h"
 #include "models/data.h"
+#include "models/hugging_face.h"
+#include "models/load_spec.h"
 #include "models/names.h"
 #include "models/recipes.h"
 #include "models/schedules.h"

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "models/load_spec.h"
 #include "models/lost_ranks.h"
 #include "models/make_plan.h"
 #include "models/names.h"

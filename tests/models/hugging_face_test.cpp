@@ -3,6 +3,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/hugging_face.h"
 #include "models/spec.h"
 
 namespace orrery {

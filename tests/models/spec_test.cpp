@@ -11,6 +11,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "tests/random_bits.h"
 
 namespace orrery {
