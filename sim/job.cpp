@@ -214,9 +214,9 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
   arguments.first_step = first;
   const std::vector<std::string> words = rank_arguments(program, arguments);
   // A program for GPUs starts its ranks itself.
-  const Launch launch = job.options.device == "cuda" ? Launch{words, {}}
-                                                     : mpirun(job.plan.ranks, with_starter(folder.path(), words),
-                                                              folder.path(), shared ? shared->path() : "");
+  const Command launch = job.options.device == "cuda" ? Command{words, {}}
+                                                      : mpirun(job.plan.ranks, with_starter(folder.path(), words),
+                                                               folder.path(), shared ? shared->path() : "");
   {
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);
