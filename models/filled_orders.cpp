@@ -45,9 +45,9 @@ Orders later(const Orders& orders, std::int64_t forwards) {
   return result;
 }
 
-class Play {
+class FilledPlay {
  public:
-  Play(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
+  FilledPlay(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
       : shape_(shape),
         places_(place_chunks(placement, shape)),
         count_(places_.virtual_stages()),
@@ -246,7 +246,7 @@ class Play {
 
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders,
                          const Filling& filling) {
-  Play play(shape, placement, orders, filling);
+  FilledPlay play(shape, placement, orders, filling);
   play.run();
   const std::int64_t end = play.end();
   return {std::move(play.filled), end};

@@ -112,9 +112,9 @@ class Search {
 };
 
 // Orders as they run: how long the slowest stage is busy from its first to its last action, and when all has ended.
-class Play {
+class ZeroBubblePlay {
  public:
-  Play(const Orders& orders, const ScheduleShape& shape)
+  ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
       : orders_(orders),
         times_(shape.times),
         next_(orders.size(), 0),
@@ -203,7 +203,7 @@ std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, 
       }
     }
   }
-  const auto length = [&](const Orders& orders) { return Play(orders, shape).length(); };
+  const auto length = [&](const Orders& orders) { return ZeroBubblePlay(orders, shape).length(); };
   return *std::min_element(candidates.begin(), candidates.end(),
                            [&](const Orders& a, const Orders& b) { return length(a) < length(b); });
 }

@@ -77,7 +77,7 @@ std::string launcher_end(const ProcessTree& tree) {
   return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
 }
 
-constexpr std::string_view kNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
+constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
 
 // What the launcher, or a rank by it, has said last; without its rules.
 std::string last_words(const std::string& log) {
@@ -85,7 +85,8 @@ std::string last_words(const std::string& log) {
   std::string last;
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
-    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kNoise) == std::string::npos) last = line;
+    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kLauncherNoise) == std::string::npos)
+      last = line;
   }
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
