@@ -10,6 +10,7 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/hold.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/unfold.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "exec/call.h"
-#include "exec/cpu_launch.h"
 #include "exec/values.h"
 #include "kernels/matrix.h"
 

@@ -21,6 +21,7 @@
 #include "exec/text_data.h"
 #include "exec/watch.h"
 #include "kernels/gemm.h"
+#include "models/load_spec.h"
 #include "models/lost_ranks.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"

@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 // Counts micro-batches as they pass, and keeps the weight gradients that were put off.
-class Order {
+class DualPipeOrder {
  public:
   std::vector<Action> actions;
 
@@ -44,7 +44,7 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     throw Error(fmt::format("strategy.schedule: needs at least {} micro-batches over each copy of the model, not {}",
                             2 * half_ranks, micro_batches));
   const std::int64_t to_middle = half_ranks - half_rank - 1, from_end = half_rank + 1;
-  Order order;
+  DualPipeOrder order;
   for (std::int64_t i = 0; i < 2 * to_middle; ++i) order.forward(0);
   for (std::int64_t i = 0; i < from_end; ++i) {
     order.forward(0);

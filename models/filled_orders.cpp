@@ -57,9 +57,9 @@ std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   return (gap + whole(shape.times[count]) + whole(shape.times[count + 1])) / kExchanges;
 }
 
-class Play {
+class FilledPlay {
  public:
-  Play(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
+  FilledPlay(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders, const Filling& filling)
       : shape_(shape),
         places_(place_chunks(placement, shape)),
         count_(places_.virtual_stages()),
@@ -254,7 +254,7 @@ class Play {
 
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement, const Orders& orders,
                          const Filling& filling) {
-  Play play(shape, placement, orders, filling);
+  FilledPlay play(shape, placement, orders, filling);
   play.run();
   const std::int64_t end = play.end();
   return {std::move(play.filled), end};

@@ -8,6 +8,7 @@
 
 #include "models/error.h"
 #include "models/schedules.h"
+#include "models/sharding.h"
 
 namespace orrery {
 namespace {
@@ -181,6 +182,14 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   set(Dimension::world, [](std::int64_t) { return std::int64_t{0}; });
   set_grid(s, at, tables);
   return tables;
+}
+
+bool shards_nothing(const Strategy& s, bool experts) {
+  const ShardingRow& row = row_of(s.sharding);
+  if (!row.shards_optimizer || row.fp32_shards || s.offload.any() || s.offload.tiling > 1) return false;
+  const std::int64_t sharers = s.data * s.context * s.tensor_depth;
+  const std::int64_t expert_sharers = experts ? s.tensor * s.context * s.data / (s.expert * s.expert_tensor) : 1;
+  return sharers == 1 && expert_sharers == 1 && model_copies(s.schedule) == 1 && s.stage_replicas.empty();
 }
 
 }  // namespace orrery

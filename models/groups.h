@@ -50,4 +50,9 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);
 
+// Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
+// that ZeRO's stages plan what `none` plans. FSDP still casts its fp32 parameters for every use. experts: the model has
+// some, which are shared by other ranks than the rest.
+bool shards_nothing(const Strategy& s, bool experts);
+
 }  // namespace orrery

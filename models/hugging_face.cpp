@@ -1,3 +1,5 @@
+#include "models/hugging_face.h"
+
 // A Hugging Face config.json, as transformers' own configuration classes read it: a key that is absent takes the
 // default of its family's class.
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "models/data.h"
 #include "models/json_value.h"
 #include "models/names.h"
-#include "models/spec.h"
 
 namespace orrery {
 namespace {

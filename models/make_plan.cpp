@@ -5,6 +5,7 @@
 #include "models/check_plan.h"
 #include "models/error.h"
 #include "models/groups.h"
+#include "models/one_queue.h"
 #include "models/pace.h"
 #include "models/plan_builder.h"
 #include "models/schedule_file.h"
@@ -296,15 +297,6 @@ Plan PlanBuilder::build() {
   plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
   link_matches();
   return std::move(plan_);
-}
-
-bool has_one_queue(const Spec& spec) {
-  constexpr int kBlackwell = 100;
-  const Strategy& s = spec.strategy;
-  if (row_of(s.sharding).shards_parameters || s.overlap.micro_batches) return false;
-  const std::string& when = spec.software.one_queue;
-  return when == "always" ||
-         (when == "before_blackwell" && s.tensor * s.context > 1 && spec.cluster.gpu.compute_capability < kBlackwell);
 }
 
 Plan make_unchecked_plan(const Spec& spec) {

@@ -13,8 +13,4 @@ Plan make_plan(const Spec& spec);
 // The same unchecked, for a search, which throws most of its plans away: check what is kept.
 Plan make_unchecked_plan(const Spec& spec);
 
-// Whether a rank's kernels begin in the order of their launches, whatever their streams (Software::one_queue). Not with
-// FSDP, nor where two micro-batches are woven: Megatron asks their users for several queues.
-bool has_one_queue(const Spec& spec);
-
 }  // namespace orrery

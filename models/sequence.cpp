@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-double as_real(std::int64_t x) { return static_cast<double>(x); }
+double as_double(std::int64_t x) { return static_cast<double>(x); }
 
 // Rows [first, first + count) of those that the parts list.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
@@ -24,8 +24,8 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
 // The integral over q of a part of the keys of another before q: of min(max(q - k.first, 0), k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
   const auto to = [&](std::int64_t x) {  // from minus infinity
-    const double a = std::max(as_real(x - shift - k.first), 0.0),
-                 b = std::max(as_real(x - shift - k.first - k.count), 0.0);
+    const double a = std::max(as_double(x - shift - k.first), 0.0),
+                 b = std::max(as_double(x - shift - k.first - k.count), 0.0);
     return (a * a - b * b) / 2;
   };
   return to(q.first + q.count) - to(q.first);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
-#include "models/schedules.h"
 
 namespace orrery {
 
@@ -32,14 +31,6 @@ const std::vector<ShardingRow>& sharding_rows() {
        .servers = true},
   };
   return rows;
-}
-
-bool shards_nothing(const Strategy& s, bool experts) {
-  const ShardingRow& row = row_of(s.sharding);
-  if (!row.shards_optimizer || row.fp32_shards || s.offload.any() || s.offload.tiling > 1) return false;
-  const std::int64_t sharers = s.data * s.context * s.tensor_depth;
-  const std::int64_t expert_sharers = experts ? s.tensor * s.context * s.data / (s.expert * s.expert_tensor) : 1;
-  return sharers == 1 && expert_sharers == 1 && model_copies(s.schedule) == 1 && s.stage_replicas.empty();
 }
 
 const ShardingRow& row_of(Sharding s) {

@@ -24,10 +24,6 @@ struct ShardingRow {
 };
 
 const std::vector<ShardingRow>& sharding_rows();
-// Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
-// that ZeRO's stages plan what `none` plans. FSDP still casts its fp32 parameters for every use. experts: the model has
-// some, which are shared by other ranks than the rest.
-bool shards_nothing(const Strategy& s, bool experts);
 
 // Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum them all on every rank in
 // stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.

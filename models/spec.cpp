@@ -1,4 +1,4 @@
-#include "models/spec.h"
+#include "models/load_spec.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "models/groups.h"
 #include "models/input_file.h"
 #include "models/names.h"
 #include "models/open_spec.h"
 #include "models/recipes.h"
-#include "models/sharding.h"
 #include "models/spec_reader.h"
 
 namespace orrery {

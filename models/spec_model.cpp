@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "models/hugging_face.h"
 #include "models/input_file.h"
 #include "models/names.h"
 #include "models/spec_reader.h"

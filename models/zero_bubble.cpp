@@ -114,9 +114,9 @@ class Search {
 };
 
 // Orders as they run: how long the slowest stage is busy from its first to its last action, and when all has ended.
-class Play {
+class ZeroBubblePlay {
  public:
-  Play(const Orders& orders, const ScheduleShape& shape)
+  ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
       : orders_(orders),
         times_(shape.times),
         next_(orders.size(), 0),
@@ -208,7 +208,7 @@ std::vector<std::vector<Action>> search_zero_bubble(const ScheduleShape& shape, 
       }
     }
   }
-  const auto length = [&](const Orders& orders) { return Play(orders, shape).length(); };
+  const auto length = [&](const Orders& orders) { return ZeroBubblePlay(orders, shape).length(); };
   std::vector<std::pair<std::int64_t, std::int64_t>> lengths;
   for (const Orders& orders : candidates) lengths.push_back(length(orders));
   return candidates[std::min_element(lengths.begin(), lengths.end()) - lengths.begin()];

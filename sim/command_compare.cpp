@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "sim/commands.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/blocks.h"
+#include "models/load_spec.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "models/stages.h"

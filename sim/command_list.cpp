@@ -7,6 +7,8 @@
 
 #include "models/cluster.h"
 #include "models/data.h"
+#include "models/hugging_face.h"
+#include "models/load_spec.h"
 #include "models/names.h"
 #include "models/recipes.h"
 #include "models/schedules.h"
@@ -115,13 +117,13 @@ Table recipes() {
   return t;
 }
 
-struct List {
+struct NamedList {
   std::string_view name;
   Table (*make)();
 };
-constexpr List kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
-                           {"schedules", schedules}, {"shardings", shardings}, {"software", software},
-                           {"recipes", recipes}};
+constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
+                                {"schedules", schedules}, {"shardings", shardings}, {"software", software},
+                                {"recipes", recipes}};
 
 // A figure as a number, "-" as null.
 ordered_json value_of(const std::string& cell) {
@@ -148,12 +150,12 @@ std::string to_json(const Table& table) {
 
 std::vector<std::string_view> list_names() {
   std::vector<std::string_view> names;
-  for (const List& list : kLists) names.push_back(list.name);
+  for (const NamedList& list : kLists) names.push_back(list.name);
   return names;
 }
 
 Outcome list_command(std::string_view what, const Common& common) {
-  for (const List& list : kLists) {
+  for (const NamedList& list : kLists) {
     if (list.name != what) continue;
     const Table table = list.make();
     return {common.json ? to_json(table) : print(table)};

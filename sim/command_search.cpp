@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/names.h"
+#include "sim/difference.h"
 #include "sim/peers.h"
 #include "sim/predict.h"
 #include "sim/search_advice.h"

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "models/load_spec.h"
 #include "models/peers.h"
 #include "models/spec.h"
 #include "models/units.h"
-#include "sim/commands.h"
+#include "sim/progress.h"
 
 namespace orrery {
 

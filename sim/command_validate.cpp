@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/output_file.h"
 #include "models/trace_file.h"
 #include "sim/commands.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/load_spec.h"
 #include "models/recipes.h"
 #include "models/spec.h"
 #include "sim/commands.h"

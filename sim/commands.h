@@ -1,32 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/text.h"
+#include "sim/job.h"
+#include "sim/progress.h"
 
 namespace orrery {
-
-// What a command prints on stdout, all at once when it has succeeded, and the exit status. Commands write nothing to
-// the terminal themselves; those with much to do tell `Progress` one line at a time. They throw Error for bad input.
-struct Outcome {
-  std::string text;
-  int status = 0;
-  std::string log{};  // a line for stderr: what is not the same every time
-  double spread = 0;  // of what a calibration measured: quartile distance over median, by time
-};
-using Progress = std::function<void(std::string_view)>;
-
-// What the commands share. threads: of workers; results do not depend on it.
-struct Common {
-  Style style;
-  unsigned threads = 1;
-  bool json = false;
-  Progress progress;
-};
 
 inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit
 
@@ -44,17 +26,6 @@ Outcome simulate_command(const SimulateOptions& options, const Common& common);
 // Executes the plan and reports the same figures, measured. Starts the ranks by mpirun and watches them, or, where a
 // launcher has started this process as one rank, becomes that rank. Throws Error with status 5 (kRankLost) when a rank
 // was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no process and no file is left.
-struct RunOptions {
-  std::string spec;
-  std::vector<std::string> overrides;
-  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
-  std::string device = "cpu";  // or "cuda"
-  std::int64_t ranks = 0;      // 0: as many as the spec says
-  std::int64_t steps = 0;      // 0: as many as the spec says
-  double hang_timeout = 30;    // seconds
-  std::string trace;
-  bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
-};
 Outcome run_command(const RunOptions& options, const Common& common);
 
 // Measures single ops and transfers of this machine, all ranks at once, and writes a profile; or imports what others

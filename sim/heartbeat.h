@@ -7,7 +7,7 @@
 #include <string_view>
 #include <thread>
 
-#include "sim/commands.h"
+#include "sim/progress.h"
 
 namespace orrery {
 

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "models/load_spec.h"
 #include "models/lost_ranks.h"
 #include "models/make_plan.h"
 #include "models/names.h"
@@ -76,7 +77,7 @@ std::string launcher_end(const ProcessTree& tree) {
   return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
 }
 
-constexpr std::string_view kNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
+constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
 
 // What the launcher, or a rank by it, has said last; without its rules.
 std::string last_words(const std::string& log) {
@@ -84,7 +85,8 @@ std::string last_words(const std::string& log) {
   std::string last;
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
-    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kNoise) == std::string::npos) last = line;
+    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kLauncherNoise) == std::string::npos)
+      last = line;
   }
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
@@ -213,9 +215,9 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
   arguments.first_step = first;
   const std::vector<std::string> words = rank_arguments(program, arguments);
   // A program for GPUs starts its ranks itself.
-  const Launch launch = job.options.device == "cuda" ? Launch{words, {}}
-                                                     : mpirun(job.plan.ranks, with_starter(folder.path(), words),
-                                                              folder.path(), shared ? shared->path() : "");
+  const Command launch = job.options.device == "cuda" ? Command{words, {}}
+                                                      : mpirun(job.plan.ranks, with_starter(folder.path(), words),
+                                                               folder.path(), shared ? shared->path() : "");
   {
     ProcessTree tree(signals);
     tree.start(launch.arguments, launch.environment, log);

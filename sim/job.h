@@ -1,15 +1,29 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "models/plan.h"
 #include "models/spec.h"
 #include "models/trace_file.h"
-#include "sim/commands.h"
 #include "sim/launch.h"
+#include "sim/progress.h"
 
 namespace orrery {
+
+// The options of a run (run_command, commands.h).
+struct RunOptions {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
+  std::string device = "cpu";  // or "cuda"
+  std::int64_t ranks = 0;      // 0: as many as the spec says
+  std::int64_t steps = 0;      // 0: as many as the spec says
+  double hang_timeout = 30;    // seconds
+  std::string trace;
+  bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
+};
 
 // A run as it was asked for, and its plan.
 struct Job {

@@ -94,9 +94,9 @@ std::string find_rank_program(const std::string& device) {
               1);
 }
 
-Launch mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
-              const std::string& shared) {
-  Launch launch;
+Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
+               const std::string& shared) {
+  Command launch;
   launch.arguments = {find_on_path("mpirun")};
   if (launch.arguments[0].empty()) throw Error("mpirun: is not on PATH; install Open MPI (openmpi-bin)", 1);
   if (::geteuid() == 0) launch.arguments.emplace_back("--allow-run-as-root");

@@ -7,7 +7,7 @@
 namespace orrery {
 
 // A program, its arguments and what its environment has beside ours.
-struct Launch {
+struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
 };
@@ -32,8 +32,8 @@ std::string find_rank_program(const std::string& device);
 // Open MPI's mpirun with n ranks on this machine. It and its ranks keep all their files in `temporary` and `shared`
 // ("": wherever they like). A rank that dies does not end the others: who watches them does. Throws Error if there is
 // no mpirun on PATH.
-Launch mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
-              const std::string& shared);
+Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
+               const std::string& shared);
 
 // The rank that a launcher (mpirun, srun) has given this process; -1: none.
 std::int64_t launched_rank();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/check_plan.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/pace.h"
 #include "models/plan_hash.h"

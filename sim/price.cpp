@@ -12,8 +12,8 @@
 
 #include "models/expert_sizes.h"
 #include "models/kernel_time.h"
-#include "models/make_plan.h"
 #include "models/nccl.h"
+#include "models/one_queue.h"
 #include "models/placement.h"
 #include "models/stragglers.h"
 #include "sim/host_overheads.h"

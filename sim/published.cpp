@@ -13,6 +13,7 @@
 #include "models/error.h"
 #include "models/input_file.h"
 #include "models/json_value.h"
+#include "models/load_spec.h"
 #include "sim/flops.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

@@ -10,6 +10,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "models/blocks.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/order_time.h"
 #include "models/sharding.h"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/groups.h"
 #include "models/layer_builder.h"
 #include "models/schedules.h"
 #include "models/sharding.h"

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/load_spec.h"
+#include "sim/difference.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"
-#include "sim/search_report.h"
 #include "sim/techniques.h"
 
 namespace orrery {

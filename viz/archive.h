@@ -42,7 +42,7 @@ class ArchiveWriter {
     for (T& value : list) (*this)(value);
   }
   template <class T>
-  void operator()(Column<T>& column) {
+  void operator()(MappedColumn<T>& column) {
     std::uint64_t size = column.size();
     (*this)(size);
     static constexpr char blank[8] = {};
@@ -93,11 +93,11 @@ class ArchiveReader {
     for (T& value : list) (*this)(value);
   }
   template <class T>
-  void operator()(Column<T>& column) {
+  void operator()(MappedColumn<T>& column) {
     const std::size_t size = count(sizeof(T));
     take((8 - at_ % 8) % 8);
     const void* const data = take(size * sizeof(T));
-    column = Column<T>(file_, {static_cast<const T*>(data), size});
+    column = MappedColumn<T>(file_, {static_cast<const T*>(data), size});
   }
 
  private:

@@ -13,7 +13,7 @@ constexpr std::size_t kBoundariesPerPoint = 1024;
 // Walks over the moments at which some lane of a process begins or ends something, and sums what lies between.
 class Walk {
  public:
-  Walk(const Timeline& t, const Column<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
+  Walk(const Timeline& t, const MappedColumn<std::uint32_t>& tracks, Picoseconds from) : t_(t), now_(from) {
     for (const std::uint32_t id : tracks) {
       const Track& track = t.tracks[id];
       const EventId e = first_after(t, track, from);

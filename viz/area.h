@@ -34,8 +34,8 @@ class AreaIndex {
     AreaSums sums;
   };
   struct OfProcess {
-    Column<std::uint32_t> tracks;  // those with events of the device
-    Column<Point> points;
+    MappedColumn<std::uint32_t> tracks;  // those with events of the device
+    MappedColumn<Point> points;
     template <class A>
     friend void fields(A& a, OfProcess& p) {
       a(p.tracks);

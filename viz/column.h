@@ -10,16 +10,17 @@ namespace orrery {
 
 // Values that never change, in memory or in a mapped file. A copy shares them; they live as long as the last one.
 template <class T>
-class Column {
+class MappedColumn {
  public:
-  Column() = default;
-  Column(std::vector<T> values) {  // NOLINT(google-explicit-constructor): a vector is one
+  MappedColumn() = default;
+  MappedColumn(std::vector<T> values) {  // NOLINT(google-explicit-constructor): a vector is one
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     values_ = *owner;
     owner_ = std::move(owner);
   }
   // owner: what keeps the values where they are.
-  Column(std::shared_ptr<const void> owner, std::span<const T> values) : owner_(std::move(owner)), values_(values) {}
+  MappedColumn(std::shared_ptr<const void> owner, std::span<const T> values)
+      : owner_(std::move(owner)), values_(values) {}
 
   const T& operator[](std::size_t i) const { return values_[i]; }
   auto begin() const { return values_.begin(); }

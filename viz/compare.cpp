@@ -51,7 +51,7 @@ std::vector<Identity> identities(const Timeline& t, const std::vector<std::uint3
     const std::int64_t rank = by_rank ? t.processes[track.process].rank : t.processes[track.process].order;
     for (EventId e = track.first; e < track.first + track.count; ++e) {
       if (t.kind(e) == Kind::wait || t.kind(e) == Kind::host) continue;
-      const Place place = t.place(e);
+      const OpInstance place = t.place(e);
       all.push_back({rank, labels[t.label[e]], place.micro_batch, place.layer, place.chunk, t.begins[e], e});
     }
   }

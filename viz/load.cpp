@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/input_file.h"
 #include "models/json_value.h"
+#include "models/load_spec.h"
 #include "models/spec.h"
 #include "sim/text.h"
 #include "viz/align.h"

@@ -27,11 +27,11 @@ bool span_of(const Details& details, Span& span) {
          exact_time(details, "matched", span.matched) && exact_time(details, "ended", span.ended);
 }
 
-constexpr Picoseconds kRounding = 1000;  // of a trace's own times, against the exact ones beside them
+constexpr Picoseconds kTraceRounding = 1000;  // of a trace's own times, against the exact ones beside them
 
 // Clocks of several files were aligned after the exact times had been written.
 void move(Span& span, Picoseconds by) {
-  if (std::abs(by) < kRounding) return;
+  if (std::abs(by) < kTraceRounding) return;
   for (Picoseconds* time : {&span.issued, &span.entered, &span.matched, &span.ended}) *time += by;
 }
 

@@ -96,7 +96,7 @@ Pyramid::Pyramid(const Timeline& timeline, const Track& track) {
   put();
   levels_.emplace_back(std::move(finest));
   while (levels_.back().size() > 64) {
-    const Column<Bin>& below = levels_.back();
+    const MappedColumn<Bin>& below = levels_.back();
     std::vector<Bin> level(below.size() / 2);
     for (std::size_t i = 0; i < level.size(); ++i) {
       for (std::size_t k = 0; k < level[i].size(); ++k)
@@ -120,7 +120,7 @@ void Pyramid::render(const TimeScale& scale, std::span<Cell> cells) const {
     bin *= 2;
     ++level;
   }
-  const Column<Bin>& bins = levels_[level];
+  const MappedColumn<Bin>& bins = levels_[level];
   const auto most = static_cast<std::int64_t>(bins.size()) - 1;
   for (std::size_t x = 0; x < cells.size(); ++x) {
     const double from = static_cast<double>(scale.begin) + static_cast<double>(x) * per_pixel;

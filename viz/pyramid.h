@@ -40,7 +40,7 @@ class Pyramid {
 
  private:
   Picoseconds bin_ = 1;  // of the finest level
-  std::vector<Column<Bin>> levels_;
+  std::vector<MappedColumn<Bin>> levels_;
 };
 
 // The pyramids of all tracks; empty ones where a track has few events. threads: how many may build.

@@ -239,8 +239,8 @@ StepTimeline timeline_of(std::shared_ptr<const Step> step) {
     const Span& span = trace.spans[t];
     const Task& task = plan.tasks[t];
     const Frame& frame = plan.frames[task.frame];
-    const Place place{frame.micro_batch, static_cast<std::int16_t>(frame.layer),
-                      static_cast<std::int16_t>(frame.chunk)};
+    const OpInstance place{frame.micro_batch, static_cast<std::int16_t>(frame.layer),
+                           static_cast<std::int16_t>(frame.chunk)};
     const std::uint32_t thread = threads.of(task.lane);
     const std::uint64_t key = source | std::uint64_t{t} << 1;
     if (span.matched > span.entered) {

@@ -43,7 +43,7 @@ struct Label {
 };
 
 // Which instance of an op an event is, where its trace says so.
-struct Place {
+struct OpInstance {
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1, chunk = 0;
 };
@@ -103,11 +103,11 @@ struct Timeline {
   std::vector<Process> processes;
   std::vector<Track> tracks;
   std::vector<Label> labels;
-  Column<Picoseconds> begins, ends;  // by event
-  Column<std::uint32_t> label;       // by event: index into labels
-  Column<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
-  Column<Place> places;              // by event; empty where no event has one
-  std::vector<Arrow> arrows;         // by `from`
+  MappedColumn<Picoseconds> begins, ends;  // by event
+  MappedColumn<std::uint32_t> label;       // by event: index into labels
+  MappedColumn<std::uint64_t> detail;      // by event: key for sources[detail >> 56]
+  MappedColumn<OpInstance> places;         // by event; empty where no event has one
+  std::vector<Arrow> arrows;               // by `from`
   std::vector<std::shared_ptr<DetailSource>> sources;
   std::vector<std::string> remarks;  // what was repaired or left out
   std::string saved_view;            // that its file holds (viz/saved_view.h), as JSON; "": none
@@ -115,7 +115,7 @@ struct Timeline {
   EventId events() const { return static_cast<EventId>(begins.size()); }
   Kind kind(EventId e) const { return labels[label[e]].kind; }
   const std::string& name(EventId e) const { return labels[label[e]].name; }
-  Place place(EventId e) const { return places.empty() ? Place{} : places[e]; }
+  OpInstance place(EventId e) const { return places.empty() ? OpInstance{} : places[e]; }
 };
 
 std::uint32_t track_of(const Timeline& t, EventId e);

@@ -19,7 +19,7 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
 }
 
 template <class T>
-Column<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t>& place) {
+MappedColumn<T> in_place(std::vector<T>& column, const std::vector<std::uint32_t>& place) {
   std::vector<T> result(column.size());
   for (std::size_t i = 0; i < column.size(); ++i) result[place[i]] = column[i];
   column = std::vector<T>();  // = {} would keep the memory
@@ -73,7 +73,7 @@ void TimelineBuilder::add(const Event& event) {
   if (!places_.empty()) places_.emplace_back();
 }
 
-void TimelineBuilder::add(const Event& event, Place place) {
+void TimelineBuilder::add(const Event& event, OpInstance place) {
   if (places_.empty()) places_.reserve(begins_.capacity());
   add(event);
   places_.resize(begins_.size());

@@ -31,7 +31,7 @@ class TimelineBuilder {
   void order_thread(std::uint32_t thread, std::int64_t order) { threads_[thread].order = order; }
   std::uint32_t label(std::string_view name, Kind kind);
   void add(const Event& event);
-  void add(const Event& event, Place place);
+  void add(const Event& event, OpInstance place);
   // From and to: threads; finish() puts the rows in their place.
   void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
   std::uint64_t add_source(std::shared_ptr<DetailSource> source);  // returns the bits that its keys begin with
@@ -63,7 +63,7 @@ class TimelineBuilder {
   std::vector<Picoseconds> begins_, ends_;
   std::vector<std::uint32_t> thread_, label_;  // thread_: while it is finished the event's row, then its place
   std::vector<std::uint64_t> detail_;
-  std::vector<Place> places_;
+  std::vector<OpInstance> places_;
   struct RowEnd {
     Picoseconds end = 0;
     EventId count = 0;

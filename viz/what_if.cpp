@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/schedules.h"
 #include "sim/predict.h"
 

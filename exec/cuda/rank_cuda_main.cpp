@@ -26,6 +26,7 @@
 #include "exec/text_data.h"
 #include "exec/threads_transport.h"
 #include "exec/watch.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/output_file.h"
 #include "models/plan_hash.h"

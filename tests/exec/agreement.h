@@ -14,6 +14,7 @@
 #include "exec/initial.h"
 #include "exec/run_state.h"
 #include "models/expert_sizes.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/sharding.h"
 #include "models/software.h"

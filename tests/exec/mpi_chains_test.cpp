@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/mpi_transport.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/spec.h"
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "models/load_spec.h"
 #include "tests/fuzz/fuzz.h"
 
 void orrery::fuzz::read_spec(std::string_view bytes) { parse_spec(std::string(bytes), "spec.yaml"); }

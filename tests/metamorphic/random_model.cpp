@@ -1,4 +1,5 @@
 #include "models/data.h"
+#include "models/hugging_face.h"
 #include "models/model.h"
 #include "models/spec.h"
 #include "tests/metamorphic/random_spec.h"

@@ -2,6 +2,8 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/hugging_face.h"
+#include "models/load_spec.h"
 #include "models/open_spec.h"
 #include "models/recipes.h"
 #include "models/schedules.h"

@@ -3,6 +3,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/hugging_face.h"
 #include "models/spec.h"
 
 namespace orrery {
@@ -17,7 +18,7 @@ Model with(json config, const json& changes) {
   return parse_hugging_face(config.dump(), "config.json");
 }
 
-std::string error_of(const std::string& text) {
+std::string refusal_of(const std::string& text) {
   try {
     parse_hugging_face(text, "config.json");
   } catch (const Error& e) {
@@ -113,15 +114,15 @@ TEST(HuggingFace, RefusesWhatItCannotRead) {
   const auto changed = [](const char* name, const json& changes) {
     json config = built_in(name);
     config.merge_patch(changes);
-    return error_of(config.dump());
+    return refusal_of(config.dump());
   };
   const std::pair<std::string, std::string> cases[] = {
-      {error_of(""), "config.json:1: is no JSON"},
-      {error_of("{\n\"a\": 1,\n}"), "config.json:3: is no JSON"},
-      {error_of("{\"a\": 1e999}"), "a number in it is too large"},
-      {error_of("[1]"), "an object {...} is needed"},
-      {error_of("{}"), "model_type: unknown family"},
-      {error_of(std::string(200'000, '[')), "config.json:1: nested deeper"},
+      {refusal_of(""), "config.json:1: is no JSON"},
+      {refusal_of("{\n\"a\": 1,\n}"), "config.json:3: is no JSON"},
+      {refusal_of("{\"a\": 1e999}"), "a number in it is too large"},
+      {refusal_of("[1]"), "an object {...} is needed"},
+      {refusal_of("{}"), "model_type: unknown family"},
+      {refusal_of(std::string(200'000, '[')), "config.json:1: nested deeper"},
       {changed("gpt2", {{"model_type", "falcon"}}), "unknown family falcon; known: gpt2, llama"},
       {changed("gpt2", {{"model_type", "lama"}}), "did you mean llama?"},
       {changed("gpt2", {{"model_type", 3}}), "model_type: 3 is not a name"},

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/check_plan.h"
+#include "models/load_spec.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

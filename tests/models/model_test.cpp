@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
+#include "models/hugging_face.h"
 #include "models/spec.h"
 
 namespace orrery {

@@ -14,6 +14,7 @@
 
 #include "models/blocks.h"
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/plan.h"
 #include "models/schedules.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "models/load_spec.h"
 #include "models/spec.h"
 
 namespace orrery {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/spec.h"
 
 namespace orrery {

@@ -13,7 +13,7 @@ const std::string kModel =
 const std::string kTied =
     "name: m, layers: 8, hidden: 64, heads: 8, feed_forward: 256, vocab: 256, tied_embeddings: true";
 
-Plan plan_of(const std::string& strategy) { return make_plan(test::spec_of(kModel, strategy)); }
+Plan plan_with(const std::string& strategy) { return make_plan(test::spec_of(kModel, strategy)); }
 
 // Bytes that a slot's tasks send, or receive, in forward.
 Bytes crossed(const Plan& plan, const RankSlot& slot, bool send) {
@@ -36,7 +36,7 @@ double flops_of(const Plan& plan, const RankSlot& slot) {
 TEST(Replicas, PassEverySampleOnce) {
   for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {1, 3, 3}, {2, 3, 6}, {4, 6, 12}, {4, 4, 4}}) {
     for (const int data : {1, 2}) {
-      const Plan plan = plan_of(fmt::format(
+      const Plan plan = plan_with(fmt::format(
           "pipeline: 2, data: {}, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, global_batch: {}", data,
           a, b, micro_batch, 4 * micro_batch * data));
       ASSERT_EQ(plan.slots.size(), static_cast<std::size_t>(a + b));
@@ -58,14 +58,16 @@ TEST(Replicas, PassEverySampleOnce) {
 
 // Two ranks for each stage, which share micro-batches of two samples, compute what two replicas of one sample do.
 TEST(Replicas, OfAllStagesAlikeAreDataParallel) {
-  const Plan shared = plan_of("pipeline: 2, stage_replicas: [2, 2], schedule: 1f1b, micro_batch: 2, global_batch: 16");
-  const Plan plain = plan_of("pipeline: 2, data: 2, schedule: 1f1b, micro_batch: 1, global_batch: 16");
+  const Plan shared =
+      plan_with("pipeline: 2, stage_replicas: [2, 2], schedule: 1f1b, micro_batch: 2, global_batch: 16");
+  const Plan plain = plan_with("pipeline: 2, data: 2, schedule: 1f1b, micro_batch: 1, global_batch: 16");
   for (const RankSlot& slot : shared.slots) EXPECT_EQ(flops_of(shared, slot), flops_of(plain, plain.slots[slot.stage]));
 }
 
 // A stage reduces its gradients over its own ranks alone.
 TEST(Replicas, ReduceTheirOwnStage) {
-  const Plan plan = plan_of("pipeline: 2, stage_replicas: [4, 1], schedule: dapple, micro_batch: 4, global_batch: 16");
+  const Plan plan =
+      plan_with("pipeline: 2, stage_replicas: [4, 1], schedule: dapple, micro_batch: 4, global_batch: 16");
   const GroupTable& data = plan.dimensions[static_cast<std::size_t>(Dimension::data)];
   EXPECT_EQ(data.groups[data.member_of[0]].size(), 4U);
   EXPECT_EQ(data.groups[data.member_of[4]].size(), 1U);
@@ -81,7 +83,7 @@ TEST(Replicas, ReduceTheirOwnStage) {
 
 // The states of a sharded stage are cut over the ranks that it has.
 TEST(Replicas, ShardTheirOwnStage) {
-  const Plan plan = plan_of(
+  const Plan plan = plan_with(
       "pipeline: 2, stage_replicas: [4, 2], sharding: zero1, stage_layers: [4, 4], micro_batch: 4, global_batch: 16");
   std::vector<Bytes> moments;
   for (const Frame& f : plan.frames) {
@@ -97,7 +99,7 @@ TEST(Replicas, ShardTheirOwnStage) {
 TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
   for (const char* order : {"tp-cp-dp-pp", "pp-dp-cp-tp"}) {
     for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {2, 3, 6}, {4, 4, 4}}) {
-      const Plan plan = plan_of(
+      const Plan plan = plan_with(
           fmt::format("tensor: 4, pipeline: 2, data: 2, stage_replicas: [{}, {}], schedule: dapple, micro_batch: {}, "
                       "global_batch: {}, rank_order: {}",
                       a, b, micro_batch, 8 * micro_batch, order));
@@ -150,7 +152,7 @@ TEST(Replicas, AreRefusedWhereTheyAreNotBuilt) {
            {"schedule: dapple, sharding: hsdp, shard_group: 1", "choose none, zero1, zero2, zero3 or fsdp"},
            {"schedule: dapple, sharding: zero1, offload: {optimizer: cpu}", "strategy.offload: not built yet"}}) {
     try {
-      plan_of("pipeline: 2, stage_replicas: [2, 1], micro_batch: 2, global_batch: 8, " + more);
+      plan_with("pipeline: 2, stage_replicas: [2, 1], micro_batch: 2, global_batch: 8, " + more);
       FAIL() << more;
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();

@@ -11,6 +11,7 @@
 
 #include "models/data.h"
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "tests/random_bits.h"
 
 namespace orrery {
@@ -215,10 +216,10 @@ TEST(Spec, ReadsUnits) {
 }
 
 TEST(Spec, ReadsJsonAsWell) {
-  const std::string json =
+  const std::string text =
       "{\n\t\"model\": \"gpt2\",\n\t\"sequence\": 1024,\n\t\"cluster\": {\"node\": \"dgx-a100\", \"nodes\": 1},\n"
       "\t\"strategy\": {\"tensor\": 2, \"recompute\": [\"norm\", \"mlp\"], \"stage_layers\": null}\n}\n";
-  const Spec spec = parse_spec(json, "spec.json");
+  const Spec spec = parse_spec(text, "spec.json");
   EXPECT_EQ(spec.strategy.tensor, 2);
   EXPECT_TRUE(spec.strategy.recompute.norm && spec.strategy.recompute.mlp);
 }

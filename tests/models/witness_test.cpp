@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/rank_end.h"
 #include "models/spec.h"

@@ -10,6 +10,7 @@
 #include "exec/rank_program.h"
 #include "exec/text_data.h"
 #include "kernels/cuda/attention_limits.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "sim/calibration.h"
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/unfold.h"
 #include "sim/price.h"
 #include "tests/sim/cpu_profile.h"

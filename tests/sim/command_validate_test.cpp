@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "sim/commands.h"
 #include "tests/sim/cpu_profile.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/progress_ring.h"

@@ -11,6 +11,7 @@
 #include "models/sharding.h"
 #include "sim/predict.h"
 
+#include "models/load_spec.h"
 #include "tests/models/play_orders.h"
 
 namespace orrery {

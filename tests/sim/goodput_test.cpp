@@ -1,4 +1,5 @@
 #include "sim/goodput.h"
+#include "models/load_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -12,6 +12,7 @@
 
 #include "models/error.h"
 #include "models/input_file.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/output_file.h"
 #include "sim/chrome_trace.h"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/data.h"
+#include "models/load_spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

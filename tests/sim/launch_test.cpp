@@ -34,7 +34,7 @@ TEST(RankArguments, SayWhatToRunAndWhereToLeaveIt) {
 
 TEST(Mpirun, KeepsItsFilesInItsFolders) {
   if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no mpirun";
-  const Launch launch = mpirun(3, {"program", "-x"}, "/tmp/here", "/dev/shm/there");
+  const Command launch = mpirun(3, {"program", "-x"}, "/tmp/here", "/dev/shm/there");
   EXPECT_TRUE(launch.arguments[0].ends_with("/mpirun"));
   EXPECT_EQ(Words(launch.arguments.end() - 4, launch.arguments.end()), (Words{"-n", "3", "program", "-x"}));
   EXPECT_EQ(launch.environment, (Words{"TMPDIR=/tmp/here", "OPENBLAS_NUM_THREADS=1"}));

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/schedules.h"
 #include "models/sharding.h"
 #include "sim/predict.h"

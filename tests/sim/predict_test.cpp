@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/spec.h"
 
 namespace orrery {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/nccl.h"
 #include "models/stragglers.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/spec.h"
 #include "sim/published.h"
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "sim/predict.h"
 #include "tests/temporary_folder.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/unfold.h"
 #include "sim/measured.h"
 #include "tests/sim/fake_runs.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "models/load_spec.h"
 #include "models/spec.h"
 #include "sim/predict.h"
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/spec.h"
 #include "sim/flops.h"
 #include "sim/predict.h"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/plan_hash.h"
 #include "models/sharding.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "models/check_plan.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/unfold.h"
 #include "sim/predict.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/spec.h"
 #include "models/unfold.h"

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/spec.h"
 #include "models/unfold.h"

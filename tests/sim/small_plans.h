@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/plan.h"
 #include "models/spec.h"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/dapple.h"
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/unfold.h"
 #include "sim/predict.h"

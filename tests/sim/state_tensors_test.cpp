@@ -24,7 +24,7 @@ SlotMemory replay(const Spec& spec, const MemoryOptions& options) {
   return replay_memory(plan, simulate(plan, price(plan, spec, find_profile(spec.cluster.gpu)).timing), options).front();
 }
 
-const char* const kModel =
+const char* const kStatesModel =
     "name: m, layers: 8, hidden: 512, heads: 8, feed_forward: 2048, vocab: 1024, gated: false, positions: learned";
 
 double weights(const Spec& spec) { return static_cast<double>(parameter_count(spec.model, spec.sequence)); }
@@ -45,7 +45,7 @@ struct Recorder : BlockSource {
 // torch.optim's: a weight's two moments one after the other, in the order of weights; of shards, their part of each.
 TEST(StateTensors, MomentsOfEveryWeight) {
   for (const int data : {1, 4}) {
-    const Spec spec = spec_of(kModel, fmt::format("data: {}, sharding: zero1, global_batch: 4", data), 128);
+    const Spec spec = spec_of(kStatesModel, fmt::format("data: {}, sharding: zero1, global_batch: 4", data), 128);
     const Plan plan = make_plan(spec);
     std::vector<std::uint32_t> frames(plan.frames.size());
     std::iota(frames.begin(), frames.end(), 0U);
@@ -67,7 +67,7 @@ TEST(StateTensors, MomentsOfEveryWeight) {
 
 // What they take beside activations is the same to the allocator's rounding.
 TEST(StateTensors, MomentsByWeightAddUp) {
-  const Spec spec = spec_of(kModel, "global_batch: 4, micro_batch: 4", 512);
+  const Spec spec = spec_of(kStatesModel, "global_batch: 4, micro_batch: 4", 512);
   const SlotMemory flat = replay(spec, {.capacity = kRoom});
   const SlotMemory by_weight = replay(spec, {.capacity = kRoom, .moments_by_weight = true});
   EXPECT_NEAR(bytes_of(by_weight, Category::optimizer) / bytes_of(flat, Category::optimizer), 1, 0.03);
@@ -76,7 +76,7 @@ TEST(StateTensors, MomentsByWeightAddUp) {
 
 // DeepSpeed's first step has no less than the second.
 TEST(StateTensors, MomentsBeforeTheFirstStep) {
-  const Spec spec = spec_of(kModel, "global_batch: 16, micro_batch: 16", 512);
+  const Spec spec = spec_of(kStatesModel, "global_batch: 16, micro_batch: 16", 512);
   const SlotMemory late = replay(spec, {.capacity = kRoom});
   const SlotMemory early = replay(spec, {.capacity = kRoom, .moments_at_start = true});
   EXPECT_GT(late.peak, late.first_step_peak);
@@ -89,11 +89,11 @@ TEST(StateTensors, MomentsBeforeTheFirstStep) {
 TEST(StateTensors, GradientsLiveFromBackwardToUpdate) {
   const auto run = [](int micro_batches, const char* width, bool by_weight) {
     const Spec spec = spec_of(
-        kModel, fmt::format("global_batch: {}, micro_batch: 8, gradient_precision: {}", 8 * micro_batches, width), 512,
-        "profile: orrery, gradient_accumulation_fusion: false");
+        kStatesModel, fmt::format("global_batch: {}, micro_batch: 8, gradient_precision: {}", 8 * micro_batches, width),
+        512, "profile: orrery, gradient_accumulation_fusion: false");
     return replay(spec, {.capacity = kRoom, .gradients_by_weight = by_weight});
   };
-  const double gradients = 2 * weights(spec_of(kModel, "", 512));
+  const double gradients = 2 * weights(spec_of(kStatesModel, "", 512));
   EXPECT_LT(bytes_of(run(1, "bf16", true), Category::gradients), 0.3 * gradients);
   EXPECT_NEAR(bytes_of(run(1, "bf16", false), Category::gradients) / gradients, 1, 0.2);
   EXPECT_NEAR(bytes_of(run(2, "bf16", true), Category::gradients) / gradients, 1, 0.2);
@@ -105,7 +105,7 @@ TEST(StateTensors, GradientsLiveFromBackwardToUpdate) {
 // for every kernel, since the copies of one bucket can then be those of the next.
 TEST(StateTensors, CopiesAtAStepsEnd) {
   const Spec spec =
-      spec_of(kModel, "data: 4, sharding: zero1, global_batch: 4, gradient_precision: bf16, bucket_MiB: 4", 128,
+      spec_of(kStatesModel, "data: 4, sharding: zero1, global_batch: 4, gradient_precision: bf16, bucket_MiB: 4", 128,
               "profile: orrery, gradient_accumulation_fusion: false");
   const auto reserved = [&](std::int64_t copies, bool blocking) {
     return replay(spec, {.capacity = kRoom,

@@ -3,6 +3,7 @@
 // Steps of a model with experts whose router sends its tokens now here, now there: each as the simulator plays it with
 // those sizes and the times of a profile.
 
+#include "models/load_spec.h"
 #include "models/make_plan.h"
 #include "models/runtime_sizes.h"
 #include "sim/price.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "models/load_spec.h"
 #include "models/unfold.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"

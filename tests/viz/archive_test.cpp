@@ -12,7 +12,7 @@ namespace orrery {
 struct Shelf {
   std::string name;
   std::vector<std::string> books;
-  Column<double> weights;
+  MappedColumn<double> weights;
   int number = 0;
 };
 template <class A>
@@ -94,7 +94,7 @@ TEST(Archive, AReaderNeverGoesPastTheEnd) {
   std::uint64_t many = 1'000'000;
   writer(many);
   writer.commit();
-  Column<double> column;
+  MappedColumn<double> column;
   EXPECT_THROW(ArchiveReader{path}(column), BrokenArchive);
   std::string text;
   EXPECT_THROW(ArchiveReader{path}(text), BrokenArchive);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 
 using namespace orrery;
 

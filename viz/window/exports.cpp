@@ -49,7 +49,7 @@ void write_csv(const std::string& path, const Timeline& t, Picoseconds from, Pic
   std::string text = "rank,lane,name,kind,micro_batch,layer,begin_us,duration_us\n";
   for (const Track& track : t.tracks) {
     for (EventId e = first_after(t, track, from); e < track.first + track.count && t.begins[e] < to; ++e) {
-      const Place place = t.place(e);
+      const OpInstance place = t.place(e);
       text += fmt::format("{},{},{},{},{},{},{:.6f},{:.6f}\n", csv_text(t.processes[track.process].name),
                           csv_text(track.name), csv_text(t.name(e)), name_of(t.kind(e)), place.micro_batch, place.layer,
                           static_cast<double>(t.begins[e]) * 1e-6, static_cast<double>(t.ends[e] - t.begins[e]) * 1e-6);

@@ -127,7 +127,7 @@ class JsonWriter {
       if (!words.operation.empty()) argument("kind", json_string(words.operation));
       if (communicates(kind) && kind != Kind::communication)
         argument("Process Group Description", json_string(name_of(kind)));
-      const Place place = t_.place(e);
+      const OpInstance place = t_.place(e);
       if (place.micro_batch >= 0) argument("micro-batch", std::to_string(place.micro_batch));
       if (place.layer >= 0) argument("layer", std::to_string(place.layer));
       if (place.chunk > 0) argument("chunk", std::to_string(place.chunk));

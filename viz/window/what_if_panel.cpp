@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "models/load_spec.h"
 #include "sim/text.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"

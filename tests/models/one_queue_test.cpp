@@ -1,0 +1,33 @@
+#include "models/one_queue.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(OneQueue, IsTheStacksHabitOnOlderGpus) {
+  Spec spec;
+  spec.strategy.tensor = 8;
+  spec.cluster.gpu.compute_capability = 90;
+  EXPECT_FALSE(has_one_queue(spec));
+  spec.software.one_queue = "before_blackwell";
+  EXPECT_TRUE(has_one_queue(spec));
+  spec.cluster.gpu.compute_capability = 100;
+  EXPECT_FALSE(has_one_queue(spec));
+  spec.software.one_queue = "always";
+  EXPECT_TRUE(has_one_queue(spec));
+}
+
+TEST(OneQueue, NotUnderFullyShardedParameters) {
+  Spec spec;
+  spec.software.one_queue = "always";
+  spec.strategy.sharding = Sharding::fsdp;
+  EXPECT_FALSE(has_one_queue(spec));
+  spec.strategy.sharding = Sharding::zero1;
+  EXPECT_TRUE(has_one_queue(spec));
+  spec.strategy.overlap.micro_batches = true;
+  EXPECT_FALSE(has_one_queue(spec));
+}
+
+}  // namespace
+}  // namespace orrery
