@@ -10,10 +10,10 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/hold.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/plan_hash.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
 #include "sim/attribution.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"

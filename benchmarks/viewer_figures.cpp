@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "models/output_file.h"
+#include "models/base/output_file.h"
 #include "viz/scene.h"
 #include "viz/scene_cache.h"
 

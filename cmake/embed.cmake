@@ -2,7 +2,7 @@
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.json)
 list(SORT files)
 # Compilers take longer strings than the standard asks of them.
-set(text "#include \"models/data.h\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace orrery {\n\nconst std::vector<DataFile>& data_files() {\n  static const std::vector<DataFile> files = {\n")
+set(text "#include \"models/base/data.h\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace orrery {\n\nconst std::vector<DataFile>& data_files() {\n  static const std::vector<DataFile> files = {\n")
 foreach(name IN LISTS files)
   file(READ ${ROOT}/${name} content)
   string(APPEND text "      {\"${name}\", R\"ORRERY(${content})ORRERY\"},\n")

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <numeric>
 
-#include "models/blocks.h"
-#include "models/pool.h"
+#include "models/layers/blocks.h"
+#include "models/plan/stream_pool.h"
 
 namespace orrery {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "models/blocks.h"
-#include "models/groups.h"
-#include "models/pace.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
@@ -168,8 +168,8 @@ static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
   const Strategy& s = c.rank.spec.strategy;
   const bool sharded = row_of(s.sharding).shards_optimizer, cut_over_both = sharded && s.ends_unlike();
   if ((p.copy && !cut_over_both) || held) return true;
-  // With experts, or several copies of the model, the norm is summed over everybody (groups.h), copies included; else
-  // over a pipeline, its stages' replicas included.
+  // With experts, or several copies of the model, the norm is summed over everybody (models/partition/rank_groups.h),
+  // copies included; else over a pipeline, its stages' replicas included.
   if (c.rank.first_sample > 0 && !sharded) return true;
   const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
   const bool copies = everybody && !sharded;

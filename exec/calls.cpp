@@ -4,7 +4,7 @@
 #include <cassert>
 #include <numeric>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "exec/combine.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

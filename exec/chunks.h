@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/transport.h"
-#include "models/collectives.h"
+#include "models/collectives/algorithms.h"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/bf16.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

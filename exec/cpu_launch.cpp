@@ -13,7 +13,7 @@
 #include "kernels/norm.h"
 #include "kernels/residual.h"
 #include "kernels/softmax.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "exec/cpu_call.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

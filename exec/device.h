@@ -7,8 +7,8 @@
 #include "exec/lanes.h"
 #include "exec/memory.h"
 #include "exec/run_state.h"
-#include "models/error.h"
-#include "models/trace_file.h"
+#include "models/base/error.h"
+#include "models/trace/trace_file.h"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

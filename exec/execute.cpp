@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "kernels/cuda/attention_limits.h"
-#include "models/blocks.h"
-#include "models/error.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/device.h"
-#include "models/trace_file.h"
+#include "models/trace/trace_file.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 
 #include "exec/cpu_launch.h"
 #include "exec/host_lanes.h"
-#include "models/stragglers.h"
+#include "models/spec/stragglers.h"
 
 namespace orrery {
 

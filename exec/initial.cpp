@@ -7,7 +7,7 @@
 
 #include "kernels/bf16.h"
 #include "kernels/philox.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

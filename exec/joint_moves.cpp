@@ -6,7 +6,7 @@
 
 #include "exec/chunks.h"
 #include "exec/combine.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/buffers.h"
-#include "models/trace.h"
+#include "models/trace/trace.h"
 
 namespace orrery {
 

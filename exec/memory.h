@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

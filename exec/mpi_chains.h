@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "exec/mpi_transport_parts.h"
-#include "models/lost_ranks.h"
-#include "models/plan.h"
+#include "models/plan/plan.h"
+#include "models/run/lost_ranks.h"
 
 namespace orrery::mpi {
 
-// Pushes to chains of servers and pulls from them (models/collectives.h), which go on when a server is lost as long as
-// another of its chain is left: whoever comes next takes its place.
+// Pushes to chains of servers and pulls from them (models/collectives/algorithms.h), which go on when a server is lost
+// as long as another of its chain is left: whoever comes next takes its place.
 //
 // Calls are numbered. A push is done, for workers and for servers, when the last of the chain says that it has the sum:
 // then every server of the chain has it. Until then a worker sends to whoever becomes the chain's first what it pushed,

@@ -2,7 +2,7 @@
 
 #include <mpi.h>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "exec/mpi_session.h"
-#include "models/peers.h"
-#include "models/process_stat.h"
+#include "models/run/peers.h"
+#include "models/run/process_stat.h"
 
 namespace orrery {
 namespace {

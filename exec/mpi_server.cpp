@@ -14,8 +14,8 @@
 #include "exec/mpi_check.h"
 #include "exec/mpi_transport_parts.h"
 #include "exec/run_state.h"
-#include "models/blocks.h"
-#include "models/pace.h"
+#include "models/layers/blocks.h"
+#include "models/spec/asynchrony.h"
 
 namespace orrery {
 namespace {

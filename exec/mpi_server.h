@@ -8,7 +8,7 @@
 #include "exec/execute.h"
 #include "exec/rank.h"
 #include "exec/text.h"
-#include "models/pace.h"
+#include "models/spec/asynchrony.h"
 
 namespace orrery {
 
@@ -19,7 +19,7 @@ struct Served {
   std::int64_t worker = 0, clock = 0, version = 0;
 };
 
-// Whether this rank is a server that works in order of arrival (models/pace.h), rather than in its plan's.
+// Whether this rank is a server that works in order of arrival (models/spec/asynchrony.h), rather than in its plan's.
 bool serves_arrivals(const Rank& rank);
 
 // Runs such a server for options.steps steps of every worker: the plan's tasks once for each worker's push, in the

@@ -15,7 +15,7 @@
 #include "exec/mpi_chains.h"
 #include "exec/mpi_check.h"
 #include "exec/mpi_transport_parts.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace mpi {

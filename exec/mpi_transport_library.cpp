@@ -7,7 +7,7 @@
 #include "exec/combine.h"
 #include "exec/mpi_check.h"
 #include "exec/mpi_transport_parts.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::mpi {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/transport.h"
-#include "models/collectives.h"
+#include "models/collectives/algorithms.h"
 
 // What the files mpi_transport*.cpp share; nobody else includes it.
 namespace orrery::mpi {

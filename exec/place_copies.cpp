@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "models/blocks.h"
-#include "models/groups.h"
-#include "models/sharding.h"
-#include "models/unfold.h"
+#include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
+#include "models/plan/unfold.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <vector>
 
-#include "models/placement.h"
-#include "models/plan.h"
-#include "models/sequence.h"
-#include "models/spec.h"
+#include "models/layers/placement.h"
+#include "models/plan/plan.h"
+#include "models/spec/sequence.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 

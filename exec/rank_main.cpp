@@ -1,5 +1,5 @@
-// orrery-rank: executes one rank of a job. `orrery run` starts it; so may mpirun or srun. models/trace_file.h says what
-// it is asked and what it leaves behind.
+// orrery-rank: executes one rank of a job. `orrery run` starts it; so may mpirun or srun. models/trace/trace_file.h
+// says what it is asked and what it leaves behind.
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <sys/prctl.h>
 
@@ -21,11 +21,11 @@
 #include "exec/text_data.h"
 #include "exec/watch.h"
 #include "kernels/gemm.h"
-#include "models/load_spec.h"
-#include "models/lost_ranks.h"
-#include "models/make_plan.h"
-#include "models/plan_hash.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/lost_ranks.h"
 
 namespace orrery {
 namespace {

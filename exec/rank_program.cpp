@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/version.h"
+#include "models/base/error.h"
+#include "models/base/version.h"
 
 namespace orrery {
 

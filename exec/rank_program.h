@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "exec/execute.h"
-#include "models/progress_ring.h"
+#include "models/run/progress_ring.h"
 
 namespace orrery {
 
 // What programs that execute ranks have in common: their arguments, what follows from a spec, and how they end
-// (models/trace_file.h says what they are asked and what they leave behind).
+// (models/trace/trace_file.h says what they are asked and what they leave behind).
 struct RankOptions {
   std::string spec, out, text;
   std::vector<std::string> overrides;

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/output_file.h"
-#include "models/trace_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
+#include "models/layers/blocks.h"
+#include "models/trace/trace_file.h"
 
 namespace orrery {
 namespace {

@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 
 #include "exec/lanes.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/sequence.h"
+#include "models/spec/sequence.h"
 
 namespace orrery {
 

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "exec/joint_moves.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "exec/move_queue.h"
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 namespace orrery {
 
@@ -46,7 +46,7 @@ enum class Reduction : std::uint8_t { sum, maximum };
 //   shift           in: what goes to the next member, out: what comes from the one before, counts = {elements}
 //   gather, scatter  member 0's out, in: all pieces; of every member in, out: its own; counts as all_gather's
 //   push, pull  a worker's in, out: the whole; a server's out, in: its piece; counts: elements of every server's piece;
-//               copies: servers that have the same one, a chain (models/collectives.h)
+//               copies: servers that have the same one, a chain (models/collectives/algorithms.h)
 //   broadcast, reduce  counts = {elements}; in is read on the root or by all, out is written by all or on the root;
 //                      they may be one. What a reduce leaves in others' in and out is not told, but it writes no out
 //                      beside in

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

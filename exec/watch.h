@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "models/plan.h"
-#include "models/witness.h"
+#include "models/plan/plan.h"
+#include "models/run/witness.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/units.h"
+#include "models/base/units.h"
 #include "sim/free_set.h"
 
 namespace orrery {

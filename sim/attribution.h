@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 #include "sim/report.h"
 
 namespace orrery {

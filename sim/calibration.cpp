@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "models/runtime_sizes.h"
+#include "models/plan/runtime_sizes.h"
 #include "sim/host_work.h"
 #include "sim/measured.h"
 #include "sim/measured_loads.h"

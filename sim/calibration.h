@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/measured_times.h"
-#include "models/plan.h"
-#include "models/trace.h"
-#include "models/trace_file.h"
+#include "models/plan/plan.h"
+#include "models/trace/measured_times.h"
+#include "models/trace/trace.h"
+#include "models/trace/trace_file.h"
 
 namespace orrery {
 

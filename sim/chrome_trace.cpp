@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "models/output_file.h"
+#include "models/base/output_file.h"
 #include "sim/kineto.h"
 
 namespace orrery {

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 
 namespace orrery {
 

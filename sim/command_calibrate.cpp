@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/output_file.h"
-#include "models/profile.h"
+#include "models/base/output_file.h"
+#include "models/cost/profile.h"
 #include "sim/calibration.h"
 #include "sim/commands.h"
 #include "sim/gpu_probe.h"

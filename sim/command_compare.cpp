@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/commands.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

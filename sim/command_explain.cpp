@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/load_spec.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
-#include "models/stages.h"
-#include "models/topology.h"
+#include "models/cost/nccl/topology.h"
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/commands.h"
 #include "sim/critical_path.h"
 #include "sim/formulas.h"

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
 #include "sim/commands.h"
 #include "sim/import.h"
 #include "sim/table.h"

@@ -5,16 +5,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "models/cluster.h"
-#include "models/data.h"
-#include "models/hugging_face.h"
-#include "models/load_spec.h"
-#include "models/names.h"
-#include "models/recipes.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
-#include "models/software.h"
-#include "models/spec.h"
+#include "models/base/data.h"
+#include "models/base/names.h"
+#include "models/load/hugging_face.h"
+#include "models/load/load_spec.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/cluster.h"
+#include "models/spec/recipes.h"
+#include "models/spec/sharding.h"
+#include "models/spec/software.h"
+#include "models/spec/spec.h"
 #include "sim/commands.h"
 #include "sim/table.h"
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "models/witness.h"
+#include "models/run/witness.h"
 #include "sim/chrome_trace.h"
 #include "sim/commands.h"
 #include "sim/compose.h"

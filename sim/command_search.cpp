@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/names.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/load/load_spec.h"
 #include "sim/difference.h"
 #include "sim/peers.h"
 #include "sim/predict.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "models/load_spec.h"
-#include "models/peers.h"
-#include "models/spec.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/load/load_spec.h"
+#include "models/run/peers.h"
+#include "models/spec/spec.h"
 #include "sim/progress.h"
 
 namespace orrery {

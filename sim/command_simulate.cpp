@@ -1,4 +1,4 @@
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "sim/chrome_trace.h"
 #include "sim/commands.h"
 #include "sim/gantt.h"

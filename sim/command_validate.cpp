@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/output_file.h"
-#include "models/trace_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
+#include "models/load/load_spec.h"
+#include "models/trace/trace_file.h"
 #include "sim/commands.h"
 #include "sim/compose.h"
 #include "sim/job.h"

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/load_spec.h"
-#include "models/recipes.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/spec/recipes.h"
+#include "models/spec/spec.h"
 #include "sim/commands.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

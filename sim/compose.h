@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/trace.h"
-#include "models/trace_file.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
+#include "models/trace/trace_file.h"
 #include "sim/predict.h"
 #include "sim/text.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan.h"
+#include "models/plan/plan.h"
 #include "sim/fair_share.h"
 #include "sim/timing.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/plan.h"
-#include "models/spec.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 

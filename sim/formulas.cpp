@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/blocks.h"
-#include "models/expert_sizes.h"
-#include "models/schedule_file.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/layers/expert_sizes.h"
+#include "models/schedule/schedule_file.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {

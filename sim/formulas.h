@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/spec.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
 #include "sim/report.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // Closed forms of pipelines' bubbles.
 #include <string_view>
 
-#include "models/schedules.h"
+#include "models/schedule/schedules.h"
 #include "sim/formulas.h"
 
 namespace orrery {

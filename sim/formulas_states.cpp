@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/placement.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/layers/placement.h"
+#include "models/spec/sharding.h"
 #include "sim/formulas.h"
 
 namespace orrery {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 
 namespace orrery {
 

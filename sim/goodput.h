@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "models/spec.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 

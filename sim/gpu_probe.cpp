@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/measured_json.h"
+#include "models/base/error.h"
+#include "models/trace/measured_json.h"
 #include "sim/launch.h"
 #include "sim/processes.h"
 

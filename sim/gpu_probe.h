@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/measured_times.h"
+#include "models/trace/measured_times.h"
 
 namespace orrery {
 

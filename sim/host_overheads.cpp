@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "models/blocks.h"
-#include "models/placement.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/layers/blocks.h"
+#include "models/layers/placement.h"
 
 namespace orrery {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "models/plan.h"
-#include "models/software.h"
+#include "models/plan/plan.h"
+#include "models/spec/software.h"
 #include "sim/timing.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

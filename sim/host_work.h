@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "models/cluster.h"
-#include "models/plan.h"
+#include "models/plan/plan.h"
+#include "models/spec/cluster.h"
 #include "sim/timing.h"
 
 namespace orrery {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/nccl_log.h"
-#include "models/profile.h"
+#include "models/cost/nccl/log.h"
+#include "models/cost/profile.h"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/json_value.h"
-#include "models/names.h"
-#include "models/sensible.h"
+#include "models/base/error.h"
+#include "models/base/json_value.h"
+#include "models/base/names.h"
+#include "models/base/sensible.h"
 #include "sim/import.h"
 #include "sim/pytorch_ops.h"
 #include "sim/timing.h"

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/names.h"
-#include "models/sensible.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/base/sensible.h"
 #include "sim/import.h"
 #include "sim/line_scanner.h"
 #include "sim/timing.h"

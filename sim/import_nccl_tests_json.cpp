@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/json_value.h"
-#include "models/sensible.h"
+#include "models/base/json_value.h"
+#include "models/base/sensible.h"
 #include "sim/import.h"
 #include "sim/timing.h"
 

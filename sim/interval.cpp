@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
+#include "models/base/data.h"
 
 namespace orrery {
 namespace {

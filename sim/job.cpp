@@ -12,14 +12,14 @@
 
 #include <fmt/format.h>
 
-#include "models/load_spec.h"
-#include "models/lost_ranks.h"
-#include "models/make_plan.h"
-#include "models/names.h"
-#include "models/plan_hash.h"
-#include "models/rank_end.h"
-#include "models/unfold.h"
-#include "models/witness.h"
+#include "models/base/names.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/lost_ranks.h"
+#include "models/run/rank_end.h"
+#include "models/run/witness.h"
 #include "sim/measured.h"
 #include "sim/predict.h"
 #include "sim/price.h"

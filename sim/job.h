@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/spec.h"
-#include "models/trace_file.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace_file.h"
 #include "sim/launch.h"
 #include "sim/progress.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/measured_times.h"
+#include "models/trace/measured_times.h"
 
 namespace orrery {
 namespace {

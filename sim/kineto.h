@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 namespace orrery {
 
@@ -20,8 +20,8 @@ std::string json_string(std::string_view text);
 std::string kernel_name(const Op& op);
 
 // Members of the kernel's "args" object, without braces: "op":"qkv","phase":"forward","flops":1024,"bytes":96; of
-// what computes also "kind", "sizes" and "amount" (models/measured_times.h), by which calibrate --import knows it; of
-// transfers "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name",
+// what computes also "kind", "sizes" and "amount" (models/trace/measured_times.h), by which calibrate --import knows
+// it; of transfers "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name",
 // "Process Group Description" and "Process Group Ranks" of the slot's representative, and "Src Rank" and "Dst Rank".
 std::string kernel_arguments(const Plan& plan, std::uint32_t slot, const Op& op);
 

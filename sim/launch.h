@@ -12,7 +12,7 @@ struct Command {
   std::vector<std::string> environment;
 };
 
-// What orrery-rank is told (models/trace_file.h says what it does with it).
+// What orrery-rank is told (models/trace/trace_file.h says what it does with it).
 struct RankArguments {
   std::string spec;
   std::vector<std::string> overrides;

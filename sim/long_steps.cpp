@@ -5,11 +5,11 @@
 #include <cmath>
 #include <optional>
 
-#include "models/error.h"
-#include "models/make_plan.h"
-#include "models/pace.h"
-#include "models/plan_hash.h"
-#include "models/schedules.h"
+#include "models/base/error.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
 #include "sim/predict.h"
 #include "sim/remarks.h"
 

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/profile.h"
+#include "models/spec/spec.h"
 #include "sim/report.h"
 
 namespace orrery {

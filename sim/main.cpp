@@ -18,9 +18,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/error.h"
-#include "models/names.h"
-#include "models/version.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/base/version.h"
 #include "sim/command_search.h"
 #include "sim/commands.h"
 #include "sim/heartbeat.h"

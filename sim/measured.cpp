@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/lost_ranks.h"
-#include "models/runtime_sizes.h"
+#include "models/base/error.h"
+#include "models/plan/runtime_sizes.h"
+#include "models/run/lost_ranks.h"
 
 namespace orrery {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/spec.h"
-#include "models/trace.h"
-#include "models/trace_file.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace.h"
+#include "models/trace/trace_file.h"
 #include "sim/report.h"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 #include "sim/measured_loads.h"
 
-#include "models/runtime_sizes.h"
+#include "models/plan/runtime_sizes.h"
 #include "sim/measured.h"
 #include "sim/simulate.h"
 

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "models/plan.h"
-#include "models/trace_file.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace_file.h"
 #include "sim/predict.h"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/pool.h"
+#include "models/layers/blocks.h"
+#include "models/plan/stream_pool.h"
 #include "sim/state_tensors.h"
 
 namespace orrery {

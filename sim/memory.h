@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/trace.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 #include "sim/allocator.h"
 #include "sim/memory_curve.h"
 

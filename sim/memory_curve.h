@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/trace.h"
+#include "models/trace/trace.h"
 
 namespace orrery {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "models/names.h"
-#include "models/quantity.h"
-#include "models/sensible.h"
+#include "models/base/names.h"
+#include "models/base/quantity.h"
+#include "models/base/sensible.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/wire.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "models/peers.h"
+#include "models/run/peers.h"
 
 namespace orrery {
 

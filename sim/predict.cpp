@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "models/check_plan.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/pace.h"
-#include "models/plan_hash.h"
-#include "models/repeat_steps.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/check.h"
+#include "models/plan/hash.h"
+#include "models/plan/repeat_steps.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/asynchrony.h"
 #include "sim/interval.h"
 #include "sim/server_clocks.h"
 #include "sim/simulate.h"

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <optional>
 
-#include "models/plan.h"
-#include "models/profile.h"
-#include "models/spec.h"
-#include "models/trace.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace.h"
 #include "sim/price.h"
 #include "sim/report.h"
 

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "models/expert_sizes.h"
-#include "models/kernel_time.h"
-#include "models/nccl.h"
-#include "models/one_queue.h"
-#include "models/placement.h"
-#include "models/stragglers.h"
+#include "models/cost/kernel_time.h"
+#include "models/cost/nccl/model.h"
+#include "models/layers/expert_sizes.h"
+#include "models/layers/placement.h"
+#include "models/spec/one_queue.h"
+#include "models/spec/stragglers.h"
 #include "sim/host_overheads.h"
 #include "sim/host_work.h"
 #include "sim/price_servers.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
 #include "sim/timing.h"
 
 namespace orrery {

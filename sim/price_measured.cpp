@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/kernel_time.h"
-#include "models/stragglers.h"
+#include "models/base/error.h"
+#include "models/cost/kernel_time.h"
+#include "models/layers/blocks.h"
+#include "models/spec/stragglers.h"
 #include "sim/host_work.h"
 #include "sim/price.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/pace.h"
+#include "models/spec/asynchrony.h"
 
 namespace orrery {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "models/nccl.h"
-#include "models/plan.h"
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/nccl/model.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 

@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/process_stat.h"
+#include "models/base/error.h"
+#include "models/run/process_stat.h"
 
 namespace orrery {
 namespace {

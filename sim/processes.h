@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/input_file.h"
-#include "models/json_value.h"
-#include "models/load_spec.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/load/load_spec.h"
 #include "sim/flops.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

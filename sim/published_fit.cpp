@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
 #include "sim/table.h"

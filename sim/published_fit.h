@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/profile.h"
-#include "models/software.h"
+#include "models/cost/profile.h"
+#include "models/spec/software.h"
 #include "sim/published.h"
 
 namespace orrery {

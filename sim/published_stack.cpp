@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/json_value.h"
+#include "models/base/data.h"
+#include "models/base/json_value.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "models/schedules.h"
+#include "models/schedule/schedules.h"
 #include "sim/published.h"
 
 namespace orrery {

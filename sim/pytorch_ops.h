@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/measured_times.h"
+#include "models/trace/measured_times.h"
 
 namespace orrery {
 

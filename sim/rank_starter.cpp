@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/rank_end.h"
+#include "models/base/error.h"
+#include "models/run/rank_end.h"
 #include "sim/launch.h"
 
 namespace orrery {

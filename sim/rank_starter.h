@@ -6,8 +6,8 @@
 namespace orrery {
 
 // `orrery --start-rank FOLDER PROGRAM ARGUMENT...`: what a launcher starts in place of a rank. Starts the rank, notes
-// in the folder how it ended (models/rank_end.h), since launchers do not tell, and ends as it did. Each of the two dies
-// with the one that started it.
+// in the folder how it ended (models/run/rank_end.h), since launchers do not tell, and ends as it did. Each of the two
+// dies with the one that started it.
 inline constexpr char kStartRank[] = "--start-rank";
 int start_rank(const std::string& folder, char** words);
 

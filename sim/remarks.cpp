@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "models/open_spec.h"
+#include "models/load/open_spec.h"
 
 namespace orrery {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 
 namespace orrery {
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "models/plan_hash.h"
-#include "models/sharding.h"
-#include "models/version.h"
+#include "models/base/version.h"
+#include "models/plan/hash.h"
+#include "models/spec/sharding.h"
 #include "sim/attribution.h"
 #include "sim/flops.h"
 #include "sim/remarks.h"

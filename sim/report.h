@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/profile.h"
-#include "models/spec.h"
-#include "models/trace.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace.h"
 #include "sim/memory.h"
 #include "sim/price.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/spec.h"
+#include "models/spec/spec.h"
 #include "sim/report.h"
 #include "sim/text.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

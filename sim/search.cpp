@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/search_crew.h"
 #include "sim/search_look.h"
 #include "sim/search_node.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/peers.h"
-#include "models/profile.h"
+#include "models/cost/profile.h"
+#include "models/run/peers.h"
 #include "sim/predict.h"
 #include "sim/report.h"
 #include "sim/search_bounds.h"

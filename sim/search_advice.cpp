@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/critical_path.h"
 #include "sim/predict.h"
 

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/names.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
-#include "models/spec_reader.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/load/reader.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/search_space.h"
 
 namespace orrery {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/blocks.h"
-#include "models/kernel_time.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/cost/kernel_time.h"
+#include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {

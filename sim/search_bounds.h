@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "models/nccl.h"
-#include "models/plan.h"
+#include "models/cost/nccl/model.h"
+#include "models/plan/plan.h"
 #include "sim/search_costs.h"
 #include "sim/search_order.h"
 #include "sim/search_space.h"

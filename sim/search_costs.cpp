@@ -5,11 +5,11 @@
 #include <set>
 #include <tuple>
 
-#include "models/blocks.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/order_time.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/planner/order_time.h"
+#include "models/spec/sharding.h"
 #include "sim/contention.h"
 #include "sim/price.h"
 #include "sim/search_probe.h"

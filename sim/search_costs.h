@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/profile.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 

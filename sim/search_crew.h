@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "models/error.h"
-#include "models/peers.h"
+#include "models/base/error.h"
+#include "models/run/peers.h"
 #include "sim/wire.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/units.h"
+#include "models/base/units.h"
 #include "sim/text.h"
 
 namespace orrery {

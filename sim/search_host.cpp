@@ -1,8 +1,8 @@
 // Bounds: what moves to and from the host and its disks, what it updates, and what it holds.
 #include <algorithm>
 
-#include "models/blocks.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/spec/sharding.h"
 #include "sim/host_work.h"
 #include "sim/search_bounds.h"
 

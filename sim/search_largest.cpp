@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/names.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
 #include "sim/peers.h"
 #include "sim/predict.h"
 #include "sim/search.h"
@@ -59,7 +59,8 @@ class Finder {
       const std::int64_t gpus = o_.gpus.empty() ? spec_.gpus : o_.gpus.front();
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
-        if (n > 1 && gpus % (n + 2) == 0) rows.emplace_back();  // so many stages (spec_check.cpp, pipeline_rules)
+        if (n > 1 && gpus % (n + 2) == 0)
+          rows.emplace_back();  // so many stages (models/load/check.cpp, pipeline_rules)
         rows.back().push_back(n);
       }
     } else {

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/input_file.h"
-#include "models/json_value.h"
-#include "models/sensible.h"
+#include "models/base/data.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/base/sensible.h"
 #include "sim/table.h"
 
 namespace orrery {

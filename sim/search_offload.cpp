@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/blocks.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/spec/sharding.h"
 #include "sim/search_space.h"
 
 namespace orrery {
@@ -156,7 +156,7 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// Rules of models/spec_offload.cpp and of the planner (make_plan.cpp).
+// Rules of models/load/offload.cpp and of the planner (make_plan.cpp).
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "models/schedules.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/schedule/schedules.h"
 #include "sim/search_costs.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // Bounds: the order of the schedule, played.
 #include <algorithm>
 
-#include "models/stages.h"
+#include "models/partition/layers_of_stages.h"
 #include "sim/search_bounds.h"
 
 namespace orrery {
@@ -24,7 +24,7 @@ bool Bounds::in_usual_turns() const {
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
 }
 
-// As the planner adds them up (layout.cpp), so that the order is the same.
+// As the planner adds them up (models/planner/layout.cpp), so that the order is the same.
 std::vector<PhaseTimes> Bounds::order_times() const {
   const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
   const std::int64_t all = std::ssize(plain_->layers);

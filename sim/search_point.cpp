@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/groups.h"
-#include "models/layer_builder.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/base/error.h"
+#include "models/layers/layer_builder.h"
+#include "models/partition/rank_groups.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "sim/search_space.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/difference.h"
 #include "sim/predict.h"
 #include "sim/report_text.h"

@@ -1,8 +1,8 @@
 // Bounds: what the fullest rank holds at least.
 #include <algorithm>
 
-#include "models/blocks.h"
-#include "models/sharding.h"
+#include "models/layers/blocks.h"
+#include "models/spec/sharding.h"
 #include "sim/price.h"
 #include "sim/search_bounds.h"
 

@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/schedules.h"
-#include "models/sequence.h"
-#include "models/sharding.h"
-#include "models/stages.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sequence.h"
+#include "models/spec/sharding.h"
 
 namespace orrery {
 namespace {
@@ -77,7 +77,7 @@ std::vector<std::string_view> Space::left_out() const {
   return names;
 }
 
-// Rules of models/spec_check.cpp that a layout can break by itself; those about the model are asked of a small plan.
+// Rules of models/load/check.cpp that a layout can break by itself; those about the model are asked of a small plan.
 bool Space::valid(const Degrees& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "models/open_spec.h"
-#include "models/schedules.h"
+#include "models/load/open_spec.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 

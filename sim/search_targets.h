@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/open_spec.h"
+#include "models/load/open_spec.h"
 #include "sim/command_search.h"
 
 namespace orrery {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 #include "sim/search_bounds.h"
 
 namespace orrery {

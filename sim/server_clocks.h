@@ -3,19 +3,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/pace.h"
-#include "models/plan.h"
-#include "models/spec.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/spec/asynchrony.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace.h"
 #include "sim/price.h"
 
 namespace orrery {
 
-// Some steps of every worker against parameter servers, each worker at its own pace (models/pace.h), as one plan: slots
-// of all workers, and behind them for each of them one that serves it. A server updates with whatever worker's push
-// comes, so that its work for one worker is in order and knows of the others only by what it shares with them: NIC,
-// processors, memory; and with bounded staleness by the updates that a pull waits for. All servers have equal ranges
-// and do the same, so one stands for all.
+// Some steps of every worker against parameter servers, each worker at its own pace (models/spec/asynchrony.h), as one
+// plan: slots of all workers, and behind them for each of them one that serves it. A server updates with whatever
+// worker's push comes, so that its work for one worker is in order and knows of the others only by what it shares with
+// them: NIC, processors, memory; and with bounded staleness by the updates that a pull waits for. All servers have
+// equal ranges and do the same, so one stands for all.
 struct ServerSteps {
   Plan plan;
   Timing timing;

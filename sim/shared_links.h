@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/cluster.h"
-#include "models/plan.h"
+#include "models/plan/plan.h"
+#include "models/spec/cluster.h"
 #include "sim/timing.h"
 
 namespace orrery {

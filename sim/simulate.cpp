@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/contention.h"
 #include "sim/event_queue.h"
 #include "sim/huge_pages.h"

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 #include "sim/timing.h"
 
 namespace orrery {

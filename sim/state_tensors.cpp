@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 namespace orrery {
 namespace {

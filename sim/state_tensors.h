@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/plan/plan.h"
 #include "sim/allocator.h"
 
 namespace orrery {

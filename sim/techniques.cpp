@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/open_spec.h"
-#include "models/pace.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/load/open_spec.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
+#include "models/spec/sharding.h"
 #include "sim/formulas.h"
 #include "sim/techniques_memory.h"
 #include "sim/text.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/profile.h"
+#include "models/spec/spec.h"
 #include "sim/report.h"
 
 namespace orrery {

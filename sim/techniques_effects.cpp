@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/difference.h"
 #include "sim/long_steps.h"
 #include "sim/predict.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/plan/plan.h"
 #include "sim/fair_share.h"
 
 namespace orrery {

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 
-#include "models/cluster.h"
-#include "models/plan.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/plan/plan.h"
+#include "models/spec/cluster.h"
 
 namespace orrery {
 

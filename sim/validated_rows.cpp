@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/model.h"
+#include "models/base/data.h"
+#include "models/spec/model.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "viz/mapped_text.h"
 
 namespace orrery {

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/output_file.h"
+#include "models/base/output_file.h"
 #include "viz/column.h"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "viz/event_kind.h"
 #include "viz/event_scan.h"
 

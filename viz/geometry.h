@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/units.h"
+#include "models/base/units.h"
 
 namespace orrery {
 

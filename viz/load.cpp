@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/input_file.h"
-#include "models/json_value.h"
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 #include "sim/text.h"
 #include "viz/align.h"
 #include "viz/chrome_reader.h"

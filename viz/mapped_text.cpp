@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/trace.h"
+#include "models/trace/trace.h"
 #include "sim/predict.h"
 #include "viz/timeline.h"
 

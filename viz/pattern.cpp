@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/names.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
 
 namespace orrery {
 namespace {

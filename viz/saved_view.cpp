@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/input_file.h"
-#include "models/json_value.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/base/output_file.h"
 #include "viz/mapped_text.h"
 
 namespace orrery {

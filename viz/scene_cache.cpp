@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/version.h"
+#include "models/base/error.h"
+#include "models/base/version.h"
 #include "viz/archive.h"
 #include "viz/chrome_reader.h"
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/groups.h"
-#include "models/measured_times.h"
+#include "models/partition/rank_groups.h"
+#include "models/trace/measured_times.h"
 #include "sim/critical_path.h"
 #include "sim/text.h"
 #include "viz/timeline_builder.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/spec.h"
+#include "models/spec/spec.h"
 #include "sim/predict.h"
 #include "viz/timeline.h"
 

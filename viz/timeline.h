@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/units.h"
+#include "models/base/units.h"
+#include "models/plan/plan.h"
 #include "viz/column.h"
 
 namespace orrery {
@@ -59,7 +59,8 @@ struct Track {
   EventId first = 0, count = 0;
 };
 
-// A value over time, constant between samples: bytes by category (models/plan.h), or one series of another counter.
+// A value over time, constant between samples: bytes by category (models/plan/plan.h), or one series of another
+// counter.
 struct Counter {
   std::string name;
   std::vector<std::string> series;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

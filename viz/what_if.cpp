@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/schedules.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/schedule/schedules.h"
 #include "sim/predict.h"
 
 namespace orrery {

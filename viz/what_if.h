@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/spec.h"
+#include "models/spec/spec.h"
 #include "viz/step.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "exec/cuda/cuda_check.h"
-#include "models/units.h"
+#include "models/base/units.h"
 
 // Owners of what CUDA hands out. They move, and never copy; destructors let errors be.
 namespace orrery::cuda {

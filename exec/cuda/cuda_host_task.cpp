@@ -5,7 +5,7 @@
 #include "exec/cpu_call.h"
 #include "exec/cuda/cuda_call.h"
 #include "exec/place_copies.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::cuda {
 namespace {

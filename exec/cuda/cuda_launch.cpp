@@ -12,8 +12,8 @@
 #include "kernels/cuda/residual.h"
 #include "kernels/cuda/rotary.h"
 #include "kernels/cuda/softmax.h"
-#include "models/blocks.h"
-#include "models/error.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
 
 namespace orrery::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/norm.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include "exec/lanes.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
-#include "models/measured_json.h"
+#include "models/trace/measured_json.h"
 
 namespace orrery::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/products.h"
-#include "models/measured_times.h"
+#include "models/trace/measured_times.h"
 
 namespace orrery::cuda {
 

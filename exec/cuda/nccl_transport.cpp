@@ -11,7 +11,7 @@
 #include "exec/combine.h"
 #include "exec/cuda/cuda_check.h"
 #include "exec/cuda/cuda_queue.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::cuda {
 namespace {

@@ -26,12 +26,12 @@
 #include "exec/text_data.h"
 #include "exec/threads_transport.h"
 #include "exec/watch.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/output_file.h"
-#include "models/plan_hash.h"
-#include "models/rank_end.h"
-#include "models/unfold.h"
+#include "models/base/output_file.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/rank_end.h"
 
 namespace orrery::cuda {
 namespace {

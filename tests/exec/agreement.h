@@ -13,11 +13,11 @@
 
 #include "exec/initial.h"
 #include "exec/run_state.h"
-#include "models/expert_sizes.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/sharding.h"
-#include "models/software.h"
+#include "models/layers/expert_sizes.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/sharding.h"
+#include "models/spec/software.h"
 
 namespace orrery::test {
 

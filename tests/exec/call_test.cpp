@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/jobs.h"
 
 namespace orrery {

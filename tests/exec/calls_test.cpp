@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/combine.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/jobs.h"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 #include "exec/combine.h"
 #include "exec/transport.h"
 #include "kernels/bf16.h"
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 // Collectives to try on any number of ranks. Every rank works out alone what all ranks of its group put in, and from
 // that what it must get.

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/bf16.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include "exec/cpu_launch.h"
 #include "exec/host_device.h"
 #include "exec/initial.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/jobs.h"
 
 namespace orrery {

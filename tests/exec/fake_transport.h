@@ -4,7 +4,7 @@
 #include <string>
 
 #include "exec/transport.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::test {
 

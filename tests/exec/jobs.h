@@ -6,8 +6,8 @@
 
 #include "exec/rank.h"
 #include "exec/transport.h"
-#include "models/error.h"
-#include "models/make_plan.h"
+#include "models/base/error.h"
+#include "models/planner/make_plan.h"
 #include "tests/models/plans.h"
 
 namespace orrery::test {

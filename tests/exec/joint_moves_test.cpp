@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/exec/collective_trial.h"
 #include "tests/exec/host_queue.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/random_bits.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {

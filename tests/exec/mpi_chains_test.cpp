@@ -13,9 +13,9 @@
 #include <gtest/gtest.h>
 
 #include "exec/mpi_transport.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/elementwise.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "kernels/update.h"
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {

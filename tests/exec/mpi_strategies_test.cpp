@@ -1,7 +1,7 @@
 // Every strategy against one rank: gradients, losses and weights of a small model on a text.
 #include <optional>
 
-#include "models/schedules.h"
+#include "models/schedule/schedules.h"
 #include "tests/exec/strategy_run.h"
 #include "tests/models/plans.h"
 

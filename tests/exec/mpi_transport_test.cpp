@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/mpi_check.h"
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/exec/collective_trial.h"
 
 // Bytes that this rank has sent to other nodes, of two ranks each. (MPI's profiling interface: a program may stand in

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 #include "tests/random_bits.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/exec/jobs.h"
 #include "tests/temporary_folder.h"
 

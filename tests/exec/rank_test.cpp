@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/blocks.h"
-#include "models/groups.h"
+#include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
 #include "tests/exec/jobs.h"
 
 namespace orrery {

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "exec/initial.h"
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/trace_file.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+#include "models/trace/trace_file.h"
 #include "tests/exec/jobs.h"
 #include "tests/temporary_folder.h"
 

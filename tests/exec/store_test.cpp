@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "exec/lanes.h"
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

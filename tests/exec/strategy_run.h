@@ -15,7 +15,7 @@
 
 #include "exec/host_device.h"
 #include "exec/mpi_transport.h"
-#include "models/plan_hash.h"
+#include "models/plan/hash.h"
 #include "tests/exec/agreement.h"
 
 namespace orrery::test {

@@ -10,7 +10,7 @@
 #include "exec/execute.h"
 #include "exec/host_device.h"
 #include "exec/threads_transport.h"
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 #include "tests/exec/agreement.h"
 #include "tests/exec/fake_transport.h"
 

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

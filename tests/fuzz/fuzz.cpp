@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery::fuzz {
 namespace {

@@ -1,8 +1,8 @@
-#include "models/spec.h"
+#include "models/spec/spec.h"
 
 #include <string>
 
-#include "models/hugging_face.h"
+#include "models/load/hugging_face.h"
 #include "tests/fuzz/fuzz.h"
 
 void orrery::fuzz::read_hugging_face(std::string_view bytes) { parse_hugging_face(std::string(bytes), "config.json"); }

@@ -1,4 +1,4 @@
-#include "models/expert_sizes.h"
+#include "models/layers/expert_sizes.h"
 
 #include "tests/fuzz/fuzz.h"
 

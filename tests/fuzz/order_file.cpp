@@ -1,4 +1,4 @@
-#include "models/schedule_file.h"
+#include "models/schedule/schedule_file.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "models/profile.h"
+#include "models/cost/profile.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "models/trace_file.h"
+#include "models/trace/trace_file.h"
 
 #include <sstream>
 

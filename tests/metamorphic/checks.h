@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "models/profile.h"
-#include "models/spec.h"
+#include "models/cost/profile.h"
+#include "models/spec/spec.h"
 #include "sim/report.h"
 #include "tests/metamorphic/random_spec.h"
 

@@ -1,7 +1,7 @@
 // What holds without chance: idle shares of pipelines, every GPU that is listed, a search against trying all.
 #include <fmt/format.h>
 
-#include "models/data.h"
+#include "models/base/data.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "tests/metamorphic/relations.h"

@@ -1,8 +1,8 @@
 // Counts by formulas of this file's own, and by those that explain prints.
 #include <fmt/format.h>
 
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/flops.h"
 #include "sim/formulas.h"
 #include "sim/predict.h"

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "models/data.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/base/data.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "tests/metamorphic/relations.h"
 
 namespace orrery::test {

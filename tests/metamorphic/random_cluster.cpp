@@ -1,4 +1,4 @@
-#include "models/data.h"
+#include "models/base/data.h"
 #include "tests/metamorphic/random_spec.h"
 
 namespace orrery::test {

@@ -1,7 +1,7 @@
-#include "models/data.h"
-#include "models/hugging_face.h"
-#include "models/model.h"
-#include "models/spec.h"
+#include "models/base/data.h"
+#include "models/load/hugging_face.h"
+#include "models/spec/model.h"
+#include "models/spec/spec.h"
 #include "tests/metamorphic/random_spec.h"
 
 namespace orrery::test {

@@ -1,14 +1,14 @@
 #include "tests/metamorphic/random_spec.h"
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/hugging_face.h"
-#include "models/load_spec.h"
-#include "models/open_spec.h"
-#include "models/recipes.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
-#include "models/spec.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/load/hugging_face.h"
+#include "models/load/load_spec.h"
+#include "models/load/open_spec.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/recipes.h"
+#include "models/spec/sharding.h"
+#include "models/spec/spec.h"
 #include "sim/search_space.h"
 
 namespace orrery::test {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/cluster.h"
+#include "models/spec/cluster.h"
 #include "tests/metamorphic/draw.h"
 
 namespace orrery::test {

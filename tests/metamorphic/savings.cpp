@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 #include "tests/metamorphic/relations.h"
 
 namespace orrery::test {

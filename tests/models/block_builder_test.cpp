@@ -1,5 +1,5 @@
 // The tape: backward derived from forward, regions run again, lifetimes from uses.
-#include "models/block_builder.h"
+#include "models/layers/block_builder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Backward in two parts.
 #include <gtest/gtest.h>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

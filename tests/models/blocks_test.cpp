@@ -1,5 +1,5 @@
 // Embedding, output and loss of one rank.
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 
 #include <map>
 #include <set>

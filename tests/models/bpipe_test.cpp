@@ -1,5 +1,5 @@
 // Which activations BPipe leaves with another stage: the paper's bound, counted by an evaluator of the test's own.
-#include "models/bpipe.h"
+#include "models/schedule/bpipe.h"
 
 #include <algorithm>
 #include <map>

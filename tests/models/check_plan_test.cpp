@@ -1,11 +1,11 @@
 // Planted faults that check_plan() must name.
-#include "models/check_plan.h"
+#include "models/plan/check.h"
 
 #include <functional>
 
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

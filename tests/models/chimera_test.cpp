@@ -1,5 +1,5 @@
 // Two pipelines in opposite directions: closed forms of the papers by the tests' own evaluator.
-#include "models/chimera.h"
+#include "models/schedule/chimera.h"
 
 #include <map>
 #include <set>

@@ -1,12 +1,12 @@
-#include "models/cluster.h"
+#include "models/spec/cluster.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

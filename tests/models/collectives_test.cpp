@@ -1,4 +1,4 @@
-#include "models/collectives.h"
+#include "models/collectives/algorithms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

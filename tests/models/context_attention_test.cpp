@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/check_plan.h"
-#include "models/unfold.h"
+#include "models/plan/check.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

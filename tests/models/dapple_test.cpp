@@ -1,13 +1,13 @@
 // DAPPLE's planner against every plan there is, weighed a second time.
-#include "models/dapple.h"
+#include "models/partition/dapple.h"
 
 #include <limits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/make_plan.h"
+#include "models/base/error.h"
+#include "models/planner/make_plan.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

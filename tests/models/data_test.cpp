@@ -1,11 +1,11 @@
-#include "models/data.h"
+#include "models/base/data.h"
 
 #include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -1,9 +1,9 @@
 // DualPipe's order: closed forms of DeepSeek's table by the tests' own evaluator.
-#include "models/dualpipe.h"
+#include "models/schedule/dualpipe.h"
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/models/plans.h"
 #include "tests/models/play_orders.h"
 

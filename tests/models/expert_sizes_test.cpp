@@ -1,11 +1,11 @@
-#include "models/expert_sizes.h"
+#include "models/layers/expert_sizes.h"
 
 #include <cmath>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/models/plans.h"
 #include "tests/temporary_folder.h"
 

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "models/check_plan.h"
-#include "models/error.h"
-#include "models/expert_sizes.h"
-#include "models/placement.h"
-#include "models/unfold.h"
+#include "models/base/error.h"
+#include "models/layers/expert_sizes.h"
+#include "models/layers/placement.h"
+#include "models/plan/check.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

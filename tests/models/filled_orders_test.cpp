@@ -1,5 +1,5 @@
 // Orders of stages that share the vocabulary, played by an evaluator of the test's own.
-#include "models/filled_orders.h"
+#include "models/schedule/list_scheduling.h"
 
 #include <algorithm>
 #include <map>

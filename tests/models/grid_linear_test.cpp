@@ -2,8 +2,8 @@
 // (2105.14500) and 3D tensor parallelism (2105.14450).
 #include <gtest/gtest.h>
 
-#include "models/layer_builder.h"
-#include "models/placement.h"
+#include "models/layers/layer_builder.h"
+#include "models/layers/placement.h"
 #include "tests/models/kept.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "models/group_list.h"
+#include "models/plan/group_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Groups are partitions of all ranks, sized by the degrees, whatever the order of the dimensions.
-#include "models/groups.h"
+#include "models/partition/rank_groups.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/hugging_face.h"
-#include "models/spec.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/load/hugging_face.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/input_file.h"
+#include "models/base/input_file.h"
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
 
 namespace orrery {
 namespace {

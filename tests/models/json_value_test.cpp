@@ -1,9 +1,9 @@
-#include "models/json_value.h"
+#include "models/base/json_value.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "models/blocks.h"
+#include "models/layers/blocks.h"
 #include "tests/models/plans.h"
 
 namespace orrery::test {

@@ -1,4 +1,4 @@
-#include "models/kernel_time.h"
+#include "models/cost/kernel_time.h"
 
 #include <cmath>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/cluster.h"
+#include "models/spec/cluster.h"
 
 namespace orrery {
 namespace {

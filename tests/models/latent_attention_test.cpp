@@ -1,9 +1,9 @@
 // Plans of layers with latent attention: weights, products, what tensor ranks exchange, what recomputation gives up.
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/model.h"
-#include "models/placement.h"
+#include "models/base/error.h"
+#include "models/layers/placement.h"
+#include "models/spec/model.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // What a layer keeps between forward and backward, and what it sends over the tensor group, against the papers.
-#include "models/layer_builder.h"
+#include "models/layers/layer_builder.h"
 
 #include <map>
 #include <set>

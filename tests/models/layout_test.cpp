@@ -1,7 +1,7 @@
 // Which blocks a stage has, and how its gradients fall into buckets.
 #include <gtest/gtest.h>
 
-#include "models/placement.h"
+#include "models/layers/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,11 +1,11 @@
-#include "models/lost_ranks.h"
+#include "models/run/lost_ranks.h"
 
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

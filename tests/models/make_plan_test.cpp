@@ -1,6 +1,6 @@
 // Every plan, over strategies drawn at random: its buffers live when they are used and are given back, whoever reads
 // waits for whoever wrote, weights add up to the model's. What states cost is checked against the papers.
-#include "models/make_plan.h"
+#include "models/planner/make_plan.h"
 
 #include <array>
 #include <cstdlib>
@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/check_plan.h"
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
+#include "models/plan/check.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

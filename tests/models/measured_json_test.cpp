@@ -1,4 +1,4 @@
-#include "models/measured_json.h"
+#include "models/trace/measured_json.h"
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/profile.h"
+#include "models/base/error.h"
+#include "models/cost/profile.h"
 
 namespace orrery {
 namespace {

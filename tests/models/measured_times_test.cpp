@@ -1,4 +1,4 @@
-#include "models/measured_times.h"
+#include "models/trace/measured_times.h"
 
 #include <cmath>
 #include <vector>

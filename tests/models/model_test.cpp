@@ -1,13 +1,13 @@
-#include "models/model.h"
+#include "models/spec/model.h"
 
 #include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/hugging_face.h"
-#include "models/spec.h"
+#include "models/base/data.h"
+#include "models/load/hugging_face.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

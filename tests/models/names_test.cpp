@@ -1,9 +1,9 @@
-#include "models/names.h"
+#include "models/base/names.h"
 
 #include <gtest/gtest.h>
 
-#include "models/precision.h"
-#include "models/strategy.h"
+#include "models/base/precision.h"
+#include "models/spec/strategy.h"
 
 namespace orrery {
 namespace {

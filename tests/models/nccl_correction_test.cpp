@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/nccl.h"
+#include "models/cost/nccl/model.h"
 
 namespace orrery {
 namespace {
@@ -65,10 +65,9 @@ Errors errors(const Sweep& s, Bytes from) {
   return {e.nccl / std::max(1, n), e.corrected / std::max(1, n)};
 }
 
-// Fitted: ar_8xA100_80_mpirun, ar_8xH200_stas, nccl_scan_H100_4_nodes, and large messages where nccl_correction.cpp
-// says so. The rest is held out. gb200 over 20 racks is far off with and without: no public log shows what NCCL finds
-// there.
-// A shared network's rate falls with its nodes, Omni-Path's more than EFA's.
+// Fitted: ar_8xA100_80_mpirun, ar_8xH200_stas, nccl_scan_H100_4_nodes, and large messages where
+// models/cost/nccl/correction.cpp says so. The rest is held out. gb200 over 20 racks is far off with and without: no
+// public log shows what NCCL finds there. A shared network's rate falls with its nodes, Omni-Path's more than EFA's.
 TEST(NcclCorrection, MoreNodesSlowSharedNetworks) {
   const auto rate = [](int nodes, bool omni_path) {
     NcclTopology t = nccl_topology(find_cluster("aws-p5", nodes), nodes, 1);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/nccl.h"
+#include "models/cost/nccl/model.h"
 
 namespace orrery {
 

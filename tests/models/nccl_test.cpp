@@ -1,4 +1,4 @@
-#include "models/nccl.h"
+#include "models/cost/nccl/model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

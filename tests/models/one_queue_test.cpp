@@ -1,4 +1,4 @@
-#include "models/one_queue.h"
+#include "models/spec/one_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Work of single ops: closed forms of the products, and properties that hold for all of them.
-#include "models/op.h"
+#include "models/plan/op.h"
 
 #include <gtest/gtest.h>
 

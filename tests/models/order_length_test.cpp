@@ -1,5 +1,5 @@
 // Complete orders, played in other times than those that they were found with.
-#include "models/order_length.h"
+#include "models/schedule/order_length.h"
 
 #include <limits>
 

@@ -1,8 +1,8 @@
-#include "models/order_time.h"
+#include "models/planner/order_time.h"
 
 #include <gtest/gtest.h>
 
-#include "models/kernel_time.h"
+#include "models/cost/kernel_time.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

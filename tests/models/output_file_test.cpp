@@ -1,4 +1,4 @@
-#include "models/output_file.h"
+#include "models/base/output_file.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

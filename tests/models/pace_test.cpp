@@ -1,4 +1,4 @@
-#include "models/pace.h"
+#include "models/spec/asynchrony.h"
 
 #include <gtest/gtest.h>
 

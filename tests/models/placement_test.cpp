@@ -1,12 +1,12 @@
-#include "models/placement.h"
+#include "models/layers/placement.h"
 
 #include <map>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "models/groups.h"
-#include "models/unfold.h"
+#include "models/partition/rank_groups.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

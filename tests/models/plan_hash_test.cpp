@@ -1,5 +1,5 @@
 // The hash tells any two plans apart that an engine could.
-#include "models/plan_hash.h"
+#include "models/plan/hash.h"
 
 #include <functional>
 

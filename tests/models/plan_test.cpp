@@ -1,5 +1,5 @@
 // Names and frames of a plan.
-#include "models/plan.h"
+#include "models/plan/plan.h"
 
 #include <set>
 

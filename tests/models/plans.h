@@ -12,15 +12,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/plan.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
-#include "models/spec.h"
-#include "models/stages.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/plan/plan.h"
+#include "models/planner/make_plan.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
+#include "models/spec/spec.h"
 #include "tests/random_bits.h"
 
 namespace orrery::test {

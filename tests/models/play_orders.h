@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/schedules.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery::test {
 

@@ -1,12 +1,12 @@
 // Updates that are validated in the next step: where, and by which numbers.
-#include "models/post_validation.h"
+#include "models/planner/post_validation.h"
 
 #include <gtest/gtest.h>
 
-#include "models/blocks.h"
-#include "models/error.h"
-#include "models/make_plan.h"
-#include "models/unfold.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

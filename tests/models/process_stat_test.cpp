@@ -1,4 +1,4 @@
-#include "models/process_stat.h"
+#include "models/run/process_stat.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "models/profile.h"
+#include "models/cost/profile.h"
 
 #include <unistd.h>
 #include <cstdio>
@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

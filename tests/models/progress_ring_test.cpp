@@ -1,4 +1,4 @@
-#include "models/progress_ring.h"
+#include "models/run/progress_ring.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

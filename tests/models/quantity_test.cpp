@@ -1,4 +1,4 @@
-#include "models/quantity.h"
+#include "models/base/quantity.h"
 
 #include <gtest/gtest.h>
 

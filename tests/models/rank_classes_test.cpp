@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

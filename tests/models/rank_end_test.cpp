@@ -1,11 +1,11 @@
-#include "models/rank_end.h"
+#include "models/run/rank_end.h"
 
 #include <csignal>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

@@ -1,10 +1,10 @@
-#include "models/recipes.h"
+#include "models/spec/recipes.h"
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

@@ -1,11 +1,11 @@
 // Steps behind each other in one plan: what stands how often, and that ends of transfers still meet.
-#include "models/repeat_steps.h"
+#include "models/plan/repeat_steps.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "models/make_plan.h"
+#include "models/planner/make_plan.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // Stages of several ranks: what crosses between them, what each computes, what is refused.
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

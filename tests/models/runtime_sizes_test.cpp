@@ -1,9 +1,9 @@
 // Plans with sizes that a run found out: the same as if they had been planned with them.
-#include "models/runtime_sizes.h"
+#include "models/plan/runtime_sizes.h"
 
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

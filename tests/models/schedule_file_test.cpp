@@ -1,9 +1,9 @@
-#include "models/schedule_file.h"
+#include "models/schedule/schedule_file.h"
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/turns.h"
+#include "models/base/error.h"
+#include "models/schedule/transfer_order.h"
 
 namespace orrery {
 namespace {

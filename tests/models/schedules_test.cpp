@@ -1,13 +1,13 @@
 // Pipeline orders: each action once, backward after forward, no more micro-batches in flight than the papers say; and
-// the transfers that turns.cpp puts between them.
-#include "models/schedules.h"
+// the transfers that models/schedule/transfer_order.cpp puts between them.
+#include "models/schedule/schedules.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/turns.h"
+#include "models/base/error.h"
+#include "models/schedule/transfer_order.h"
 #include "tests/models/play_orders.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "models/sequence.h"
+#include "models/spec/sequence.h"
 
 #include <set>
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/placement.h"
-#include "models/unfold.h"
+#include "models/layers/placement.h"
+#include "models/plan/unfold.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,13 +1,13 @@
 // The table of data-parallel variants.
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "models/plan_hash.h"
+#include "models/plan/hash.h"
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,13 +1,13 @@
-#include "models/software.h"
+#include "models/spec/software.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/precision.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/base/precision.h"
 
 namespace orrery {
 namespace {

@@ -1,9 +1,9 @@
 // strategy.stage_replicas: given or planned.
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/spec.h"
+#include "models/spec/spec.h"
 
 #include <cstdlib>
 #include <ctime>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/data.h"
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "tests/random_bits.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // How layers are cut into stages by each rule.
-#include "models/stages.h"
+#include "models/partition/layers_of_stages.h"
 
 #include <cmath>
 #include <limits>

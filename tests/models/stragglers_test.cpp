@@ -1,4 +1,4 @@
-#include "models/stragglers.h"
+#include "models/spec/stragglers.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "models/topology.h"
+#include "models/cost/nccl/topology.h"
 
 #include <functional>
 #include <ostream>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/trace_file.h"
+#include "models/trace/trace_file.h"
 
 #include <cmath>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

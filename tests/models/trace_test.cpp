@@ -1,4 +1,4 @@
-#include "models/trace.h"
+#include "models/trace/trace.h"
 
 #include <gtest/gtest.h>
 

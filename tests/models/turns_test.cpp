@@ -1,12 +1,12 @@
 // Where transfers stand between the actions of a pipeline order.
-#include "models/turns.h"
+#include "models/schedule/transfer_order.h"
 
 #include <map>
 #include <tuple>
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
 namespace orrery {
 namespace {

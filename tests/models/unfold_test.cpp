@@ -1,11 +1,11 @@
 // Every rank gets its class's tasks, and transfers meet the members of its real groups.
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "models/check_plan.h"
+#include "models/plan/check.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // Orders of stages that hold a V of two virtual stages: closed forms of the paper by the tests' own evaluator.
-#include "models/v_schedules.h"
+#include "models/schedule/v_schedules.h"
 
 #include <string>
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/placement.h"
+#include "models/layers/placement.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // Which weights micro-batches meet, and how many versions that takes: closed forms of the papers.
-#include "models/weight_versions.h"
+#include "models/schedule/weight_versions.h"
 
 #include <algorithm>
 

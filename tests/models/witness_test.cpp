@@ -1,4 +1,4 @@
-#include "models/witness.h"
+#include "models/run/witness.h"
 
 #include <unistd.h>
 
@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/rank_end.h"
-#include "models/spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/rank_end.h"
+#include "models/spec/spec.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // Zero-bubble orders: closed forms of the paper, worked out by an evaluator of the test's own.
-#include "models/zero_bubble.h"
+#include "models/schedule/zero_bubble.h"
 
 #include <algorithm>
 #include <string>

@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/progress_ring.h"
+#include "models/run/progress_ring.h"
 #include "tests/random_bits.h"
 
 namespace orrery {

@@ -10,8 +10,8 @@
 #include "exec/rank_program.h"
 #include "exec/text_data.h"
 #include "kernels/cuda/attention_limits.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
 #include "sim/calibration.h"
 
 namespace orrery {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
 #include "sim/price.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/swinging_runs.h"

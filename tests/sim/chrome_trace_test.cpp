@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_plans.h"
 #include "tests/temporary_folder.h"

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/profile.h"
+#include "models/base/error.h"
+#include "models/cost/profile.h"
 #include "sim/commands.h"
 #include "tests/temporary_folder.h"
 

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/witness.h"
+#include "models/base/error.h"
+#include "models/run/witness.h"
 #include "sim/commands.h"
 #include "sim/launch.h"
 #include "sim/processes.h"

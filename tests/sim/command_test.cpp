@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/schedules.h"
+#include "models/base/error.h"
+#include "models/schedule/schedules.h"
 #include "sim/commands.h"
 
 namespace orrery {

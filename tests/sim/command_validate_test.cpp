@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
 #include "sim/commands.h"
 #include "tests/sim/cpu_profile.h"
 

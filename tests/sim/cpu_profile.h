@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "models/plan.h"
-#include "models/profile.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
 #include "sim/price.h"
 
 namespace orrery {

@@ -14,13 +14,13 @@
 #include <thread>
 #include <vector>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/plan_hash.h"
-#include "models/progress_ring.h"
-#include "models/trace_file.h"
-#include "models/unfold.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/progress_ring.h"
+#include "models/trace/trace_file.h"
 #include "tests/sim/fake_runs.h"
 
 namespace {

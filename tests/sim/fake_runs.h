@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan.h"
-#include "models/plan_hash.h"
-#include "models/runtime_sizes.h"
-#include "models/trace_file.h"
-#include "models/unfold.h"
+#include "models/plan/hash.h"
+#include "models/plan/plan.h"
+#include "models/plan/runtime_sizes.h"
+#include "models/plan/unfold.h"
+#include "models/trace/trace_file.h"
 #include "sim/simulate.h"
 #include "tests/sim/small_plans.h"
 

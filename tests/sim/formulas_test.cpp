@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 
-#include "models/schedules.h"
+#include "models/schedule/schedules.h"
 
 #include <fmt/format.h>
 
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 #include "sim/predict.h"
 
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "tests/models/play_orders.h"
 
 namespace orrery {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 #include "sim/simulate.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 #include "sim/goodput.h"
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

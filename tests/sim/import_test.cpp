@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/error.h"
-#include "models/input_file.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/output_file.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
 #include "sim/chrome_trace.h"
 #include "sim/commands.h"
 #include "sim/live_memory.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/load_spec.h"
+#include "models/base/data.h"
+#include "models/load/load_spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

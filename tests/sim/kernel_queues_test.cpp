@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/make_plan.h"
+#include "models/base/error.h"
+#include "models/planner/make_plan.h"
 #include "tests/models/plans.h"
 #include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"

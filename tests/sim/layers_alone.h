@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "models/plan.h"
+#include "models/plan/plan.h"
 #include "sim/timing.h"
 
 namespace orrery {

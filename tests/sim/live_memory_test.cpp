@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

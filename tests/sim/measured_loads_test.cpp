@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/make_plan.h"
+#include "models/planner/make_plan.h"
 #include "sim/validation.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/swinging_runs.h"

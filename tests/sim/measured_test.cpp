@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/attribution.h"
 #include "tests/sim/fake_runs.h"
 #include "tests/temporary_folder.h"

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/schedules.h"
-#include "models/sharding.h"
+#include "models/load/load_spec.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
 #include "sim/predict.h"
 #include "tests/models/plans.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

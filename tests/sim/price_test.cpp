@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/nccl.h"
-#include "models/stragglers.h"
+#include "models/cost/nccl/model.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/stragglers.h"
 #include "sim/simulate.h"
 
 namespace orrery {
@@ -302,7 +302,7 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
 // A server's NIC carries what all workers push: Psi g W / (S B), B what a NIC reaches; until the workers' own NICs are
 // what is full.
 TEST(Price, ServersAreAsSlowAsTheirNics) {
-  constexpr double kReached = 0.98 * 48e9;  // of a NIC of 400 Gb/s, nccl_point_to_point.cpp
+  constexpr double kReached = 0.98 * 48e9;  // of a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
   const auto push = [](int servers, const char* colocated) {
     const Priced p(fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
                                "parameter_server: {{servers: {}, colocated: {}}}",

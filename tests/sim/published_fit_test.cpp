@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/data.h"
-#include "models/software.h"
+#include "models/base/data.h"
+#include "models/spec/software.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

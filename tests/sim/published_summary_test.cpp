@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 #include "sim/published.h"
 
 namespace orrery {

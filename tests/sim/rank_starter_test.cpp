@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/rank_end.h"
+#include "models/run/rank_end.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

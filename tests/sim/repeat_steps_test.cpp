@@ -1,9 +1,9 @@
 // Steps whose updates are validated in the next one, in time.
-#include "models/repeat_steps.h"
+#include "models/plan/repeat_steps.h"
 
 #include <gtest/gtest.h>
 
-#include "models/make_plan.h"
+#include "models/planner/make_plan.h"
 #include "sim/report.h"
 #include "sim/simulate.h"
 #include "tests/models/plans.h"

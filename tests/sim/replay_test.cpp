@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
 #include "sim/measured.h"
 #include "tests/sim/fake_runs.h"
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/spec/spec.h"
 #include "sim/flops.h"
 #include "sim/predict.h"
 

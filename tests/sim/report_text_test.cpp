@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "sim/predict.h"
 #include "sim/table.h"
 

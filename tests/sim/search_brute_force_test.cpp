@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "models/error.h"
-#include "models/schedules.h"
+#include "models/base/error.h"
+#include "models/schedule/schedules.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "sim/search_report.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/predict.h"
 
 namespace orrery {

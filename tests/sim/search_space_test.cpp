@@ -6,11 +6,11 @@
 #include <iterator>
 #include <set>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/plan_hash.h"
-#include "models/sharding.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/sharding.h"
 #include "sim/predict.h"
 #include "sim/search.h"
 #include "tests/sim/small_space.h"

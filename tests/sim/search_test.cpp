@@ -8,8 +8,8 @@
 #include <ctime>
 #include <thread>
 
-#include "models/make_plan.h"
-#include "models/plan_hash.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict.h"
 #include "sim/search_report.h"
 #include "tests/sim/small_space.h"

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/check_plan.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/check.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
 

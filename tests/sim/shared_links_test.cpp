@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 #include "sim/price.h"
 #include "sim/simulate.h"
 

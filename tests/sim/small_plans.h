@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/plan.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/plan/plan.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 #include "sim/timing.h"
 #include "tests/random_bits.h"
 

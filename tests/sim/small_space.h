@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/sharding.h"
+#include "models/spec/sharding.h"
 #include "sim/search_space.h"
 #include "tests/random_bits.h"
 

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/dapple.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/partition/dapple.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict.h"
 #include "sim/simulate.h"
 #include "tests/models/plans.h"

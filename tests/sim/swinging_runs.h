@@ -3,9 +3,9 @@
 // Steps of a model with experts whose router sends its tokens now here, now there: each as the simulator plays it with
 // those sizes and the times of a profile.
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/runtime_sizes.h"
+#include "models/load/load_spec.h"
+#include "models/plan/runtime_sizes.h"
+#include "models/planner/make_plan.h"
 #include "sim/price.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"

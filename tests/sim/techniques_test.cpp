@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/open_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/load/open_spec.h"
+#include "models/planner/make_plan.h"
 #include "sim/predict.h"
 
 namespace orrery {

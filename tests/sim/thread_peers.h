@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "models/peers.h"
+#include "models/run/peers.h"
 
 namespace orrery::test {
 

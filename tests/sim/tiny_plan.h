@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "models/plan.h"
-#include "models/trace.h"
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
 #include "sim/simulate.h"
 #include "sim/timing.h"
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
-#include "models/make_plan.h"
-#include "models/spec.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/spec.h"
 #include "sim/predict.h"
 
 namespace orrery {

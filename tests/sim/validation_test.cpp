@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/load_spec.h"
-#include "models/unfold.h"
+#include "models/load/load_spec.h"
+#include "models/plan/unfold.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "models/input_file.h"
+#include "models/base/input_file.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

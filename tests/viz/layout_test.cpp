@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "viz/timeline_builder.h"
 
 using namespace orrery;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/chrome_trace.h"
 #include "tests/temporary_folder.h"
 #include "viz/compare.h"

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "models/error.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
 #include "tests/temporary_folder.h"
 
 using namespace orrery;

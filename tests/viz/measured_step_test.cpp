@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/unfold.h"
+#include "models/plan/unfold.h"
 #include "sim/chrome_trace.h"
 #include "sim/replay.h"
 #include "sim/validation.h"

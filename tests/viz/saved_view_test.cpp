@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 

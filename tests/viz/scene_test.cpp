@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "models/input_file.h"
+#include "models/base/input_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 #include "viz/scene_cache.h"

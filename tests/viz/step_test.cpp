@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_spec.h"
+#include "models/load/load_spec.h"
 #include "viz/area.h"
 #include "viz/runs.h"
 

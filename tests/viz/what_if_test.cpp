@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 
 using namespace orrery;
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/output_file.h"
+#include "models/base/error.h"
+#include "models/base/output_file.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "models/output_file.h"
+#include "models/base/output_file.h"
 #include "sim/chrome_trace.h"
 #include "sim/kineto.h"
 #include "sim/live_memory.h"

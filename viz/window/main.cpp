@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "models/error.h"
-#include "models/version.h"
+#include "models/base/error.h"
+#include "models/base/version.h"
 #include "viz/window/main_window.h"
 
 namespace {

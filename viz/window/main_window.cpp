@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/text.h"
 #include "viz/window/exports.h"
 #include "viz/window/palette.h"

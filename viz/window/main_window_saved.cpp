@@ -13,7 +13,7 @@
 #include <QToolBar>
 #include <algorithm>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "sim/text.h"
 #include "viz/window/main_window.h"
 

@@ -10,7 +10,8 @@ namespace orrery {
 // Colours that tell kinds apart, also without red or green: compute in blues of different lightness, each group of
 // communication in a colour of Okabe and Ito's set (Color Universal Design, 2008), waiting hatched grey.
 QColor colour_of(Kind kind);
-// Of the categories of memory (models/plan.h) and other series: Paul Tol's bright scheme (personal.sron.nl/~pault).
+// Of the categories of memory (models/plan/plan.h) and other series: Paul Tol's bright scheme
+// (personal.sron.nl/~pault).
 QColor colour_of_series(std::size_t series);
 // Red for slower, blue-green for faster, grey for the same; full at a change by half.
 QColor colour_of_change(double relative);

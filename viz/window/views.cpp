@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "viz/window/main_window.h"
 
 namespace orrery {

@@ -17,8 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "models/error.h"
-#include "models/load_spec.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
 #include "sim/text.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/measured_json.h"
+#include "models/trace/measured_json.h"
 #include "tests/exec/cuda/on_gpu.h"
 
 namespace orrery {

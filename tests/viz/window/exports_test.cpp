@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "models/error.h"
-#include "models/input_file.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 #include "viz/window/palette.h"

@@ -12,7 +12,7 @@
 #include <QTimer>
 #include <fstream>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/error.h"
+#include "models/base/error.h"
 #include "tests/viz/events.h"
 #include "viz/window/main_window.h"
 

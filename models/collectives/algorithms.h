@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/units.h"
+
+namespace orrery {
+
+// shift: every rank passes its buffer to the next one, and the last to the first. gather, scatter: the pieces of all
+// ranks come to rank 0, or from it. push, pull: the last ranks are servers, which own a piece each; theirs become the
+// sums of what the others (workers) have, or all workers get all pieces. Where several servers have the same piece they
+// are a chain (van Renesse and Schneider 2004, Chain Replication for Supporting High Throughput and Availability):
+// what workers push is summed by its head and handed on from one to the next, and they pull from its tail.
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  shift,
+  gather,
+  scatter,
+  push,
+  pull
+};
+
+inline constexpr int kCollectiveKinds = 7;  // those that libraries of collectives know, the first ones
+
+// Those that pass through few ranks, which everybody else talks to: one round of messages, by library or not.
+inline bool is_star(CollectiveKind kind) { return kind >= CollectiveKind::gather; }
+
+std::string_view name_of(CollectiveKind kind);
+
+// One copy of one chunk, or with add one sum into the chunk that dst already holds. Moves of the same round read what
+// was there before the round, so their order within it does not matter.
+struct Move {
+  int round = 0;
+  int src = 0;
+  int dst = 0;
+  int chunk = 0;
+  bool add = false;
+};
+
+// A collective as the chunk moves that carry it out, ordered by round. It says what goes where, never when or how fast.
+// Every rank numbers its chunks 0..chunks-1; the buffer of `bytes` that a caller names holds buffer_chunks of them.
+// At the start a rank holds: all chunks (all_reduce, reduce_scatter, reduce), chunk r (all_gather, shift), all if it is
+// rank 0 (broadcast, scatter), chunks r*n+d for every d (all_to_all, which has n*n chunks of which a buffer holds n);
+// with `chunks` servers, or so many chains: all if it is a worker (push), chunk s if it is chain s's last (pull).
+// At the end: sums of all chunks (all_reduce; reduce: on rank 0), the sum of chunk r (reduce_scatter), all chunks
+// (all_gather, broadcast), chunks s*n+r for every s (all_to_all), chunk r-1 (shift); chunk r (scatter), all on rank 0
+// (gather), the sum of chunk s on all of chain s (push), all on workers (pull).
+struct Moves {
+  int ranks = 1;
+  int chunks = 1;
+  int buffer_chunks = 1;
+  std::vector<Move> moves;
+  int copies = 1;  // servers in a chain, the k-th of chain s being the (k chunks + s)-th server
+};
+
+// A named way to carry out a collective; moves(n) is defined for every n >= 1 (one rank: no moves). The root is rank 0.
+struct CollectiveAlgorithm {
+  std::string_view name;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Moves (*moves)(int ranks) = nullptr;
+};
+
+std::span<const CollectiveAlgorithm> collective_algorithms();
+const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
+
+// One round: every rank but the first with that, every worker with every server; in a push one more for each further
+// copy of a chain. servers: pieces of a push or pull; copies: of each.
+Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies = 1);
+
+// Carries the moves out on integers and returns "" if every rank ends with what the kind promises, else the first
+// fault: a chunk sent or added to that is not there yet, or a wrong result.
+std::string run_on_integers(CollectiveKind kind, const Moves& moves);
+
+int rounds(const Moves& moves);
+
+// Bytes that each rank sends, in rank order; `bytes` is the whole buffer of a rank (all_gather: what it ends with).
+std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
+
+// Time on links that send and receive at once, GBps each way per rank: every round lasts alpha plus what its busiest
+// rank sends or receives, and rounds follow each other. With n ranks and S bytes this is
+//   ring all_reduce, broadcast, reduce: 2(n-1)(alpha + S/(nB));  ring all_gather, reduce_scatter: (n-1)(alpha + S/(nB))
+//   tree: 2 ceil(log2 n)(alpha + S/B);  pairwise all_to_all: (n-1)(alpha + S/(nB))
+//   recursive_doubling: (floor(log2 n) + (0 or 2))(alpha + S/B);  bruck: ceil(log2 n) alpha + (n-1)/n S/B
+// (Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, sections 4-5).
+Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
+
+// What the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n for
+// all_gather, reduce_scatter and all_to_all, S for broadcast, reduce, shift and push, S/n for gather; nothing for one
+// rank. scatter: S(n-1)/n; pull, where it depends on the number of servers: S.
+Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+#include "models/cost/kernel_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+bool linear(const Gemm& g) { return g.heads == 0; }
+
+Precision storage_precision(Precision p) {
+  return p == Precision::fp8 || p == Precision::mxfp8 || p == Precision::nvfp4 ? Precision::bf16 : p;
+}
+
+struct KernelTime {
+  const Op& op;
+  Bytes width;
+  const Gpu& gpu;
+  const Profile& profile;
+  std::string_view attention;
+
+  double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
+
+  // A tile's result leaves, and what it is added to comes, when its products are done: all tiles of a wave at once.
+  Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
+    return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
+  }
+
+  // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
+  Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
+    const double tiles =
+        static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
+    const double waves = tiles / gpu.sms;
+    const double smooth = profile.gemm.smoothing;
+    const double counted = smooth * std::max(1.0, waves) + (1 - smooth) * std::ceil(waves);
+    const double k = static_cast<double>(ceil_div(g.k, splits));
+    const double flops = 2.0 * static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * k;
+    double rate = peak / gpu.sms * tile.efficiency;
+    rate *= fraction;
+    const double partial = splits == 1 ? 0
+                                       : profile.memory.start_us * kMicrosecond +
+                                             8.0 * static_cast<double>(splits * g.m * g.n * g.batch) / bandwidth();
+    const double pieces = static_cast<double>(g.pieces);
+    return counted * (profile.gemm.prologue_us * kMicrosecond + flops / rate) / pieces + partial;
+  }
+
+  Seconds operator()(const Gemm& g) const {
+    const bool eight_bit = linear(g) && is_eight_bit(op.precision);
+    const double peak = peak_flops(gpu, linear(g) ? op.precision : storage_precision(op.precision));
+    const double fraction = g.batch > 1 ? profile.gemm.batched_fraction : 1;
+    Seconds best = std::numeric_limits<double>::max();
+    for (const Tile& tile : profile.gemm.tiles) {
+      for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
+    }
+    const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
+    if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);  // attention's rate has it in it
+    return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
+  }
+
+  // The experts' products fill the multiprocessors together, as those of several streams or of one grouped kernel do.
+  Seconds operator()(const GroupedGemm& g) const {
+    const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
+    const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
+    const Gemm one = {.m = weights ? g.out : rows,
+                      .n = input || weights ? g.in : g.out,
+                      .k = weights ? rows
+                           : input ? g.out
+                                   : g.in,
+                      .batch = g.groups,
+                      .result_bytes = g.result_bytes};
+    Seconds best = std::numeric_limits<double>::max();
+    for (const Tile& tile : profile.gemm.tiles)
+      best = std::min(best, product(one, tile, 1, peak_flops(gpu, op.precision), profile.gemm.grouped_fraction));
+    const double elements = static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.batch);
+    best += exposed_result(elements, g.result_bytes, g.accumulate);
+    return std::max(best, cost_of(g, width).bytes / bandwidth());
+  }
+
+  Seconds operator()(const FlashAttention& a) const {
+    const AttentionKernel& kernel = find_attention(profile, attention);
+    const AttentionHead head = head_of(kernel, a.head_dim);
+    const bool forward = a.direction == Direction::forward;
+    const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
+    const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
+                        (forward ? head.forward_fraction : head.backward_fraction);
+    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // none of these keys is seen
+    const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
+    return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +
+           merged_bytes(a, width) / bandwidth();
+  }
+
+  Seconds operator()(const Collective&) const { return 0; }
+  Seconds operator()(const Transfer&) const { return 0; }
+
+  template <typename MemoryBound>
+  Seconds operator()(const MemoryBound& work) const {
+    const Cost cost = cost_of(work, width);
+    const double vector_peak = peak_flops(gpu, Precision::fp32) * profile.vector_fraction;
+    return profile.memory.start_us * kMicrosecond * kernels_of(work) +
+           std::max(cost.bytes / bandwidth(), cost.flops / vector_peak);
+  }
+};
+
+}  // namespace
+
+Seconds kernel_time(const Op& op, Bytes width, const Gpu& gpu, const Profile& profile, std::string_view attention) {
+  if (kernels_of(op.work) == 0) return 0;
+  const bool formulas = has_formulas(profile);
+  const auto measured = profile.rest_built_in ? covered_time(profile.measured, op.work, width)
+                                              : measured_time(profile.measured, op.work, width);
+  if (measured) return *measured;
+  if (!formulas && !moves(op)) {
+    throw Error(fmt::format("{}: has no sample of '{}' ({}); calibrate again, or choose another strategy", profile.name,
+                            shape_of(op.work, width).kind, op.name));
+  }
+  return std::visit(KernelTime{op, width, gpu, profile, attention}, op.work);
+}
+
+}  // namespace orrery

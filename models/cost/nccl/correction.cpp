@@ -1,0 +1,116 @@
+// NCCL's model is for choosing: it leaves out what all choices pay. Three terms set that right, small next to it.
+// Fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the others of
+// tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "models/cost/nccl/model.h"
+
+namespace orrery {
+
+namespace {
+
+using A = NcclAlgorithm;
+
+// From launch to launch an all-reduce of a few bytes on 8 A100 takes 20-26 us, 5-11 more than NCCL's 15 (nccl-tests
+// under mpirun). Under PyTorch or with one process for all GPUs it is 20-30 more: that is the host, which is not
+// counted here.
+constexpr double kStart_us = 10;
+
+// Bandwidth reached over NCCL's figure within a node, large messages, as published: ring on A100 235 of 240 GB/s, on
+// H200 365.6 of 360, on B200 682 of 720; NVLS on H200 480 of 476, on B200 741 of 720 up to 4 GiB (ml-engineering,
+// network/README.md).
+struct Reached {
+  A algorithm;
+  int compute_capability;  // from here on
+  double part;
+};
+constexpr Reached kReached[] = {
+    {A::ring, 100, .947}, {A::ring, 90, 1.015}, {A::ring, 80, .979}, {A::nvls, 100, 1.03}, {A::nvls, 90, 1.01}};
+
+// Between nodes of a cloud whose network is shared, a collective goes as fast as the slowest of its links, and the more
+// there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
+// more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
+// job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
+// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. Its sweep
+// of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
+// the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
+// such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part for two nodes
+constexpr double kSlowest = 0.15;                                  // power of their number, EFA
+constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
+
+double reached_on_shared(const NcclTopology& t, A a) {
+  const bool ring = a == A::ring;
+  const double omni = ring ? kSlowestOmniRing : kSlowestOmniTree;
+  const double nodes = std::max<double>(t.nodes, static_cast<double>(t.job_nodes));
+  return (ring ? kSharedRing : kSharedTree) * std::pow(2.0 / nodes, t.omni_path ? omni : kSlowest);
+}
+
+double reached(const NcclTopology& t, A a) {
+  if (t.nodes > 1 && t.shared_network) return reached_on_shared(t, a);
+  for (const Reached& r : kReached) {
+    if (t.nodes == 1 && r.algorithm == a && t.compute_capability >= r.compute_capability) return r.part;
+  }
+  return 1;
+}
+
+// Pieces that a channel handles at once (Simple), src/enqueue.cc: 4 steps of 512 KiB for rings, 128 KiB for NVLS, 64
+// KiB for NVLS trees of 4 nodes or more.
+constexpr double kRingChunk = 2 << 20, kNvlsChunk = 128 << 10, kNvlsTreeChunk = 64 << 10;
+
+// Pipelines fill before they flow. A ring fills with one chunk per channel, of at most its share of the buffer (NCCL
+// cuts smaller ones). Sweeps over nodes show no such time for rings: there NCCL's latency for Simple holds it.
+double ring_fill_bytes(const NcclModel& m, double bytes) {
+  return m.topology.nodes > 1 ? 0 : std::min(m.graphs.collective_channels * kRingChunk, bytes / m.topology.ranks);
+}
+
+// NVLS fills with one chunk per channel and head for every stage: one within a node; between nodes two hops per level
+// of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375
+// at 256 MiB). Half of it is seen by messages as large as what fills.
+double nvls_fill_bytes(const NcclModel& m, double bytes) {
+  const int nodes = m.topology.nodes;
+  const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
+  const int depth = static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))) - 1;
+  const double full = m.graphs.nvls_channels * m.graphs.nvls.channels * chunk * (nodes == 1 ? 1 : 4 + 2 * depth);
+  return full * bytes / (bytes + full);
+}
+
+double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, double bytes, double GBps) {
+  if (c.protocol != NcclProtocol::simple) return 0;
+  if (c.algorithm == A::nvls || c.algorithm == A::nvls_tree) return nvls_fill_bytes(m, bytes) / (1000 * GBps);
+  if (c.algorithm != A::ring) return 0;
+  const double per_byte = static_cast<double>(bytes_per_rank(kind, m.topology.ranks, 1 << 20)) / (1 << 20);
+  return ring_fill_bytes(m, bytes) / (1000 * GBps * per_byte);
+}
+
+}  // namespace
+
+// Its first chunk goes all the way round before the next tensor's: a step of NCCL's ring over NVLink each (tuning.cc,
+// hwLatencies, Simple), and between nodes once what a hop over the network takes, the other hops' waits overlap
+// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
+  constexpr double kStep_us = 3.4, kHop_us = 14;
+  const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
+  const double hop = m.topology.nodes > 1 ? kHop_us + 2 * m.topology.net_latency_us : 0;
+  return 1e-6 * (steps * kStep_us + hop);
+}
+
+// Nanotron's tensor groups on two nodes take 0.85 ms for a collective of any size, where 0.35 are the network's. Not
+// fitted to, but as much slower than their wires: tensor groups of DeepSpeed and Megatron on 8 nodes of V100
+// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand.
+Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
+  constexpr double kLate_us = 500;
+  const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
+  return m.topology.nodes > 1 && modelled ? 1e-6 * kLate_us : 0;
+}
+
+Seconds nccl_corrected(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, Bytes bytes) {
+  const double GBps = m.row(kind, c.algorithm, c.protocol).bandwidth_GBps;
+  const double size = static_cast<double>(bytes);
+  const double slower_us = size / (1000 * GBps) * (1 / reached(m.topology, c.algorithm) - 1);
+  return c.nccl_seconds + 1e-6 * (kStart_us + slower_us + fill_us(m, kind, c, size, GBps));
+}
+
+}  // namespace orrery

@@ -1,0 +1,122 @@
+// Sends, receives and all-to-all: NCCL has no model of them. Latency is made of NCCL's own constants, bandwidth of its
+// link speeds times what measurements reach.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "models/cost/nccl/model.h"
+
+namespace orrery {
+
+namespace {
+
+// Start of a kernel and one hop in NCCL's own constants for rings (tuning.cc), us: LL, Simple. A further peer costs an
+// LL hop, which is what small all-to-alls show: 6.6 + 15 * 2.7 = 47.1 us for 16 ranks that talk through NICs alone,
+// measured 47.4 (nccl-tests alltoall_perf, 2 nodes of 8 RTX 6000D, NCCL 2.30.3, 8 KiB).
+constexpr double kStartLl = 6.6, kStartSimple = 8.4;
+constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple = 5.7, kNetLl = 2.7, kNetSimple = 14.0;
+
+// Part of the link speed that NCCL counts which all-to-all reaches over NVLink. NVIDIA GTC25 S72583: A100 210 of 240
+// GB/s, H100 320 of 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack 658 of 721.8. Between .863 and .912.
+constexpr double kNvlinkReached = .88;
+// Over NICs: 46-49 of 50 GB/s per NDR NIC, of which NCCL counts 48 (NVIDIA/nccl-tests issues 267 and 290).
+constexpr double kNicReached = .98;
+// All-to-all shares the fabric with everybody's traffic: 41-46 of 48 counted GB/s per NIC: OCI GB200 2 racks 45.2, 3
+// racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
+constexpr double kNicReachedByAll = .92;
+// With more than a node of peers beyond the node, no all-to-all was seen to get more than 45.2 GB/s a GPU over NICs
+// (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2 racks of 64: 23.8); 8 such peers get 96.5
+// over those (OCI B300, 2 nodes).
+constexpr double kMostToManyPeers_GBps = 45.2;
+constexpr int kManyPeers = 9;
+
+constexpr Bytes kLlBytesPerChannel = 16 << 10;  // up to here LL (enqueue.cc)
+constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
+constexpr int kMaxSendChannels = 32;  // of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+constexpr int kNetChannels = 2;
+
+// Channels to one peer: twice its NVLinks, to a power of two (init.cc); 2 over PCIe and NICs.
+int channels_to_peer(const NcclTopology& t, bool same_node) {
+  if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
+  const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
+  return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
+}
+
+// Inside a node, one pair alone or all at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on gen 5, 24 of 96
+// on gen 6 (GTC25 S72583).
+double local_GBps(const NcclTopology& t, bool all) {
+  if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
+  return all ? t.pcie_GBps / 4 : t.pcie_GBps;
+}
+
+// What a node's NICs give an all-to-all between them.
+double far_GBps(const NcclTopology& t) {
+  const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
+  const int local = t.ranks_per_node(), far = t.ranks - local;
+  return far < kManyPeers ? reached : std::min(reached, kMostToManyPeers_GBps * local);
+}
+
+double hop_us(const NcclTopology& t, bool same_node, bool ll) {
+  if (!same_node) return ll ? kNetLl : kNetSimple;
+  if (t.nvlink_GBps > 0) return ll ? kNvlinkLl : kNvlinkSimple;
+  return ll ? kPcieLl : kPcieSimple;
+}
+
+}  // namespace
+
+NcclChoice nccl_point_to_point(const NcclModel& m, bool same_node, Bytes bytes) {
+  const NcclTopology& t = m.topology;
+  const int most = channels_to_peer(t, same_node);
+  const bool ll = bytes <= kLlBytesPerChannel * most;
+  const Bytes chunk = ll ? kLlBytesPerChannel : same_node && t.nvlink_GBps > 0 ? kNvlinkChunk : kNetChunk;
+  NcclChoice c;
+  c.algorithm = NcclAlgorithm::point_to_point;
+  c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
+  c.channels = static_cast<int>(std::clamp<Bytes>(ceil_div(bytes, chunk), 1, most));
+  const double GBps = same_node ? local_GBps(t, false) : std::min(kNicReached * t.nic_GBps, t.pcie_GBps);
+  const double start = (ll ? kStartLl : kStartSimple) + hop_us(t, same_node, ll) + (same_node ? 0 : t.net_latency_us);
+  c.seconds = c.nccl_seconds = start * 1e-6 + static_cast<double>(bytes) / (GBps * 1e9);
+  const double rate = static_cast<double>(bytes) / (c.seconds * 1e9);
+  if (!same_node) c.nic_share = std::min(1.0, rate / (t.nics * t.nic_GBps));
+  if (same_node && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, rate / t.nvlink_GBps);
+  return c;
+}
+
+NcclChoice nccl_all_to_all(const NcclModel& m, Bytes bytes) {
+  const NcclTopology& t = m.topology;
+  const int local = t.ranks_per_node(), near = local - 1, far = t.ranks - local;
+  const double each = static_cast<double>(bytes) / t.ranks;
+  const bool ll = each <= static_cast<double>(kLlBytesPerChannel * channels_to_peer(t, far == 0));
+  const double near_bytes = each * near, node_bytes = each * far * local;
+  const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
+  const double far_s = far > 0 ? node_bytes / (far_GBps(t) * 1e9) : 0;
+  const double slowest = hop_us(t, far == 0, ll) + (far > 0 ? t.net_latency_us : 0);
+  const double peers = near * hop_us(t, true, true) + far * hop_us(t, false, true) - hop_us(t, far == 0, true);
+  NcclChoice c;
+  c.algorithm = NcclAlgorithm::point_to_point;
+  c.protocol = ll ? NcclProtocol::ll : NcclProtocol::simple;
+  c.channels = std::min(kMaxSendChannels, near * channels_to_peer(t, true) + far * kNetChannels);
+  c.seconds = ((ll ? kStartLl : kStartSimple) + slowest + peers) * 1e-6 + std::max(near_s, far_s);
+  c.nccl_seconds = c.seconds;
+  if (far > 0) c.nic_share = std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9));
+  if (near > 0 && t.nvlink_GBps > 0) c.nvlink_share = std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9));
+  return c;
+}
+
+NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopies& copies) {
+  const NcclTopology& t = m.topology;
+  const int local = t.ranks_per_node();
+  const bool far = t.ranks > local;
+  const double near_bytes = static_cast<double>(bytes) * copies.to_ranks * (local - 1) / local;
+  const double node_bytes = far ? static_cast<double>(bytes) * copies.to_nodes * local : 0;
+  const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
+  const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
+  const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
+  NcclChoice c = nccl_all_to_all(m, bytes);  // its channels
+  c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
+  c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
+  c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;
+  return c;
+}
+
+}  // namespace orrery

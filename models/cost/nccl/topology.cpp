@@ -1,0 +1,180 @@
+#include "models/cost/nccl/topology.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, Place, Hop>;
+using Vertex = Graph::vertex_descriptor;
+
+// Latencies are those of NCCL's LL protocol, which sends one flagged line per step: from GPU to GPU 0.6 us over NVLink,
+// 1.0 us over PCIe, 2.7 us over a network (NCCL 2.28.9, src/graph/tuning.cc, hardware latencies of ring LL), spread
+// evenly over the links: GPU - NVSwitch - GPU; GPU - PCIe switch - GPU; GPU - PCIe switch - NIC - leaf and back.
+constexpr Picoseconds kNvlinkHop = 300'000;
+constexpr Picoseconds kPcieHop = 500'000;
+constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
+// Each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). No figure was found for
+// other fabrics.
+constexpr Picoseconds kSpineHop = 600'000;
+// Inside a node's host the PCIe hop stands for the whole way; memory and drives have their own access times, which are
+// part of what they cost and not of the route.
+constexpr Picoseconds kHostHop = 0;
+
+bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
+std::int64_t node_of(const Cluster& c, std::int64_t gpu) { return gpu / c.gpus_per_node; }
+std::int64_t leaf_of(const Cluster& c, std::int64_t node) {
+  return c.oversubscribed_above_gpus > 0 ? node * c.gpus_per_node / c.oversubscribed_above_gpus : 0;
+}
+
+std::int64_t home(const Cluster& c, const Place& p) { return p.part == PlaceKind::gpu ? node_of(c, p.index) : p.node; }
+
+// The graph of one or two nodes and what joins them.
+class ClusterGraph {
+ public:
+  explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
+
+  // The node of a place. Of its NICs a GPU uses the one at its own position, so that GPUs of one PCIe switch do not
+  // meet in one NIC.
+  void add_node_of(const Place& end) {
+    const std::int64_t node = home(c_, end);
+    if (node < 0 || node >= c_.nodes)
+      throw Error(fmt::format("cluster: there is no node {}; it has {}", node, c_.nodes));
+    add_gpus(node);
+    add_host(node);
+    const std::int64_t count = std::min(c_.nics, c_.gpus_per_node);
+    for (std::int64_t nic = 0; nic < count; ++nic) {
+      if (end.part != PlaceKind::gpu || nic == end.index % c_.gpus_per_node * count / c_.gpus_per_node)
+        add_nic(node, nic, count);
+    }
+  }
+
+  const Graph& graph() const { return graph_; }
+
+  Vertex find(const Place& place) const {
+    const auto it = vertices_.find(place);
+    if (it == vertices_.end()) throw Error(fmt::format("cluster: there is no {}; give its sizes", to_string(place)));
+    return it->second;
+  }
+
+ private:
+  std::int64_t pcie_switches() const { return ceil_div(c_.gpus_per_node, std::max(1, c_.gpus_per_pcie_switch)); }
+
+  void add_gpus(std::int64_t node) {
+    for (std::int64_t i = 0; i < c_.gpus_per_node; ++i) {
+      const Place gpu{PlaceKind::gpu, 0, node * c_.gpus_per_node + i};
+      link(gpu, {PlaceKind::pcie_switch, node, i / std::max(1, c_.gpus_per_pcie_switch)}, c_.gpu.pcie_GBps, kPcieHop);
+      if (has_nvlink(c_))
+        link(gpu, {PlaceKind::nvswitch, 0, gpu.index / nvlink_part(c_)}, c_.gpu.nvlink_GBps, kNvlinkHop);
+    }
+  }
+
+  void add_host(std::int64_t node) {
+    const Place cpu{PlaceKind::cpu, node, 0};
+    for (std::int64_t i = 0; i < pcie_switches(); ++i) {
+      link({PlaceKind::pcie_switch, node, i}, cpu, c_.gpu.pcie_GBps, kPcieHop);
+    }
+    if (c_.host) link(cpu, dram_place(node), c_.host->dram_GBps, kHostHop);
+    if (c_.nvme) {
+      arc(nvme_place(node), cpu, c_.nvme->read_GBps, kHostHop);
+      arc(cpu, nvme_place(node), c_.nvme->write_GBps, kHostHop);
+    }
+  }
+
+  // NICs are spread evenly over the PCIe switches; a slot carries at least what its NIC does.
+  void add_nic(std::int64_t node, std::int64_t index, std::int64_t count) {
+    const double GBps = c_.nic_Gbps / 8 * c_.nics / static_cast<double>(count);
+    const Place nic{PlaceKind::nic, node, index}, leaf{PlaceKind::leaf, 0, leaf_of(c_, node)};
+    link({PlaceKind::pcie_switch, node, index * pcie_switches() / count}, nic, std::max(c_.gpu.pcie_GBps, GBps),
+         kPcieHop);
+    if (c_.oversubscribed_above_gpus > 0 && !vertices_.count(leaf)) {
+      link(leaf, {PlaceKind::spine, 0, 0}, GBps / c_.oversubscription, kSpineHop);
+    }
+    link(nic, leaf, GBps, kNetworkHop);
+  }
+
+  void link(const Place& a, const Place& b, double GBps, Picoseconds latency) {
+    arc(a, b, GBps, latency);
+    arc(b, a, GBps, latency);
+  }
+
+  // What carries nothing is not there.
+  void arc(const Place& from, const Place& to, double GBps, Picoseconds latency) {
+    const Vertex a = vertex(from), b = vertex(to);
+    if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency}, graph_);
+  }
+
+  Vertex vertex(const Place& place) {
+    const auto [it, is_new] = vertices_.try_emplace(place, 0);
+    if (is_new) it->second = boost::add_vertex(place, graph_);
+    return it->second;
+  }
+
+  const Cluster& c_;
+  Graph graph_;
+  std::map<Place, Vertex> vertices_;
+};
+
+// The hop that Dijkstra's algorithm came by.
+const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
+
+}  // namespace
+
+std::string to_string(const Place& place) {
+  static constexpr std::array kNames = {"gpu",  "nvswitch", "pcie_switch", "cpu",  "dram",
+                                        "nvme", "nic",      "leaf",        "spine"};
+  const bool in_node =
+      place.part != PlaceKind::gpu && place.part != PlaceKind::nvswitch && place.part < PlaceKind::leaf;
+  const char* name = kNames[static_cast<std::size_t>(place.part)];
+  return in_node ? fmt::format("{} {}.{}", name, place.node, place.index) : fmt::format("{} {}", name, place.index);
+}
+
+Place gpu_place(const Cluster& cluster, std::int64_t gpu) {
+  const std::int64_t count = cluster.nodes * cluster.gpus_per_node;
+  if (gpu < 0 || gpu >= count) throw Error(fmt::format("cluster: there is no gpu {}; it has {}", gpu, count));
+  return {PlaceKind::gpu, 0, gpu};
+}
+
+Place dram_place(std::int64_t node) { return {PlaceKind::dram, node, 0}; }
+Place nvme_place(std::int64_t node) { return {PlaceKind::nvme, node, 0}; }
+
+Route route(const Cluster& cluster, const Place& from, const Place& to) {
+  ClusterGraph builder(cluster);
+  builder.add_node_of(from);
+  if (home(cluster, to) != home(cluster, from)) builder.add_node_of(to);
+  const Graph& graph = builder.graph();
+  const Vertex start = builder.find(from), end = builder.find(to);
+
+  std::vector<Vertex> before(boost::num_vertices(graph));
+  boost::dijkstra_shortest_paths(graph, start,
+                                 boost::predecessor_map(before.data()).weight_map(boost::get(&Hop::latency, graph)));
+
+  Route result{{}, cluster.gpu.memory_GBps, 0};
+  for (Vertex v = end; v != start; v = before[v]) {
+    if (before[v] == v) {
+      throw Error(fmt::format("cluster: no way from {} to {}; give it NICs", to_string(from), to_string(to)));
+    }
+    result.hops.push_back(hop_between(graph, before[v], v));
+  }
+  std::reverse(result.hops.begin(), result.hops.end());
+  if (!result.hops.empty()) result.GBps = result.hops.front().GBps;
+  for (const Hop& hop : result.hops) {
+    result.GBps = std::min(result.GBps, hop.GBps);
+    result.latency += hop.latency;
+  }
+  return result;
+}
+
+Route route(const Cluster& cluster, std::int64_t from_gpu, std::int64_t to_gpu) {
+  return route(cluster, gpu_place(cluster, from_gpu), gpu_place(cluster, to_gpu));
+}
+
+}  // namespace orrery

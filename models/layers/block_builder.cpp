@@ -1,0 +1,390 @@
+#include "models/layers/block_builder.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace orrery {
+namespace {
+
+bool writes(const Operand& o) { return o.access != Access::read; }
+bool reads(const Operand& o) { return o.access != Access::write; }
+bool is(const Operand& o, Scope scope, std::uint16_t slot) { return o.scope == scope && o.slot == slot; }
+
+bool uses(const Op& op, Scope scope, std::uint16_t slot) {
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) { return is(o, scope, slot); });
+}
+
+}  // namespace
+
+BlockBuilder::BlockBuilder(std::string name, BlockRole role, Precision precision, Scope weights, Id weight_slot,
+                           Scope gradients, Id gradient_slot)
+    : precision_(precision),
+      weights_(weights),
+      gradients_(gradients),
+      weight_slot_(weight_slot),
+      gradient_slot_(gradient_slot) {
+  block_.name = std::move(name);
+  block_.role = role;
+  block_.slots = {{"input", 0}, {"output gradient", 0}};
+}
+
+BlockBuilder::Id BlockBuilder::slot(const std::string& name, Bytes bytes, Category category) {
+  block_.slots.push_back({name, bytes, category});
+  return static_cast<Id>(block_.slots.size() - 1);
+}
+
+BlockBuilder::Id BlockBuilder::input(Bytes bytes) {
+  block_.slots[kInput].bytes = bytes;
+  return kInput;
+}
+
+BlockBuilder::Id BlockBuilder::output_gradient(Bytes bytes) {
+  block_.slots[kOutputGradient].bytes = bytes;
+  return kOutputGradient;
+}
+
+std::int32_t BlockBuilder::runtime_size(RuntimeSize size) {
+  block_.runtime_sizes.push_back(std::move(size));
+  return static_cast<std::int32_t>(block_.runtime_sizes.size() - 1);
+}
+
+BlockBuilder::Id BlockBuilder::slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size) {
+  const Id id = slot(name, bytes);
+  block_.slots[id].runtime_size = runtime_size;
+  return id;
+}
+
+std::int32_t BlockBuilder::parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial,
+                                     std::int64_t kv_rows, std::int64_t experts) {
+  return parameter(
+      {.name = name, .out = out, .in = in, .cut = cut, .partial = partial, .experts = experts, .kv_rows = kv_rows});
+}
+
+std::int32_t BlockBuilder::parameter(LocalParameter p) {
+  p.name = prefix + p.name;
+  p.offset = block_.parameter_elements;
+  block_.parameter_elements += p.out * p.in;
+  block_.parameters.push_back(std::move(p));
+  return static_cast<std::int32_t>(block_.parameters.size() - 1);
+}
+
+std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in,
+                                                        Cut cut, std::int64_t tiles) {
+  std::vector<std::int32_t> list;
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    list.push_back(parameter(name, out / tiles, in, cut));
+    if (tiles == 1) continue;
+    LocalParameter& p = block_.parameters.back();
+    p.tile = ++tiles_;
+    p.tile_first = i * (out / tiles);
+    p.tile_of = out;
+  }
+  return list;
+}
+
+// Tiles stand behind what is gathered and reduced together.
+void BlockBuilder::place_parameters() {
+  if (tiles_ == 0 || weights_ != Scope::unit) return;
+  std::int64_t offset = 0;
+  for (const bool tile : {false, true}) {
+    for (LocalParameter& p : block_.parameters) {
+      if ((p.tile > 0) != tile) continue;
+      p.offset = offset;
+      offset += p.out * p.in;
+    }
+  }
+}
+
+// Where parameters are sharded, a tile's weights and gradients lie in a frame of its own.
+Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
+  const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
+  if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
+  return {weights_, Access::read, weight_slot_, parameter, Part::all, tile};
+}
+
+void BlockBuilder::begin_region(bool recompute) { region_ = recompute ? ++regions_ : 0; }
+void BlockBuilder::end_region() { region_ = 0; }
+
+void BlockBuilder::emit(const std::string& name, const Work& work, const Uses& u, LaneKind lane) {
+  Op op;
+  op.name = name;
+  op.work = work;
+  op.phase = in_backward_ ? Phase::backward : Phase::forward;
+  op.lane = lane;
+  op.precision = precision_;
+  op.host_waits = u.host_waits;
+  for (const std::vector<Id>* slots : {&u.reads, &u.updates, &u.writes}) {
+    for (const Id s : *slots) op.runtime_size = std::max(op.runtime_size, block_.slots[s].runtime_size);
+  }
+  for (const Id s : u.reads) op.operands.push_back({Scope::own, Access::read, s, -1});
+  for (const std::int32_t p : u.weights) op.operands.push_back(weight_operand(p, false));
+  for (const Id n : u.numbers) op.operands.push_back({Scope::rank, Access::read, n, -1});
+  for (const Operand& o : u.elsewhere) {
+    op.operands.push_back(o);
+    op.weight_gradient = op.weight_gradient || o.access != Access::read;
+  }
+  for (const Id s : u.updates) op.operands.push_back({Scope::own, Access::read_write, s, -1});
+  for (const Id s : u.writes) op.operands.push_back({Scope::own, Access::write, s, -1});
+  for (const std::int32_t p : u.weight_gradients) {
+    op.operands.push_back(weight_operand(p, true));
+    op.weight_gradient = true;
+  }
+  (in_backward_ ? backward_ : forward_).push_back({std::move(op), in_backward_ ? 0 : region_, u.holds});
+}
+
+void BlockBuilder::contribute(Id of, Id gradient) {
+  const auto [it, first] = gradient_of_.try_emplace(of, gradient);
+  if (first) return;
+  const Bytes bytes = block_.slots[gradient].bytes;
+  const Id sum = slot_of_rows("gradient sum", bytes, block_.slots[gradient].runtime_size);
+  emit("gradient sum", Add{bytes / storage_bytes(precision_)}, {.reads = {it->second, gradient}, .writes = {sum}});
+  it->second = sum;
+}
+
+BlockBuilder::Id BlockBuilder::gradient(Id of) const { return gradient_of_.at(of); }
+
+void BlockBuilder::run_backward() {
+  in_backward_ = true;
+  for (auto record = tape_.rbegin(); record != tape_.rend(); ++record) (*record)();
+}
+
+// The gradients that an op of backward reads: the block's output gradient, and what backward has written so far.
+std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vector<Recorded>& backward) const {
+  std::set<Id> written = {kOutputGradient};
+  for (const Recorded& r : backward) {
+    if (r.op.recompute) continue;
+    for (const Operand& o : r.op.operands) {
+      if (writes(o) && o.scope == Scope::own) written.insert(o.slot);
+    }
+  }
+  std::vector<Operand> found;
+  for (const Operand& o : op.operands) {
+    if (reads(o) && o.scope == Scope::own && written.count(o.slot) != 0) found.push_back(o);
+  }
+  return found;
+}
+
+// Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
+// function does; what the region itself reads must be there, so regions it depends on come first. A framework calls
+// backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so nothing
+// runs again before the gradients are there that this first op reads.
+void BlockBuilder::insert_recomputation() {
+  std::map<Id, int> region_of;  // that writes a buffer first
+  for (const Recorded& r : forward_) {
+    for (const Operand& w : r.op.operands) {
+      if (writes(w) && w.scope == Scope::own) region_of.try_emplace(w.slot, r.region);
+    }
+  }
+  const auto region_writing = [&](const Operand& o) {
+    if (o.scope != Scope::own || !reads(o) || kept_.count(o.slot) != 0) return 0;
+    const auto it = region_of.find(o.slot);
+    return it == region_of.end() ? 0 : it->second;
+  };
+  std::vector<Recorded> result;
+  std::map<Id, Id> scratch;
+  std::set<int> done = {0};
+  const std::function<void(const Op&, int)> require = [&](const Op& op, int inside) {
+    for (const Operand& o : op.operands) {
+      const int region = region_writing(o);
+      if (region == inside || !done.insert(region).second) continue;
+      for (const Recorded& r : forward_) {
+        if (r.region == region) require(r.op, region);
+      }
+      for (const Recorded& r : forward_) {
+        if (r.region == region) result.push_back(run_again(r, scratch));
+      }
+    }
+  };
+  for (const Recorded& r : backward_) {
+    const std::size_t first = result.size();
+    require(r.op, 0);
+    if (result.size() > first) result[first].op.waits_for = gradients_read(r.op, result);
+    result.push_back(r);
+  }
+  backward_ = std::move(result);
+}
+
+BlockBuilder::Recorded BlockBuilder::run_again(Recorded r, std::map<Id, Id>& scratch) {
+  r.op.phase = Phase::backward;
+  r.op.recompute = true;
+  r.op.name += " again";
+  for (Operand& o : r.op.operands) {
+    if (o.scope != Scope::own || kept_.count(o.slot) == 0) continue;
+    const auto it = scratch.find(o.slot);
+    if (it == scratch.end()) {
+      const Slot& kept = block_.slots[o.slot];
+      scratch[o.slot] = slot_of_rows(kept.name + " again", kept.bytes, kept.runtime_size);
+    }
+    o.slot = scratch.at(o.slot);
+  }
+  return r;
+}
+
+void BlockBuilder::finish_backward() {
+  insert_recomputation();
+  block_.input_gradients = static_cast<std::uint32_t>(backward_.size());
+  if (splits_backward) put_weight_gradients_last();
+}
+
+void BlockBuilder::replace(Scope scope, Id slot, Scope with, Id with_slot, std::vector<Recorded>& pass) {
+  for (Recorded& r : pass) {
+    for (Operand& o : r.op.operands) {
+      if (is(o, scope, slot)) o = {with, o.access, with_slot, o.parameter, o.part, o.tile};
+    }
+  }
+}
+
+// The first and the last op of a pass that use each of the block's buffers.
+std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& pass) const {
+  std::vector<Use> found(block_.slots.size());
+  for (Recorded& r : pass) {
+    const auto note = [&](Id slot) {
+      if (found[slot].first == nullptr) found[slot].first = &r.op;
+      found[slot].last = &r.op;
+    };
+    for (const Id slot : r.holds) note(slot);
+    for (const Operand& o : r.op.operands) {
+      if (o.scope != Scope::own) continue;
+      // What waits for a copy to the host uses the device's memory, not the host's.
+      const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != Home::device;
+      if (!waits) note(o.slot);
+    }
+  }
+  return found;
+}
+
+// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
+void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
+  const auto [f_first, f_last] = forward;
+  const auto [b_first, b_last] = backward;
+  const auto early = early_.find(slot);  // sums begin at zero
+  const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
+  const auto starts_anew = [&](const Op* op) {
+    return std::any_of(op->operands.begin(), op->operands.end(),
+                       [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
+  };
+  // The neighbour that writes an input, or an output's gradient, takes it.
+  if (f_first != nullptr && slot != kInput) f_first->allocates.push_back(buffer);
+  const bool anew = b_first != nullptr && starts_anew(b_first);
+  if (anew && slot != kOutputGradient) b_first->allocates.push_back(buffer);
+  if (f_last != nullptr && (b_first == nullptr || anew)) f_last->frees.push_back(buffer);
+  if (b_last != nullptr) b_last->frees.push_back(buffer);
+}
+
+void BlockBuilder::boundary_lifetimes() {
+  const auto take_at_first = [](std::vector<Recorded>& pass, Scope scope, Id slot) {
+    for (Recorded& r : pass) {
+      if (!uses(r.op, scope, slot)) continue;
+      r.op.allocates.push_back({scope, Access::write, slot, -1});
+      return;
+    }
+  };
+  take_at_first(forward_, Scope::next, kInput);
+  take_at_first(backward_, Scope::previous, kOutputGradient);
+}
+
+// A tile's weights go after each of their uses, and its gradient comes with the one op that makes it.
+void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
+  for (Recorded& r : pass) {
+    for (const Operand o : std::vector<Operand>(r.op.operands)) {
+      if (o.tile == 0) continue;
+      const bool gradient = o.slot == gradient_slot_;
+      (gradient ? r.op.allocates : r.op.frees)
+          .push_back({Scope::unit, gradient ? Access::write : Access::read, o.slot, -1, Part::all, o.tile});
+    }
+  }
+}
+
+// Gathered weights go after their last use in a pass, or at its end if nothing uses them (an embedding's backward); a
+// unit's gradient is taken by its first writer and returned by whoever reduces it.
+void BlockBuilder::unit_lifetimes() {
+  tile_lifetimes(forward_);
+  tile_lifetimes(backward_);
+  const auto uses_unit = [](const Op& op, Id slot) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& o) {
+      return is(o, Scope::unit, slot) && o.tile == 0 && o.part == Part::all;
+    });
+  };
+  const auto last_use = [&](std::vector<Recorded>& pass) {
+    return std::find_if(pass.rbegin(), pass.rend(), [&](const Recorded& r) { return uses_unit(r.op, weight_slot_); });
+  };
+  const auto free_last = [&](std::vector<Recorded>& pass) {
+    const auto last = last_use(pass);
+    (last == pass.rend() ? pass.rbegin() : last)->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
+  };
+  if (weights_ == Scope::unit && !block_.parameters.empty()) {
+    // Else not gathered for it (PlanBuilder::gather_for).
+    const bool runs_back = !splits_backward || last_use(backward_) != backward_.rend();
+    if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
+    if (releases_weights_after_backward && runs_back) free_last(backward_);
+  }
+  if (gradients_ != Scope::unit) return;
+  for (Recorded& r : backward_) {
+    if (uses_unit(r.op, gradient_slot_)) r.op.allocates.push_back({Scope::unit, Access::write, gradient_slot_, -1});
+  }
+}
+
+void BlockBuilder::set_lifetimes() {
+  unit_lifetimes();
+  const std::vector<Use> forward = uses_of_own(forward_), backward = uses_of_own(backward_);
+  for (std::size_t s = 0; s < block_.slots.size(); ++s) own_lifetime(static_cast<Id>(s), forward[s], backward[s]);
+  boundary_lifetimes();
+}
+
+Block BlockBuilder::hand_over(std::vector<Op>& ops) {
+  const auto move_all = [&](std::vector<Recorded>& pass, std::vector<std::uint32_t>& ids) {
+    for (Recorded& r : pass) {
+      ids.push_back(static_cast<std::uint32_t>(ops.size()));
+      ops.push_back(std::move(r.op));
+    }
+  };
+  move_all(forward_, block_.forward);
+  if (exchange_ < block_.forward.size()) {
+    const auto first = block_.forward.begin() + static_cast<std::ptrdiff_t>(exchange_);
+    block_.exchange.assign(first, block_.forward.end());
+    block_.forward.erase(first, block_.forward.end());
+  }
+  if (releases_) {
+    block_.release = {block_.forward.back()};
+    block_.forward.pop_back();
+  }
+  move_all(backward_, block_.backward);
+  place_parameters();
+  return std::move(block_);
+}
+
+// The gradient of the input goes to the block before; one that is the output's is copied there.
+void BlockBuilder::hand_gradient_on() {
+  const auto gradient = gradient_of_.find(kInput);
+  if (gradient == gradient_of_.end()) return;
+  if (gradient->second == kOutputGradient) {
+    const Bytes bytes = block_.slots[kOutputGradient].bytes, width = storage_bytes(precision_);
+    gradient->second = slot("input gradient", bytes);
+    emit("gradient copy", Cast{bytes / width, width, width},
+         {.reads = {kOutputGradient}, .writes = {gradient->second}});
+  }
+  replace(Scope::own, gradient->second, Scope::previous, kOutputGradient, backward_);
+}
+
+Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
+  contribute(output, kOutputGradient);
+  run_backward();
+  hand_gradient_on();
+  keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
+  finish_backward();
+  replace(Scope::own, output, Scope::next, kInput, forward_);
+  store_activations();
+  set_lifetimes();
+  return hand_over(ops);
+}
+
+Block BlockBuilder::finish(std::vector<Op>& ops) {
+  run_backward();
+  hand_gradient_on();
+  finish_backward();
+  set_lifetimes();
+  return hand_over(ops);
+}
+
+}  // namespace orrery

@@ -1,0 +1,109 @@
+// BlockBuilder: what becomes of activations between forward and backward.
+#include <algorithm>
+
+#include "models/layers/block_builder.h"
+
+namespace orrery {
+namespace {
+
+bool uses(const Op& op, BlockBuilder::Id slot) {
+  return std::any_of(op.operands.begin(), op.operands.end(),
+                     [&](const Operand& o) { return o.scope == Scope::own && o.slot == slot; });
+}
+
+Operand operand(BlockBuilder::Id slot, Access access) { return {Scope::own, access, slot, -1}; }
+
+}  // namespace
+
+// Whether backward reads what forward left.
+bool BlockBuilder::is_stored(Id slot) const {
+  const auto user = [&](const Recorded& r) { return uses(r.op, slot); };
+  const auto back = std::find_if(backward_.begin(), backward_.end(), user);
+  if (back == backward_.end() || std::none_of(forward_.begin(), forward_.end(), user)) return false;
+  return std::none_of(back->op.operands.begin(), back->op.operands.end(),
+                      [&](const Operand& o) { return o == operand(slot, Access::write); });
+}
+
+// Behind the last forward op that uses the slot.
+void BlockBuilder::insert_after_use(Id slot, Op op) {
+  const auto last =
+      std::find_if(forward_.rbegin(), forward_.rend(), [&](const Recorded& r) { return uses(r.op, slot); });
+  forward_.insert(last.base(), {std::move(op), 0});
+}
+
+void BlockBuilder::insert_before_backward(std::size_t at, Op op) {
+  op.phase = splits_backward ? Phase::input_gradient : Phase::backward;
+  backward_.insert(backward_.begin() + static_cast<std::ptrdiff_t>(at), {std::move(op), 0});
+  ++block_.input_gradients;
+}
+
+// Every rank of the tensor group keeps its part of what all of them hold, and backward gathers it again.
+BlockBuilder::Id BlockBuilder::cut_input() {
+  const Bytes bytes = block_.slots[kInput].bytes, width = storage_bytes(precision_);
+  const Id part = slot("part of the input", bytes / input_parts);
+  insert_after_use(kInput, {.name = "cut input",
+                            .work = PlaceCopy{bytes / input_parts, Home::device, Home::device},
+                            .operands = {operand(kInput, Access::read), operand(part, Access::write)}});
+  insert_before_backward(
+      0,
+      {.name = "gather input",
+       .work =
+           Collective{.kind = CollectiveKind::all_gather, .group = Dimension::tensor, .bytes = bytes, .width = width},
+       .lane = LaneKind::tensor,
+       .operands = {operand(part, Access::read), operand(kInput, Access::write)}});
+  return part;
+}
+
+void BlockBuilder::copy_back(const char* name, LaneKind lane, Home from, Id source, Home to, Id target) {
+  insert_before_backward(block_.fetches++,
+                         {.name = name,
+                          .work = PlaceCopy{block_.slots[target].bytes, from, to},
+                          .lane = lane,
+                          .operands = {operand(source, Access::read), operand(target, Access::write)}});
+}
+
+void BlockBuilder::offload_slot(Id s, Op& release) {
+  const Bytes bytes = block_.slots[s].bytes;
+  const Id host = slot(block_.slots[s].name + " on the host", bytes);
+  block_.slots[host].home = Home::host;
+  insert_after_use(s, {.name = "activations down",
+                       .work = PlaceCopy{bytes, Home::device, Home::host},
+                       .lane = LaneKind::down,
+                       .operands = {operand(s, Access::read), operand(host, Access::write)}});
+  if (offloads_to_disk) {
+    const Id disk = slot(block_.slots[s].name + " on disk", bytes);
+    block_.slots[disk].home = Home::nvme;
+    insert_after_use(host, {.name = "activations to disk",
+                            .work = PlaceCopy{bytes, Home::host, Home::nvme},
+                            .lane = LaneKind::store,
+                            .operands = {operand(host, Access::read), operand(disk, Access::write)}});
+    copy_back("activations from disk", LaneKind::fetch, Home::nvme, disk, Home::host, host);
+  }
+  copy_back("activations up", LaneKind::up, Home::host, host, Home::device, s);
+  release.operands.push_back(operand(host, Access::read));
+}
+
+// Stored activations leave for the host behind their last use, and come back ahead of backward. The device's memory is
+// given up by an op of the compute lane that waits until they have left; buffers whose size is known only at run time
+// stay. The host's is given up when a disk has them.
+void BlockBuilder::offload_stored() {
+  Op release = {.name = "activations left", .work = Wait{}};
+  std::vector<Id> left;
+  const auto slots = static_cast<Id>(block_.slots.size());
+  for (Id s = 0; s < slots; ++s) {
+    if (block_.slots[s].bytes == 0 || block_.slots[s].runtime_size >= 0 || !is_stored(s)) continue;
+    offload_slot(s, release);
+    left.push_back(s);
+  }
+  if (!left.empty()) forward_.push_back({std::move(release), 0, left});
+  releases_ = !left.empty();
+}
+
+void BlockBuilder::store_activations() {
+  Id kept = kInput;
+  if (input_parts > 1 && is_stored(kInput)) kept = cut_input();
+  block_.slots[kept].contiguous = contiguous && is_stored(kept);
+  if (offloads) offload_stored();
+}
+
+}  // namespace orrery

@@ -1,0 +1,304 @@
+#include "models/layers/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "models/layers/layer_builder.h"
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+
+// Samples of a micro-batch are cut over so many ranks.
+static std::int64_t sample_parts(const Strategy& s) {
+  if (!s.on_grid()) return 1;
+  return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
+}
+
+BlockContext::BlockContext(const Spec& s, const ShardingRow& r)
+    : spec(s),
+      sharding(r),
+      grid(s.strategy.on_grid()),
+      cube(s.strategy.on_cube()),
+      inner(cube   ? Side{Dimension::tensor_column, Dimension::tensor_row}
+            : grid ? outer
+                   : Side{.columns = Dimension::tensor}),
+      sequence(s.sequence / s.strategy.context),
+      tensor(grid ? grid_side(s.strategy) : s.strategy.tensor),
+      hidden(grid ? s.model.hidden / tensor : s.model.hidden),
+      kv_copies(std::max<std::int64_t>(1, tensor / std::max<std::int64_t>(1, s.model.kv_heads))),
+      sequence_parallel(s.strategy.sequence_parallel && s.strategy.tensor > 1),
+      width(storage_bytes(s.strategy.precision)) {
+  share(1);
+  if (spreads_vocabulary(s.strategy.schedule)) shared.stages = s.strategy.pipeline;
+  const std::int64_t parts = tensor * (cube ? tensor : 1) * shared.stages;
+  padded_vocab = ceil_div(s.model.vocab, s.software.vocab_multiple * parts) * s.software.vocab_multiple * parts;
+  table_rows = padded_vocab / parts;
+}
+
+void BlockContext::share(std::int64_t replicas) {
+  batch = spec.strategy.micro_batch / sample_parts(spec.strategy) / replicas;
+  rows = batch * sequence;
+  local_rows = sequence_parallel ? rows / tensor : rows;
+}
+
+std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
+  if (!is_eight_bit(spec.strategy.precision) || block.role != BlockRole::layer) return 0;
+  std::int64_t sum = 0;
+  for (const LocalParameter& p : block.parameters) sum += p.in > 1 ? p.out * p.in : 0;
+  return sum;
+}
+
+// Units that stay gathered from their forward to their backward although the others do not: "last" is what backward
+// needs first, "ends" all that FSDP's root unit holds.
+static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
+
+// Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
+// parameters into one unit). Where their passes are not neighbours, each gathers and reduces it for itself.
+static bool shares_unit(const BlockContext& c) {
+  return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
+}
+
+// So does the table of a further prediction's lookups, which gives it up after the last of them.
+static bool lends_table(const BlockContext& c) {
+  return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
+}
+
+// Rows of the word table by token, complete.
+static LayerBuilder::Id looked_up_words(LayerBuilder& b, const BlockContext& c) {
+  const Model& m = c.spec.model;
+  const std::int64_t vocab = c.table_rows;
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);  // ids are 64-bit
+  const auto table = b.tape.parameter("embedding.word.weight", vocab, m.hidden, Cut::rows);
+  const auto looked_up = b.activation("embeddings", c.rows, m.hidden);
+  b.take_tokens(tokens);
+  b.tape.emit("embedding", Embedding{c.rows, m.hidden, vocab},
+              {.reads = {tokens}, .writes = {looked_up}, .weights = {table}});
+  b.tape.on_backward([&b, &c, &m, table, vocab, looked_up, tokens] {
+    b.table_gradient("embedding", Embedding{c.rows, m.hidden, vocab, false, Direction::backward},
+                     {b.tape.gradient(looked_up), tokens}, table, !shares_unit(c) && !lends_table(c));
+  });
+  return b.reduce_from_tensor("embedding", looked_up, c.rows, m.hidden);
+}
+
+Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "embedding", BlockRole::embedding);
+  b.tape.lends_weights = shares_unit(c) || lends_table(c);
+  if (c.spec.software.kept_units == "ends") b.tape.releases_weights_after_forward = false;
+  const Model& m = c.spec.model;
+  b.tape.output_gradient(c.local_rows * c.hidden * c.width);
+  if (c.spec.software.blocking_forwards) b.tape.emit("wait for device", Wait{true}, {.host_waits = true});
+  auto x = c.grid ? b.grid_embedding("embedding", std::string(kWordTable)) : looked_up_words(b, c);
+  if (m.scaled_embedding) b.scale("embedding scale", x, std::sqrt(static_cast<double>(m.hidden)));
+  x = b.add_positions(x);
+  return b.tape.finish(b.dropout("embedding dropout", x), ops);
+}
+
+// From the layer's input to its output.
+static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::int64_t layer, LayerBuilder::Id x) {
+  const Model& m = c.spec.model;
+  const bool windowed = has_window(m, layer);
+  const auto normed = b.norm("attention norm", x);
+  if (m.parallel_block) {
+    const auto attended = b.attention(normed, windowed, false);
+    const auto both = b.sum("block sum", attended, b.mlp(normed, false), c.rows);
+    const auto out = b.reduce_from_tensor("block output", both, c.rows, m.hidden);
+    return b.residual("residual", x, out, {"attention.output", "mlp.down"});
+  }
+  const auto attended = b.residual("attention residual", x,
+                                   b.post_norm("attention", b.attention(normed, windowed, true)), {"attention.output"});
+  const auto mlp_input = b.norm("mlp norm", attended);
+  const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
+                                         : b.mlp(mlp_input, true);
+  // Experts add their own biases; what they share adds its down product's here.
+  const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
+  const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
+                                            : shares               ? std::vector<std::string>{"moe.shared.down"}
+                                                                   : std::vector<std::string>{};
+  return b.residual("mlp residual", attended, b.post_norm("mlp", out), products);
+}
+
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops, bool offload) {
+  LayerBuilder b(c, recompute ? "layer, recomputed" : "layer", BlockRole::layer);
+  if (recompute) b.recompute = c.spec.strategy.recompute;
+  b.tape.offloads = offload;
+  b.tape.offloads_to_disk = c.spec.strategy.offload.activations == Device::nvme;
+  if (b.recompute.layer && c.spec.strategy.partition_activations) b.tape.input_parts = c.tensor;
+  b.tape.contiguous = b.recompute.layer && c.spec.strategy.contiguous_activations;
+  if (b.recompute.every_second_mlp && layer % 2 == 1) b.recompute.mlp = true;
+  const Bytes boundary = c.local_rows * c.hidden * c.width;
+  const auto x = b.tape.input(boundary);
+  b.tape.output_gradient(boundary);
+  if (b.recompute.layer) b.tape.begin_region(true);
+  return b.tape.finish(layer_body(b, c, layer, x), ops);
+}
+
+Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
+  LayerBuilder b(c, "final norm", BlockRole::final_norm);
+  if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
+  const Bytes boundary = c.local_rows * c.hidden * c.width;
+  b.tape.input(boundary);
+  b.tape.output_gradient(boundary);
+  return b.tape.finish(b.norm("final norm", kInput), ops);
+}
+
+// The embedding block's table, or for writing its gradient, where a lookup on its stage finds it: in the chunk's
+// states, or in its unit where those are gathered or reduced.
+static Operand lent_table(const BlockContext& c, Access access) {
+  const bool reads = access == Access::read;
+  if (reads ? c.sharding.shards_parameters : unit_gradients(c.spec, c.sharding))
+    return {Scope::unit, access, reads ? kGathered : kUnitGradient, -1, Part::tied};
+  return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
+}
+
+// The embedding of the token so many places ahead. The table is the embedding block's: on another stage a copy that is
+// reduced with it, on the same one read where it lies.
+static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c, std::int64_t ahead,
+                                            const std::vector<std::int32_t>& table) {
+  const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
+  const auto tokens = b.tape.slot("tokens", c.rows * 8);
+  const auto looked_up = b.activation("embeddings", c.rows, hidden);
+  const auto lent = [=, &c](Access access) {
+    return table.empty() ? std::vector{lent_table(c, access)} : std::vector<Operand>{};
+  };
+  b.tape.emit("tokens", Load{c.rows, false, ahead}, {.writes = {tokens}});
+  b.tape.emit("embedding", Embedding{c.rows, hidden, vocab},
+              {.reads = {tokens}, .writes = {looked_up}, .weights = table, .elsewhere = lent(Access::read)});
+  b.tape.on_backward([=, &b, &c] {
+    Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
+    const bool unit = unit_gradients(c.spec, c.sharding);
+    back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
+    if (unit && ahead == c.spec.model.mtp_layers)  // the first to be run back
+      b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
+                  {.weight_gradients = table, .elsewhere = lent(Access::write)});
+    b.tape.emit("embedding gradient", back,
+                {.reads = {b.tape.gradient(looked_up), tokens},
+                 .weight_gradients = table,
+                 .elsewhere = lent(Access::read_write)});
+  });
+  return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
+}
+
+// The table's unit is given up after the last lookup, and its gradient begun by the first sum.
+static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
+  const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
+    const auto& operands = ops[id].operands;
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& o) {
+      return o.scope == Scope::unit && o.part == Part::tied && o.slot == slot;
+    });
+  };
+  const auto reads = [&](std::uint32_t id) { return uses(id, kGathered); };
+  const auto last = std::find_if(block.forward.rbegin(), block.forward.rend(), reads);
+  const bool stays = !c.splits_backward && (!c.sharding.reshards_after_forward || c.spec.software.kept_units == "ends");
+  if (last != block.forward.rend() && !stays) ops[*last].frees.push_back(lent_table(c, Access::read));
+  for (const std::uint32_t id : block.backward) {
+    if (uses(id, kUnitGradient)) ops[id].allocates.push_back(lent_table(c, Access::write));
+  }
+}
+
+Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Model& m = c.spec.model;
+  LayerBuilder b(c, "multi-token prediction", BlockRole::layer);
+  b.recompute = c.spec.strategy.recompute;
+  const Bytes boundary = c.local_rows * m.hidden * c.width;
+  auto hidden = b.tape.input(boundary);
+  b.tape.output_gradient((1 + m.mtp_layers) * boundary);
+  std::vector<std::int32_t> table;
+  if (!c.ends_meet) table = {b.tape.parameter(std::string(kWordTable), c.padded_vocab / c.tensor, m.hidden, Cut::rows)};
+  auto all = hidden;
+  for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
+    b.tape.prefix = fmt::format("prediction {} ", d);
+    const auto embedded = predicted_embedding(b, c, 1 + d, table);
+    const auto next = b.norm("prediction embedding norm", embedded);  // before the call: compilers order arguments
+    const auto before = b.norm("prediction hidden norm", hidden);     // each their own way
+    const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);
+    const auto x =
+        b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
+    if (b.recompute.layer) b.tape.begin_region(true);
+    const auto y = layer_body(b, c, m.layers - 1, x);
+    if (b.recompute.layer) b.tape.end_region();
+    hidden = b.norm("prediction final norm", y);
+    all = b.join("predictions", all, hidden, 1, (1 + d) * c.local_rows * m.hidden, c.local_rows * m.hidden);
+  }
+  Block block = b.tape.finish(all, ops);
+  if (lends_table(c)) lend_lifetimes(c, block, ops);
+  return block;
+}
+
+// The same for the rows of all predictions.
+static BlockContext with_predictions(const BlockContext& c) {
+  BlockContext all = c;
+  const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
+  all.batch *= predictions;
+  all.rows *= predictions;
+  all.local_rows *= predictions;
+  return all;
+}
+
+Block output_block(const BlockContext& context, std::vector<Op>& ops) {
+  const BlockContext c = with_predictions(context);
+  LayerBuilder b(c, "output", BlockRole::output);
+  if (keeps_last(c)) b.tape.releases_weights_after_forward = false;
+  b.tape.releases_weights_after_backward = !shares_unit(c) || c.splits_backward;
+  b.tape.input(c.local_rows * c.hidden * c.width);
+  const std::string weight = c.spec.model.tied_embeddings ? "embedding.word" : "output";
+  const auto logits =
+      c.grid ? b.grid_logits("logits", kInput, weight + ".weight")
+             : b.column_parallel("logits", kInput, c.spec.model.hidden, c.padded_vocab / c.tensor, {weight});
+  const std::int64_t columns = c.padded_vocab / c.tensor;
+  b.soft_cap("logit cap", logits, c.rows * columns, c.spec.model.logit_softcap, c.spec.software.compile);
+  if (c.duty == Duty::master || c.duty == Duty::replica)
+    b.gathered_cross_entropy(logits, columns);
+  else
+    b.cross_entropy(logits, columns);
+  return b.tape.finish(ops);
+}
+
+// The host reads what has come (its shape) before it goes on; before a forward it may wait for its device too.
+static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received,
+                         bool device) {
+  if (c.spec.software.blocking_receives || device)
+    b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
+}
+
+// A transfer for each rank that has, or gets, a part of these rows.
+static void pass_slices(LayerBuilder& b, const BlockContext& c, const char* name, bool send,
+                        const BlockBuilder::Uses& uses, LaneKind lane) {
+  const Bytes row = c.hidden * c.width;
+  for (const Slice& s : c.slices) b.tape.emit(name, Transfer{send, s.offset, s.rows * row, s.first * row}, uses, lane);
+}
+
+Block receive_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
+  LayerBuilder b(c, "receive", BlockRole::receive);
+  b.tape.output_gradient(bytes);
+  const auto x = b.tape.slot("received activation", bytes);
+  const bool onwards = c.hop > 0;
+  pass_slices(b, c, "receive activation", false, {.writes = {x}},
+              onwards ? LaneKind::receive_previous : LaneKind::receive_next);
+  wait_on_host(b, c, "wait for activation", x, c.spec.software.blocking_forwards);
+  b.tape.on_backward([&b, &c, onwards] {
+    pass_slices(b, c, "send gradient", true, {.reads = {kOutputGradient}},
+                onwards ? LaneKind::send_previous : LaneKind::send_next);
+  });
+  return b.tape.finish(x, ops);
+}
+
+Block send_block(const BlockContext& c, std::vector<Op>& ops) {
+  const Bytes bytes = c.local_rows * c.hidden * c.width;
+  LayerBuilder b(c, "send", BlockRole::send);
+  const auto x = b.tape.input(bytes);
+  const bool onwards = c.hop > 0;
+  pass_slices(b, c, "send activation", true, {.reads = {x}}, onwards ? LaneKind::send_next : LaneKind::send_previous);
+  b.tape.on_backward([&b, &c, x, onwards, bytes] {
+    const auto gradient = b.tape.slot("received gradient", bytes);
+    pass_slices(b, c, "receive gradient", false, {.writes = {gradient}},
+                onwards ? LaneKind::receive_next : LaneKind::receive_previous);
+    wait_on_host(b, c, "wait for gradient", gradient, false);
+    b.tape.contribute(x, gradient);
+  });
+  return b.tape.finish(ops);
+}
+
+}  // namespace orrery

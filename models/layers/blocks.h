@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "models/layers/expert_sizes.h"
+#include "models/plan/plan.h"
+#include "models/spec/sharding.h"
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes. Shards, masters and
+// moments hold, in that order, rank i's i-th part of every piece that one collective reduces or gathers (`first`,
+// bytes): buckets, or units where those are reduced one by one; a part is rounded up, the last ones may be short.
+enum StateSlot : std::uint16_t {
+  kParameters = kWeights,
+  kParameterShard,
+  kGradients,
+  kGradientShard,
+  kMaster,
+  kMoment1,
+  kMoment2,
+  kEightBit,       // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
+  kBuckets,        // DistributedDataParallel's: averaged copies of the gradients, reduced there
+  kHostGradients,  // what the host's update reads, where gradients are summed on the device
+  kNextGradients,  // those that a delayed update reads in the next step
+  // Held beside them by some stacks, and never read: the other ranks' parts of the master weights; what reduced
+  // gradients grow by when they are widened; what products that add to the sums return.
+  kOthersMaster,
+  kWidenedShard,
+  kDummyGradients
+};
+inline constexpr std::uint16_t kStateSlots = 14;
+// Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
+// the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
+// part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host; and FSDP's shard
+// as it came from the host, before it is cast. What stacks copy a unit from or to (Software::unit_copies).
+enum UnitSlot : std::uint16_t {
+  kGathered,
+  kCastShard,
+  kUnitGradient,
+  kCastGradient,
+  kReduced,
+  kStagedShard,
+  kStagedGradient,
+  kRaisedShard,
+  kArrived,
+  kJoinedGradient
+};
+inline constexpr std::uint16_t kUnitSlots = 10;
+// Slots of a tile's frame, on the host: new weights on their way, and of an optimizer on disks the states.
+enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
+
+// The weight that a tied output shares with the embedding.
+inline constexpr std::string_view kWordTable = "embedding.word.weight";
+
+// Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
+// and what the loss is multiplied by (fp16; the update changes it).
+// Of a delayed update, kNextNorm is the next one's, and kDueScale what the loss was multiplied by whose gradients it
+// reads. And the buffer in which gradients are reduced, bucket by bucket. Of an update that is validated later: what
+// the stages before have found, and all have.
+enum RankSlotOf : std::uint16_t {
+  kSquaredNorm,
+  kFoundInfinity,
+  kLossScale,
+  kNextNorm,
+  kFusedBuffer,
+  kDueScale,
+  kNormBefore,
+  kWholeNorm
+};
+
+Home home_of(Device d);
+
+// Elements that products of a block read in fp8 where the stack computes those in 8 bits.
+std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
+
+// Whether gradients live in a unit's own buffer until they are reduced, rather than in the chunk's flat one.
+bool unit_gradients(const Spec& spec, const ShardingRow& row);
+
+// How gradients become their mean over the data ranks: by a pass that divides them before they are reduced, or by a
+// divided copy into buckets, which are reduced and copied back; each rank's loss is the mean over its own tokens then.
+// none: it is the mean over all of them, and gradients are summed. Stages of unlike replicas have no such mean in
+// common.
+enum class Averaging : std::uint8_t { none, scale, copy };
+Averaging averaging(const Spec& spec, const ShardingRow& row);
+
+// What ranks do beside computing. master and replica: of DataParallel, whose rank 0 has everybody's inputs, outputs and
+// losses. server: holds weights, and runs no block.
+enum class Duty : std::uint8_t { worker, master, replica, server };
+
+// A vocabulary that the stages of a pipeline share: how many of them, how often they meet between logits and gradients
+// (Schedule::barriers), and the stage that is being built: its place, and that of the one which has the hidden states.
+struct SharedVocabulary {
+  std::int64_t stages = 1, barriers = 0;
+  std::int64_t stage = 0, root = 0;
+
+  bool at_root() const { return stage == root; }
+};
+
+// What a rank passes over a stage's end to, or gets from, one rank beyond it: rows of its part of a micro-batch, of a
+// rank so many places ahead in the pipeline group.
+struct Slice {
+  std::int64_t offset = 0, first = 0, rows = 0;
+};
+
+// What the blocks of a plan have in common: sizes of one micro-batch on one rank.
+struct BlockContext {
+  BlockContext(const Spec& s, const ShardingRow& r);
+  // So many ranks of a stage cut its micro-batches among them.
+  void share(std::int64_t replicas);
+
+  const Spec& spec;
+  const ShardingRow& sharding;
+  bool grid;                              // tensor ranks form one (strategy.tensor_kind)
+  bool cube;                              // of three dimensions
+  Side outer;                             // of the residual stream,
+  Side inner;                             // and of what lies between a layer's two products; of the logits too
+  std::int64_t batch = 0;                 // sequences
+  std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
+  std::int64_t ring_block = 0;            // of the context ring, whose attention is planned
+  std::int64_t rows = 0;                  // batch * sequence
+  std::int64_t tensor;                    // ranks an activation's columns are cut over
+  std::int64_t hidden;                    // columns of the residual stream
+  std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads
+  bool sequence_parallel;                 // norms, dropout and residuals on rows / tensor
+  std::int64_t local_rows = 0;            // rows of those
+  Bytes width;                            // of an activation element
+  ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
+  std::int64_t padded_vocab = 0;          // a multiple of what the profile asks, cut over the tensor group
+  std::int64_t table_rows = 0;            // of it, those of a word table that one rank holds
+  bool splits_backward = false;           // the schedule runs weight gradients apart
+  bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
+  bool ends_interleave = false;           // and other micro-batches' passes stand between those of a micro-batch
+  std::int64_t hop = 1;                   // stages over the boundary that is being built
+  std::vector<Slice> slices;              // that cross it
+  Duty duty = Duty::worker;               // of these ranks
+  SharedVocabulary shared;
+};
+
+// The parts of a stage, each with its forward and backward ops. Forward of one leaves its output in the next one's
+// input; backward of one leaves the gradient of its input in the previous one's output gradient.
+//   embedding   tokens -> (rows, hidden)
+//   layer       norm, attention, residual, norm, MLP, residual
+//   final norm, multi-token prediction, output (logits and cross-entropy)
+//   receive, send: a stage's ends
+Block embedding_block(const BlockContext& c, std::vector<Op>& ops);
+Block layer_block(const BlockContext& c, std::int64_t layer, bool recompute, std::vector<Op>& ops,
+                  bool offload = false);
+Block final_norm_block(const BlockContext& c, std::vector<Op>& ops);
+Block output_block(const BlockContext& c, std::vector<Op>& ops);
+// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): each module joins the hidden states before it
+// with the next token's embedding, and runs a layer of its own; what the output block gets are the rows of the model
+// and of all modules, which share its matrix.
+Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
+// In vocabulary.cpp, where all stages hold a part of the vocabulary: their lookups, whose sum goes to the first stage;
+// what stands between that and the first layer; the last stage's hidden states on their way to all, and the sum of
+// their gradients back; this stage's part of the logits and of the loss.
+Block words_block(const BlockContext& c, std::vector<Op>& ops);
+Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+bool has_positions_block(const BlockContext& c);
+Block positions_block(const BlockContext& c, std::vector<Op>& ops);
+Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops);
+Block logits_block(const BlockContext& c, std::vector<Op>& ops);
+Block receive_block(const BlockContext& c, std::vector<Op>& ops);
+Block send_block(const BlockContext& c, std::vector<Op>& ops);
+
+}  // namespace orrery

@@ -1,0 +1,160 @@
+#include "models/layers/expert_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/base/sensible.h"
+
+namespace orrery {
+namespace {
+
+double real(std::int64_t x) { return static_cast<double>(x); }
+
+// Choices of each expert, as measured in this layer; any scale.
+std::vector<double> loads_in_file(const Moe& moe, std::int64_t layer) {
+  const std::string& path = moe.loads_file;
+  const auto bad = [&](const std::string& what) {
+    return Error(fmt::format("{}: {}; one list of {} counts per expert layer is needed, or one for all", path, what,
+                             moe.experts));
+  };
+  const std::vector<std::vector<double>> rows = parse_loads(read_input(path, kMostTables), path);
+  const auto index = static_cast<std::size_t>((layer - moe.first_layer) / moe.every);
+  if (rows.empty() || (rows.size() > 1 && index >= rows.size())) throw bad(fmt::format("has no row {}", index));
+  const std::vector<double>& row = rows.size() == 1 ? rows[0] : rows[index];
+  if (std::ssize(row) != moe.experts || std::accumulate(row.begin(), row.end(), 0.0) <= 0)
+    throw bad(fmt::format("row {} has {} counts", rows.size() == 1 ? 0 : index, row.size()));
+  return row;
+}
+
+// Each expert's part of all choices. With `imbalance` the first rank's experts are the busy ones.
+std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks) {
+  std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);
+  const auto local = static_cast<std::size_t>(moe.experts / ranks);
+  if (!moe.loads_file.empty()) {
+    parts = loads_in_file(moe, layer);
+  } else if (moe.zipf) {
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::pow(static_cast<double>(i + 1), -*moe.zipf);
+  } else if (ranks > 1) {
+    const double busy = std::min(moe.imbalance, real(ranks));
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = i < local ? busy : (real(ranks) - busy) / real(ranks - 1);
+  }
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+  for (double& p : parts) p /= sum;
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> parse_loads(std::string_view text, const std::string& path) {
+  constexpr std::string_view kAdvice = "a list of lists of counts is needed, one per expert layer";
+  const nlohmann::json root = parse_json(path, text, kAdvice);
+  std::vector<std::vector<double>> rows;
+  for (const JsonValue& row : JsonValue(root, path, std::string(kAdvice)).items())
+    rows.push_back(row.numbers(0, sensible::kMostSize));
+  return rows;
+}
+
+bool unevenly_loaded(const Spec& spec) {
+  if (!spec.model.moe || spec.strategy.expert == 1) return false;
+  const Moe& moe = *spec.model.moe;
+  const bool padded = moe.capacity_factor && moe.pad_to_capacity;
+  return !padded && (moe.imbalance > 1 || (moe.zipf && *moe.zipf > 0) || !moe.loads_file.empty());
+}
+
+ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens, ExpertLoad load) {
+  const Moe& moe = *spec.model.moe;
+  ExpertSizes s;
+  s.experts = moe.experts;
+  s.ranks = spec.strategy.expert;
+  s.cut = spec.strategy.expert_tensor;
+  s.local = s.experts / s.ranks;
+  s.tokens = tokens;
+  s.top_k = moe.top_k;
+  const std::int64_t choices = tokens * moe.top_k;
+  if (moe.capacity_factor)
+    s.capacity = static_cast<std::int64_t>(std::ceil(*moe.capacity_factor * real(choices) / real(s.experts)));
+  s.padded = s.capacity > 0 && moe.pad_to_capacity;
+  const std::int64_t room = s.capacity > 0 ? s.capacity : tokens;  // of one expert, for one rank's tokens
+  s.sent_bound = std::min(choices, s.experts * room);
+  s.received_bound = s.ranks * std::min(tokens * std::min(moe.top_k, s.local), s.local * room);
+  if (s.padded) {
+    s.sent = s.sent_bound = s.received = s.received_bound = s.moved = s.experts * s.capacity;
+    return s;
+  }
+  const std::vector<double> parts = loads(moe, layer, s.ranks);
+  double all = 0, most = 0;
+  for (std::int64_t r = 0; r < s.ranks; ++r) {
+    double of_rank = 0;
+    for (std::int64_t i = r * s.local; i < (r + 1) * s.local; ++i)
+      of_rank += std::min(parts[static_cast<std::size_t>(i)] * real(choices), real(room));
+    all += of_rank;
+    most = std::max(most, of_rank);
+  }
+  s.sent = std::min(s.sent_bound, static_cast<std::int64_t>(std::llround(all)));
+  s.received = std::min(s.received_bound, static_cast<std::int64_t>(std::llround(most * real(s.ranks))));
+  s.received = std::max<std::int64_t>(s.received, 1);
+  s.moved = std::max(s.sent, s.received);
+  if (load == ExpertLoad::others && s.ranks > 1)
+    s.received = std::max<std::int64_t>(1, std::llround((all - most) * real(s.ranks) / real(s.ranks - 1)));
+  return s;
+}
+
+static double binomial(std::int64_t n, std::int64_t k) {
+  double ways = k > n ? 0 : 1;
+  for (std::int64_t i = 0; i < k && ways > 0; ++i) ways *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+  return ways;
+}
+
+// The chance that a token's experts, drawn from `top` of the groups, are among those that lie between two places.
+static double part_met(const Moe& moe, double begin, double end) {
+  const std::int64_t groups = moe.expert_groups, top = moe.top_groups;
+  const double each = static_cast<double>(moe.experts) / static_cast<double>(groups);
+  std::int64_t whole = 0;
+  std::vector<double> rest;  // of groups that it has a part of, at most two
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const double own =
+        std::min(end, each * static_cast<double>(g + 1)) - std::max(begin, each * static_cast<double>(g));
+    if (own > each - 1e-9)
+      ++whole;
+    else if (own > 1e-9)
+      rest.push_back(own);
+  }
+  const auto others = groups - whole - static_cast<std::int64_t>(rest.size());
+  double some = 0;
+  for (std::size_t taken = 0; taken < std::size_t{1} << rest.size(); ++taken) {
+    double own = 0;
+    std::int64_t count = 0;
+    for (std::size_t r = 0; r < rest.size(); ++r) {
+      if ((taken >> r & 1U) != 0) own += rest[r], ++count;
+    }
+    for (std::int64_t j = 0; j <= std::min(whole, top - count); ++j) {
+      double none = 1;
+      for (std::int64_t i = 0; i < moe.top_k; ++i) {
+        const double left = each * static_cast<double>(top) - static_cast<double>(i);
+        none *= std::max(0.0, left - own - each * static_cast<double>(j)) / left;
+      }
+      some += binomial(whole, j) * binomial(others, top - count - j) / binomial(groups, top) * (1 - none);
+    }
+  }
+  return some;
+}
+
+double parts_met(const Moe& moe, double parts) {
+  const auto all = static_cast<double>(moe.experts);
+  const auto count = std::max<std::int64_t>(1, std::llround(parts));
+  double sum = 0;
+  for (std::int64_t p = 0; p < count; ++p)
+    sum += part_met(moe, all * static_cast<double>(p) / static_cast<double>(count),
+                    all * static_cast<double>(p + 1) / static_cast<double>(count));
+  return sum / static_cast<double>(moe.top_k);
+}
+
+}  // namespace orrery

@@ -1,0 +1,193 @@
+#include "models/layers/placement.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/layers/blocks.h"
+
+namespace orrery {
+namespace {
+
+std::string full_name(const Frame& frame, const Block& block, const LocalParameter& p) {
+  return block.role == BlockRole::layer && p.name != kWordTable ? fmt::format("layer {} {}", frame.layer, p.name)
+                                                                : p.name;
+}
+
+// Units of a chunk by their place, with their sizes in elements.
+std::map<std::int64_t, std::uint32_t> units_of(const Plan& plan, std::uint32_t state) {
+  std::map<std::int64_t, std::uint32_t> units;
+  for (const Frame& f : plan.frames) {
+    if (f.state != state || f.unit == kNone || plan.blocks[f.block].parameters.empty()) continue;
+    for (std::uint32_t u = f.unit; u != kNone; u = plan.frames[u].next) units[plan.frames[u].base] = u;
+  }
+  return units;
+}
+
+Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
+  return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
+}
+
+// A run of a chunk, and the ranks that it is cut over.
+struct MovedRun {
+  std::int64_t elements = 0;
+  Dimension group = Dimension::data;
+};
+
+// Runs that one collective of ranks with the same weights gathers or reduces, on tasks of this frame: where each
+// begins, seen from the frame's base.
+std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
+  std::map<std::int64_t, MovedRun> runs;
+  const RankSlot& slot = plan.slots[plan.frames[frame].slot];
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c == nullptr || plan.tasks[t].frame != frame || c->kind != kind) continue;
+    if (c->group == Dimension::data || c->group == Dimension::expert_data || c->group == Dimension::embedding ||
+        kind == CollectiveKind::push)
+      runs[c->first] = {c->bytes / c->width, c->group};
+  }
+  return runs;
+}
+
+class Cutter {
+ public:
+  Cutter(const Plan& plan, std::int64_t rank) : plan_(plan), rank_(rank) {}
+
+  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit, Dimension group) {
+    const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(group)];
+    const auto& members = table.groups[table.member_of[rank_]];
+    const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
+    add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
+  }
+  // A server's part of what workers push.
+  void add_served(std::int64_t first, std::int64_t elements) {
+    add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
+  }
+  // What no collective moves is this rank's alone.
+  void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
+    if (elements > 0) add(first, elements, unit, 0, 1);
+  }
+
+  std::vector<Piece> pieces;
+
+ private:
+  void add(std::int64_t first, std::int64_t elements, std::uint32_t unit, std::int64_t member, std::int64_t members) {
+    const std::int64_t size = ceil_div(elements, members);
+    const std::int64_t begin = std::min(member * size, elements), end = std::min(begin + size, elements);
+    pieces.push_back({first, elements, first + begin, end - begin, shard_, unit});
+    shard_ += size;
+  }
+
+  const Plan& plan_;
+  std::int64_t rank_, shard_ = 0;
+};
+
+// Rows of q, k, v (by heads) or of gates and ups (halves) that a rank holds, in the uncut weight.
+struct Section {
+  std::int64_t rows = 0, uncut_rows = 0, uncut_first = 0;
+};
+
+std::vector<Section> sections_of(const Model& m, const LocalParameter& p, std::int64_t rank, std::int64_t ranks) {
+  if (p.cut == Cut::halves)
+    return {{p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}, {p.out / 2, p.out / 2 * ranks, p.out / 2 * rank}};
+  if (p.cut != Cut::heads) return {{p.out, p.out * ranks, p.out * rank}};
+  const std::int64_t d = m.head_dim, q = m.heads / ranks * d;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / ranks);
+  const std::int64_t kv_first = rank * m.kv_heads / ranks * d;
+  const Section kv = {kv_heads * d, m.kv_heads * d, kv_first};
+  return {{q, m.heads * d, rank * q}, kv, kv};
+}
+
+}  // namespace
+
+std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state) {
+  std::map<std::int64_t, PlacedParameter> placed;
+  for (const Frame& f : plan.frames) {
+    if (f.state != state || f.micro_batch != 0) continue;
+    const Block& block = plan.blocks[f.block];
+    for (const LocalParameter& p : block.parameters) {
+      const bool copy = block.role != BlockRole::embedding && p.name == kWordTable;
+      placed.try_emplace(f.base + p.offset, PlacedParameter{full_name(f, block, p), p, f.base + p.offset, copy});
+    }
+  }
+  std::vector<PlacedParameter> result;
+  result.reserve(placed.size());
+  for (auto& [first, p] : placed) result.push_back(std::move(p));
+  return result;
+}
+
+bool updates(const Plan& plan, const RankSlot& slot) {
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    if (std::holds_alternative<Update>(plan.op_of(t).work)) return true;
+  }
+  return false;
+}
+
+std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank) {
+  Cutter cutter(plan, rank);
+  const RankSlot& slot = plan.slots[plan.frames[state].slot];
+  if (!updates(plan, slot)) return {};
+  if (slot.server) {
+    for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::push))
+      cutter.add_served(first, run.elements);
+    return cutter.pieces;
+  }
+  if (bytes_of(plan, state, kGradientShard) > 0) {
+    for (const auto& [base, unit] : units_of(plan, state)) {
+      const auto regions = moved_runs(plan, unit, CollectiveKind::reduce_scatter);
+      if (regions.empty()) cutter.add_whole(base, bytes_of(plan, unit, kUnitGradient) / plan.element_bytes, unit);
+      for (const auto& [first, run] : regions) cutter.add(base + first, run.elements, unit, run.group);
+    }
+    return cutter.pieces;
+  }
+  // By what is gathered: some stacks reduce all of a bucket everywhere.
+  std::int64_t next = 0;
+  for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
+    cutter.add_whole(next, first - next, kNone);
+    cutter.add(first, run.elements, kNone, run.group);
+    next = first + run.elements;
+  }
+  cutter.add_whole(next, bytes_of(plan, state, kParameters) / plan.element_bytes - next, kNone);
+  return cutter.pieces;
+}
+
+std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot) {
+  std::vector<std::uint32_t> states;
+  for (std::uint32_t f = 0; f < plan.frames.size(); ++f) {
+    if (plan.frames[f].slot == slot && plan.blocks[plan.frames[f].block].role == BlockRole::state) states.push_back(f);
+  }
+  return states;
+}
+
+ExpertRow expert_row(const LocalParameter& p, std::int64_t index) {
+  ExpertRow r{p, 0, p.tile_first + index};
+  if (p.tile_of > 0) r.one.out = p.tile_of;
+  if (p.experts == 0) return r;
+  r.one.out /= p.experts;
+  r.one.experts = 0;
+  return {r.one, index / r.one.out, index % r.one.out};
+}
+
+std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
+                         std::int64_t ranks) {
+  if (p.cut == Cut::none) return index;
+  if (p.cut == Cut::columns) return rank * p.in + index;
+  std::int64_t before = 0, uncut_before = 0;
+  for (const Section& part : sections_of(model, p, rank, ranks)) {
+    if (index < before + part.rows) return uncut_before + part.uncut_first + index - before;
+    before += part.rows;
+    uncut_before += part.uncut_rows;
+  }
+  return -1;
+}
+
+UncutShape uncut_shape(const Model& model, const LocalParameter& p, std::int64_t ranks) {
+  if (p.cut == Cut::none) return {p.out, p.in};
+  if (p.cut == Cut::columns) return {p.out, p.in * ranks};
+  std::int64_t out = 0;
+  for (const Section& part : sections_of(model, p, 0, ranks)) out += part.uncut_rows;
+  return {out, p.in};
+}
+
+}  // namespace orrery

@@ -1,0 +1,396 @@
+// The rules that a spec must obey before anything is planned (contract, "How the degrees interact"). Each says which
+// one is broken, in the user's words. What a feature can not yet do is the planner's to refuse.
+#include <algorithm>
+#include <numeric>
+
+#include "models/base/names.h"
+#include "models/base/sensible.h"
+#include "models/load/reader.h"
+#include "models/spec/sequence.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kStageRules[] = {"even", "even_with_embedding", "by_cost", "by_cost_nanotron",
+                                            "by_parameters"};
+
+struct Range {
+  const char* key;
+  std::int64_t value, least, most;
+};
+
+struct Real {
+  std::string key;
+  double value, least;
+  double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
+};
+
+Broken in_range(std::initializer_list<Range> ranges) {
+  for (const Range& r : ranges) {
+    if (r.value < r.least || r.value > r.most) {
+      return broken(r.key, "{}: {} is not between {} and {}", r.key, r.value, r.least, r.most);
+    }
+  }
+  return {};
+}
+
+Broken at_least(std::initializer_list<Real> reals) {
+  for (const Real& r : reals) {
+    if (!(r.value >= r.least)) return broken(r.key, "{}: {} is not a number of at least {}", r.key, r.value, r.least);
+    if (r.value > r.most) return broken(r.key, "{}: {} is above {}", r.key, r.value, r.most);
+  }
+  return {};
+}
+
+// Divisor must divide value: "tensor: 16 does not divide heads: 40".
+Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
+  if (value % divisor == 0) return {};
+  return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
+}
+
+// The first of several rules that is broken; each is only looked at when the ones before it hold.
+template <class... Rules>
+Broken first_of(const Spec& spec, Rules... rules) {
+  Broken found;
+  ((found.what.empty() ? void(found = rules(spec)) : void()), ...);
+  return found;
+}
+
+Broken model_rules(const Spec& spec) {
+  const Model& m = spec.model;
+  if (const std::string rule = broken_rule(m); !rule.empty()) {
+    return {"model." + rule.substr(0, rule.find(':')), "model." + rule};
+  }
+  Broken b = in_range({{"model.layers", m.layers, 1, kMostLayers}, {"sequence", spec.sequence, 1, 1'000'000'000}});
+  if (!b.what.empty()) return b;
+  if (m.positions == Positions::learned && m.max_positions > 0 && spec.sequence > m.max_positions) {
+    return broken("sequence", "sequence: {} is longer than the model's {} learned positions; shorten it", spec.sequence,
+                  m.max_positions);
+  }
+  return {};
+}
+
+Broken cluster_rules(const Spec& spec) {
+  const Cluster& c = spec.cluster;
+  Broken b = in_range({{"cluster.nodes", c.nodes, 1, kMostRanks},
+                       {"cluster.gpus_per_node", c.gpus_per_node, 1, kMostRanks},
+                       {"cluster.nics", c.nics, 0, 1024},
+                       {"cluster.nvlink_domain", c.nvlink_domain, 0, kMostRanks},
+                       {"cluster.pcie.gpus_per_switch", c.gpus_per_pcie_switch, 1, 1024},
+                       {"cluster.oversubscription.above_gpus", c.oversubscribed_above_gpus, 0, kMostRanks}});
+  if (b.what.empty()) {
+    b = at_least({{"cluster.nic_Gbps", c.nic_Gbps, 0},
+                  {"cluster.power_kW", c.power_kW, 0},
+                  {"cluster.oversubscription.ratio", c.oversubscription, 1}});
+  }
+  if (b.what.empty() && c.host) b = at_least({{"cluster.host.dram_GBps", c.host->dram_GBps, 0}});
+  if (b.what.empty() && c.nvme) {
+    b = at_least(
+        {{"cluster.nvme.read_GBps", c.nvme->read_GBps, 0}, {"cluster.nvme.write_GBps", c.nvme->write_GBps, 0}});
+  }
+  if (!b.what.empty()) return b;
+  const bool needs_network = spec.gpus > c.gpus_per_node && spec.gpus > c.nvlink_domain;
+  if (needs_network && (c.nics == 0 || c.nic_Gbps <= 0)) {
+    return broken("cluster.nic_Gbps", "cluster.nic_Gbps: missing; {} GPUs are more than a node holds", spec.gpus);
+  }
+  return {};
+}
+
+Broken trouble_rules(const Spec& spec) {
+  for (const Straggler& s : spec.cluster.stragglers) {
+    Broken b = in_range({{"cluster.stragglers", s.rank, 0, spec.gpus - 1}});
+    if (b.what.empty()) b = at_least({{"cluster.stragglers", s.slowdown, 1}});
+    if (!b.what.empty()) return b;
+  }
+  const Cluster& c = spec.cluster;
+  Broken share = at_least({{"cluster.stragglers.share", c.straggler_share, 0, 1},
+                           {"cluster.stragglers.slowdown", c.straggler_slowdown, 1}});
+  if (!share.what.empty()) return share;
+  if (!spec.cluster.failures) return {};
+  const Failures& f = *spec.cluster.failures;
+  const Broken b = at_least(
+      {{"cluster.failures.node_mtbf_hours", f.node_mtbf_hours, 0}, {"cluster.failures.restart_s", f.restart_s, 0}});
+  return b.what.empty() ? in_range({{"cluster.failures.checkpoint_every", f.checkpoint_every, 0, 1'000'000'000}}) : b;
+}
+
+constexpr std::string_view kAttentionKernels[] = {"fa1", "fa2", "cudnn"};
+constexpr std::string_view kOneQueue[] = {"never", "before_blackwell", "always"};
+constexpr std::string_view kScatteredSends[] = {"none", "activations", "all"};
+constexpr std::string_view kLoggedMemory[] = {"allocated", "reserved", "device"};
+constexpr std::string_view kAverages[] = {"none", "scale", "copy"};
+constexpr std::string_view kUnitAverages[] = {"none", "scale", "scale_or_premultiply"};
+constexpr std::string_view kFusedLosses[] = {"copy", "logits", "in_place"};
+constexpr std::string_view kSelective[] = {"attention", "operations", "second_layers"};
+constexpr std::string_view kInterleaveGroups[] = {"stages", "rounds"};
+constexpr std::string_view kUnitCopies[] = {"none", "parameters", "gradients"};
+constexpr std::string_view kKeptUnits[] = {"none", "last", "ends"};
+constexpr std::string_view kMoments[] = {"flat", "by_weight", "at_start"};
+constexpr std::string_view kGradientTensors[] = {"flat", "by_weight"};
+
+struct Choice {
+  std::string key;
+  std::string_view what, value;
+  std::span<const std::string_view> known;
+};
+
+Broken software_rules(const Spec& spec) {
+  const Software& w = spec.software;
+  for (const Choice& c : {Choice{"software.stage_rule", "rule", w.stage_rule, kStageRules},
+                          Choice{"software.gradient_average", "way", w.gradient_average, kAverages},
+                          Choice{"software.unit_average", "way", w.unit_average, kUnitAverages},
+                          Choice{"software.unit_copies", "choice", w.unit_copies, kUnitCopies},
+                          Choice{"software.kept_units", "choice", w.kept_units, kKeptUnits},
+                          Choice{"software.moments", "choice", w.moments, kMoments},
+                          Choice{"software.gradients", "choice", w.gradients, kGradientTensors},
+                          Choice{"software.interleave_group", "choice", w.interleave_group, kInterleaveGroups},
+                          Choice{"software.fused_loss_on", "choice", w.fused_loss_on, kFusedLosses},
+                          Choice{"software.selective_recompute", "choice", w.selective_recompute, kSelective},
+                          Choice{"software.attention_kernel", "kernel", w.attention_kernel, kAttentionKernels},
+                          Choice{"software.one_queue", "choice", w.one_queue, kOneQueue},
+                          Choice{"software.scattered_sends", "choice", w.scattered_sends, kScatteredSends},
+                          Choice{"software.logged_memory", "choice", w.logged_memory, kLoggedMemory}}) {
+    if (std::find(c.known.begin(), c.known.end(), c.value) == c.known.end())
+      return broken(c.key, "{}: {}", c.key, unknown_name(c.what, c.value, c.known));
+  }
+  Broken b = in_range({{"software.vocab_multiple", w.vocab_multiple, 1, 1'000'000},
+                       {"software.loss_gradient_copies", w.loss_gradient_copies, 0, 100},
+                       {"software.flat_copies", w.flat_copies, 0, 100},
+                       {"software.loss_metrics", w.loss_metrics, 0, 100},
+                       {"software.nccl_minor", w.nccl_minor, 0, 99},
+                       {"software.attention_copies", w.attention_copies, 0, 100}});
+  if (!b.what.empty()) return b;
+  for (const SoftwareKey& key : software_keys()) {
+    const auto* real = std::get_if<double Software::*>(&key.field);
+    if (real != nullptr && b.what.empty()) b = at_least({{fmt::format("software.{}", key.name), w.*(*real), 0}});
+  }
+  if (b.what.empty() && w.bucket_MiB > 0 && w.bucket_elements + w.bucket_elements_of_rank > 0)
+    return broken("software.bucket_MiB", "software.bucket_MiB: bucket_elements count too; set one of them to 0");
+  return b;
+}
+
+Broken range_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  Broken b = in_range({{"steps", spec.steps, 1, 1'000'000},
+                       {"gpus", spec.gpus, 1, kMostRanks},
+                       {"tensor", s.tensor, 1, kMostRanks},
+                       {"tensor_depth", s.tensor_depth, 1, kMostRanks},
+                       {"pipeline", s.pipeline, 1, kMostRanks},
+                       {"virtual_stages", s.virtual_stages, 1, 100'000},
+                       {"interleave_group", s.interleave_group, 0, 1'000'000},
+                       {"extra_warm_up", s.extra_warm_up, 0, 1'000'000},
+                       {"context", s.context, 1, kMostRanks},
+                       {"context_ring", s.context_ring, 1, kMostRanks},
+                       {"context_ulysses", s.context_ulysses, 1, kMostRanks},
+                       {"expert", s.expert, 1, kMostRanks},
+                       {"expert_tensor", s.expert_tensor, 1, kMostRanks},
+                       {"data", s.data, 1, kMostRanks},
+                       {"shard_group", s.shard_group, 0, kMostRanks},
+                       {"prefetch_units", s.prefetch_units, 0, 100'000},
+                       {"units_in_flight", s.units_in_flight, 1, 100'000},
+                       {"micro_batch", s.micro_batch, 1, 1'000'000},
+                       {"global_batch", s.global_batch, 1, 1'000'000'000},
+                       {"recompute_layers", s.recompute.layers.value_or(0), 0, spec.model.layers},
+                       {"offload.tiling", s.offload.tiling, 1, 1'000'000},
+                       {"offload.activations.layers", s.offload.activation_layers.value_or(0), 0, spec.model.layers}});
+  if (!b.what.empty()) return b;
+  return at_least({{"bucket_MiB", s.bucket_MiB, 0}, {"clip", s.clip, 0}});
+}
+
+Broken gpu_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t inner = s.tensor * s.places();
+  if (inner > kMostRanks || inner * s.context > kMostRanks || inner * s.context * s.data > kMostRanks) {
+    return broken("data", "data: tensor * pipeline * context * data is above {}", kMostRanks);
+  }
+  if (s.gpus() != spec.gpus) {
+    return broken("gpus", "gpus: {} is not tensor * pipeline * context * data = {} * {} * {} * {} = {}", spec.gpus,
+                  s.tensor, s.places(), s.context, s.data, s.gpus());
+  }
+  if (spec.gpus > gpus_of(spec.cluster)) {
+    return broken("gpus", "gpus: {} are more than the cluster's {} (nodes: {} of {})", spec.gpus, gpus_of(spec.cluster),
+                  spec.cluster.nodes, spec.cluster.gpus_per_node);
+  }
+  return {};
+}
+
+Broken tensor_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  if (s.on_grid()) return grid_rules(spec);
+  Broken b = divides("tensor", s.tensor, "heads", m.heads);
+  if (b.what.empty()) b = divides("tensor", s.tensor, "feed_forward", m.feed_forward);
+  if (b.what.empty() && !m.mla && m.kv_heads % s.tensor != 0 && s.tensor % m.kv_heads != 0) {
+    b = broken("tensor", "tensor: {} and kv_heads: {}: neither divides the other", s.tensor, m.kv_heads);
+  }
+  return b;
+}
+
+Broken sequence_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  Broken b = divides("context", s.context, "sequence", spec.sequence);
+  if (b.what.empty() && s.sequence_parallel) {
+    b = divides("tensor", s.tensor, "sequence / context", spec.sequence / s.context);
+    if (!b.what.empty()) b.what += "; sequence_parallel needs it";
+  }
+  if (!b.what.empty()) return b;
+  const std::string cut = broken_cut(s, spec.model, spec.sequence);
+  if (!cut.empty()) return broken("context", "{}", cut);
+  return {};
+}
+
+Broken stage_layer_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const std::int64_t stages = s.pipeline * s.virtual_stages;
+  const auto given = static_cast<std::int64_t>(s.stage_layers.size());
+  if (given != stages) {
+    return broken("stage_layers", "stage_layers: {} entries, but pipeline * virtual_stages = {}", given, stages);
+  }
+  std::int64_t sum = 0;
+  for (std::int64_t layers : s.stage_layers) {
+    if (layers < 0 || layers > spec.model.layers)
+      return broken("stage_layers", "stage_layers: {} is not between 0 and layers: {}", layers, spec.model.layers);
+    sum += layers;
+  }
+  if (sum != spec.model.layers)
+    return broken("stage_layers", "stage_layers: they sum to {}, not to layers: {}", sum, spec.model.layers);
+  return {};
+}
+
+// Embedding and head can each have a stage of their own, hence the 2.
+Broken pipeline_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (!s.stage_layers.empty()) {
+    if (Broken b = stage_layer_rules(spec); !b.what.empty()) return b;
+  } else if (spec.model.layers + 2 < s.pipeline * s.virtual_stages) {
+    return broken("pipeline",
+                  "pipeline: {} * virtual_stages: {} are more stages than layers: {} (and embedding and head)",
+                  s.pipeline, s.virtual_stages, spec.model.layers);
+  }
+  if (s.virtual_stages > 1 && s.schedule == "1f1b") {
+    return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. interleaved; 1f1b has one",
+                  s.virtual_stages);
+  }
+  if (s.schedule == "interleaved" && s.pipeline > 1 && s.virtual_stages < 2) {
+    return broken("schedule", "schedule: interleaved needs virtual_stages of at least 2");
+  }
+  return {};
+}
+
+Broken batch_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.global_batch % (s.micro_batch * s.data) != 0) {
+    return broken("global_batch", "global_batch: {} is not a multiple of micro_batch * data: {} * {} = {}",
+                  s.global_batch, s.micro_batch, s.data, s.micro_batch * s.data);
+  }
+  if (s.micro_batches() > kMostLayerPasses / spec.model.layers) {
+    return broken("global_batch", "global_batch: {} makes {} micro-batches of {} layers each, above {} in all",
+                  s.global_batch, s.micro_batches(), spec.model.layers, kMostLayerPasses);
+  }
+  return {};
+}
+
+Broken expert_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (!spec.model.moe) {
+    if (s.expert > 1) return broken("expert", "expert: {} needs a model with experts (model.moe)", s.expert);
+    if (s.expert_tensor > 1)
+      return broken("expert_tensor", "expert_tensor: {} needs a model with experts (model.moe)", s.expert_tensor);
+    return {};
+  }
+  const Moe& moe = *spec.model.moe;
+  Broken b = divides("expert", s.expert, "experts", moe.experts);
+  if (b.what.empty()) b = divides("expert_tensor", s.expert_tensor, "moe.feed_forward", moe.feed_forward);
+  if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
+  if (!b.what.empty()) return b;
+  if (s.sharding == Sharding::hsdp && s.shard_group > 0) {
+    const std::int64_t sharers = s.tensor * s.shard_group;  // who share shards hold every expert
+    if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
+      return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
+                    s.expert_tensor, s.expert, sharers);
+    }
+  }
+  const std::int64_t ranks = s.tensor * s.context * s.data;
+  if (s.expert > ranks || s.expert_tensor > ranks || ranks % (s.expert * s.expert_tensor) != 0) {
+    return broken("expert", "expert_tensor: {} * expert: {} does not divide tensor * context * data: {}{}",
+                  s.expert_tensor, s.expert, ranks, s.expert_tensor > 1 ? "; try expert_tensor: 1" : "");
+  }
+  return {};
+}
+
+Broken sharding_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.sharding == Sharding::hsdp) {
+    if (Broken b = in_range({{"shard_group", s.shard_group, 1, kMostRanks}}); !b.what.empty()) return b;
+    return divides("shard_group", s.shard_group, "data * context", s.data * s.context);
+  }
+  if (s.shard_group != 0) {
+    return broken("shard_group", "shard_group: only sharding: hsdp has groups, not {}", name_of(s.sharding));
+  }
+  if (s.sharding == Sharding::data_parallel && spec.gpus > spec.cluster.gpus_per_node) {
+    return broken("sharding", "sharding: data-parallel is one process on one node; {} GPUs are more: choose none",
+                  spec.gpus);
+  }
+  if (s.parameter_server && s.sharding != Sharding::parameter_server) {
+    return broken("parameter_server", "parameter_server: needs sharding: parameter-server, not {}",
+                  name_of(s.sharding));
+  }
+  if (!s.parameter_server) return {};
+  const ParameterServer& p = *s.parameter_server;
+  Broken b = in_range({{"parameter_server.servers", p.servers, 1, kMostRanks},
+                       {"parameter_server.staleness", p.staleness, 0, 1'000'000},
+                       {"parameter_server.replicas", p.replicas, 1, p.servers},
+                       {"parameter_server.snapshot_every", p.snapshot_every, 0, 1'000'000'000}});
+  if (!b.what.empty() || p.colocated) return b;
+  const std::int64_t workers = (spec.gpus - 1) / spec.cluster.gpus_per_node + 1, nodes = workers + p.servers;
+  if (nodes <= spec.cluster.nodes) return {};
+  return broken("parameter_server.colocated",
+                "parameter_server: {} servers on machines of their own beside {} of workers are more than the "
+                "cluster's {} nodes; give cluster.nodes: {} with gpus: {}, or colocated: true",
+                p.servers, workers, spec.cluster.nodes, nodes, spec.gpus);
+}
+
+Broken precision_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Gpu& gpu = spec.cluster.gpu;
+  const bool micro_scaled = s.precision == Precision::mxfp8 || s.precision == Precision::nvfp4;
+  if (micro_scaled && gpu.compute_capability > 0 && gpu.compute_capability < 100) {
+    return broken("precision", "precision: {} needs Blackwell; {} has none: choose fp8 or bf16", name_of(s.precision),
+                  gpu.id);
+  }
+  try {
+    if (!gpu.tflops.empty()) static_cast<void>(peak_flops(gpu, s.precision));
+  } catch (const Error& e) {
+    return broken("precision", "precision: {}", e.what());
+  }
+  const Precision g = s.gradient_precision;
+  if (g != Precision::fp32 && g != Precision::fp16 && g != Precision::bf16) {
+    return broken("gradient_precision", "gradient_precision: {} is none of fp32, fp16, bf16", name_of(g));
+  }
+  return {};
+}
+
+}  // namespace
+
+Broken rank_order_rules(const Spec& spec) {
+  const std::string& order = spec.strategy.rank_order;
+  const std::string shown = order.substr(0, sensible::kLongestWord);
+  std::vector<std::string_view> rest{"tp", "cp", "dp", "pp", "ep"};
+  for (std::size_t start = 0; start <= order.size();) {
+    const std::size_t end = std::min(order.find('-', start), order.size());
+    const auto found = std::find(rest.begin(), rest.end(), std::string_view(order).substr(start, end - start));
+    if (found == rest.end())
+      return broken("rank_order", "rank_order: {} is not tp, cp, dp, pp and perhaps ep, each once, joined by -", shown);
+    rest.erase(found);
+    start = end + 1;
+  }
+  const bool complete = rest.empty() || (rest.size() == 1 && rest.front() == "ep");
+  return complete ? Broken{} : broken("rank_order", "rank_order: {} lacks {}", shown, rest.front());
+}
+
+Broken first_broken(const Spec& spec) {
+  return first_of(spec, model_rules, range_rules, gpu_rules, cluster_rules, trouble_rules, software_rules, tensor_rules,
+                  partner_rules, sequence_rules, pipeline_rules, expert_rules, sharding_rules, batch_rules,
+                  schedule_rules, precision_rules, offload_rules, rank_order_rules);
+}
+
+}  // namespace orrery

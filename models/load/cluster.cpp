@@ -1,0 +1,145 @@
+#include "models/load/reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kTB = 1e12;
+
+constexpr std::string_view kClusterKeys[] = {"node",     "nodes",  "gpu",           "gpus_per_node", "nics",
+                                             "nic_Gbps", "fabric", "nvlink_domain", "amd_cpu",       "oversubscription",
+                                             "host",     "nvme",   "pcie",          "power_kW",      "stragglers",
+                                             "failures"};
+constexpr std::string_view kOversubscriptionKeys[] = {"above_gpus", "ratio"};
+constexpr std::string_view kHostKeys[] = {"cpu", "dram_GiB", "dram_GBps"};
+constexpr std::string_view kNvmeKeys[] = {"TB", "read_GBps", "write_GBps"};
+constexpr std::string_view kPcieKeys[] = {"gpus_per_switch"};
+constexpr std::string_view kStragglerKeys[] = {"rank", "slowdown"};
+constexpr std::string_view kStragglerShareKeys[] = {"share", "slowdown"};
+constexpr std::string_view kFailureKeys[] = {"node_mtbf_hours", "restart_s", "checkpoint_every"};
+
+// A size that users write in its unit and the program keeps in bytes.
+void take_bytes(const SpecSection& section, std::string_view key, Bytes& bytes, double unit, std::string_view from) {
+  double value = static_cast<double>(bytes) / unit;
+  section.take(key, value, from);
+  if (!(value >= 0 && value < 1e6)) {
+    section.reader().fail(*section.find(key), section.name(key), fmt::format("{} is not a sensible size", value));
+  }
+  bytes = static_cast<Bytes>(value * unit + 0.5);
+}
+
+void read_host(const SpecSection& cluster, Cluster& c, std::string_view from) {
+  const SpecNode* node = cluster.find("host");
+  if (node == nullptr && !c.host) return;
+  Host host = c.host.value_or(Host{});
+  const SpecSection section(cluster.reader(), node, "cluster.host", kHostKeys);
+  std::string cpu;
+  if (section.take("cpu", cpu, from))
+    c.amd_cpu = cpu.find("AMD") != std::string::npos || cpu.find("EPYC") != std::string::npos;
+  take_bytes(section, "dram_GiB", host.dram_bytes, kGiB, from);
+  section.take("dram_GBps", host.dram_GBps, from);
+  c.host = host;
+}
+
+void read_nvme(const SpecSection& cluster, Cluster& c, std::string_view from) {
+  const SpecNode* node = cluster.find("nvme");
+  if (node == nullptr && !c.nvme) return;
+  Nvme nvme = c.nvme.value_or(Nvme{});
+  const SpecSection section(cluster.reader(), node, "cluster.nvme", kNvmeKeys);
+  take_bytes(section, "TB", nvme.bytes, kTB, from);
+  section.take("read_GBps", nvme.read_GBps, from);
+  section.take("write_GBps", nvme.write_GBps, from);
+  c.nvme = nvme;
+}
+
+void read_wiring(const SpecSection& cluster, Cluster& c, std::string_view from) {
+  const SpecSection pcie(cluster.reader(), cluster.find("pcie"), "cluster.pcie", kPcieKeys);
+  pcie.take("gpus_per_switch", c.gpus_per_pcie_switch, from);
+  const SpecSection over(cluster.reader(), cluster.find("oversubscription"), "cluster.oversubscription",
+                         kOversubscriptionKeys);
+  over.take("above_gpus", c.oversubscribed_above_gpus, from);
+  over.take("ratio", c.oversubscription, from);
+}
+
+void read_stragglers(const SpecSection& cluster, const SpecNode& node, Cluster& c) {
+  if (node.kind == SpecNode::Kind::map) {
+    const SpecSection share(cluster.reader(), &node, "cluster.stragglers", kStragglerShareKeys);
+    share.take("share", c.straggler_share);
+    share.take("slowdown", c.straggler_slowdown);
+    return;
+  }
+  if (node.kind != SpecNode::Kind::list) {
+    cluster.reader().fail(node, "cluster.stragglers",
+                          "a list [{rank: 5, slowdown: 1.2}], or {share: 0.1, slowdown: 1.2}, is needed here");
+  }
+  for (const SpecNode& item : node.items) {
+    const SpecSection section(cluster.reader(), &item, "cluster.stragglers", kStragglerKeys);
+    Straggler& straggler = c.stragglers.emplace_back();
+    section.take("rank", straggler.rank);
+    section.take("slowdown", straggler.slowdown);
+  }
+}
+
+void read_troubles(const SpecSection& cluster, Cluster& c) {
+  if (const SpecNode* node = cluster.find("stragglers"); node != nullptr) read_stragglers(cluster, *node, c);
+  if (const SpecNode* node = cluster.find("failures"); node != nullptr) {
+    const SpecSection section(cluster.reader(), node, "cluster.failures", kFailureKeys);
+    Failures& failures = c.failures.emplace();
+    section.take("node_mtbf_hours", failures.node_mtbf_hours);
+    section.take("restart_s", failures.restart_s);
+    section.take("checkpoint_every", failures.checkpoint_every);
+  }
+}
+
+// The node kind to start from, or an empty one to be described by its parts.
+Cluster read_base(const SpecSection& section, const SpecNode& at, std::string& from) {
+  const SpecNode* node = section.find("node");
+  if (node != nullptr) {
+    std::string id;
+    section.take("node", id);
+    from = "node " + id;
+    return section.located(*node, "node", [&] { return find_cluster(id, 1); });
+  }
+  if (section.find("gpu") == nullptr) {
+    section.reader().fail(at, "cluster", "missing: node (a built-in one), or gpu with its parts");
+  }
+  return Cluster{};
+}
+
+void take_gpu(const SpecSection& section, Cluster& c, std::string_view from) {
+  const auto find = [](std::string_view id) { return find_gpu(id); };
+  section.take_named(
+      "gpu", c.gpu, find, [](const Gpu& gpu) { return gpu.id; }, from);
+}
+
+}  // namespace
+
+Cluster read_cluster(SpecReader& reader, const SpecNode* node) {
+  if (node == nullptr)
+    throw Error(fmt::format("{}: cluster: missing; {{node: dgx-h100, nodes: 1}} or its parts", reader.path));
+  const SpecSection section(reader, node, "cluster", kClusterKeys, "node");
+  std::string from = "default";
+  Cluster c = read_base(section, *node, from);
+  const bool parts = c.node_id.empty();
+  section.take_count("nodes", c.nodes, kMostRanks);
+  take_gpu(section, c, from);
+  std::int64_t gpus_per_node = c.gpus_per_node;
+  section.take_count("gpus_per_node", gpus_per_node, kMostRanks, from);
+  c.gpus_per_node = static_cast<int>(gpus_per_node);
+  if (parts) c.nics = c.gpus_per_node;
+  section.take("nics", c.nics, parts ? "one per GPU" : from);
+  section.take("nic_Gbps", c.nic_Gbps, from);
+  section.take_named(
+      "fabric", c.fabric, find_fabric, [](Fabric f) { return name_of(f); }, from);
+  if (parts) c.nvlink_domain = default_nvlink_domain(c.gpu, c.gpus_per_node);
+  section.take("nvlink_domain", c.nvlink_domain, parts ? "the GPUs of a node" : from);
+  read_host(section, c, from);
+  section.take("amd_cpu", c.amd_cpu, from);
+  section.take("power_kW", c.power_kW, from);
+  read_wiring(section, c, from);
+  read_nvme(section, c, from);
+  read_troubles(section, c);
+  return c;
+}
+
+}  // namespace orrery

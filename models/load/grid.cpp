@@ -1,0 +1,40 @@
+// The rules of tensor ranks in a grid.
+#include "models/load/reader.h"
+
+namespace orrery {
+
+Broken grid_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const std::int64_t q = grid_side(s);
+  if (q == 0)
+    return broken("tensor", "tensor: {} makes no {} grid (q*q, q*q*tensor_depth, q*q*q; q at least 2)", s.tensor,
+                  s.tensor_kind);
+  struct Size {
+    std::string_view key;
+    std::int64_t value;
+  };
+  for (const Size& size : {Size{"heads", m.heads}, Size{"kv_heads", m.kv_heads}, Size{"hidden", m.hidden},
+                           Size{"feed_forward", m.feed_forward}}) {
+    if (size.value % q != 0)
+      return broken("tensor", "tensor: the side {} of its grid does not divide {}: {}", q, size.key, size.value);
+  }
+  // A cube cuts the rows of every weight twice; of them a head's lie together.
+  const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
+  for (const Size& size : {Size{"rows of queries, keys and values", qkv}, Size{"hidden", m.hidden},
+                           Size{"rows of gate and up", m.feed_forward * (m.gated ? 2 : 1)}}) {
+    if (s.on_cube() && size.value % (q * q) != 0)
+      return broken("tensor", "tensor: the side {} of its cube does not divide the {}: {} twice", q, size.key,
+                    size.value);
+  }
+  const std::int64_t parts = q * (s.on_cube() ? q : s.tensor_depth);
+  if (s.micro_batch % parts != 0)
+    return broken("micro_batch", "micro_batch: {} is not a multiple of {}: a {} grid of side {} cuts it into {} parts",
+                  s.micro_batch, parts, s.tensor_kind, q, parts);
+  if (s.sequence_parallel)
+    return broken("sequence_parallel", "sequence_parallel: a {} grid cuts activations itself; leave it out",
+                  s.tensor_kind);
+  return {};
+}
+
+}  // namespace orrery

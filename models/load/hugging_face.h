@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/spec/model.h"
+
+namespace orrery {
+
+// A Hugging Face config.json as it is. path is used in messages; the text is what it holds.
+Model parse_hugging_face(const std::string& text, const std::string& path);
+
+// A built-in model (models/data/models/<name>.json).
+Model find_model(std::string_view name);
+
+}  // namespace orrery

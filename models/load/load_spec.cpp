@@ -1,0 +1,277 @@
+#include "models/load/load_spec.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/base/input_file.h"
+#include "models/base/names.h"
+#include "models/load/open_spec.h"
+#include "models/load/reader.h"
+#include "models/partition/rank_groups.h"
+#include "models/spec/recipes.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kTopKeys[] = {"model",    "sequence", "cluster", "gpus",  "software",
+                                         "strategy", "steps",    "seed",    "search"};
+
+struct Alias {
+  std::string_view given;
+  std::string_view key;
+};
+constexpr Alias kAliases[] = {{"tp", "tensor"}, {"pp", "pipeline"}, {"cp", "context"},
+                              {"ep", "expert"}, {"dp", "data"},     {"vp", "virtual_stages"}};
+
+// Where a single word is short for a map, so that --set can reach into it.
+constexpr Alias kShort[] = {{"model", "base"},
+                            {"cluster", "node"},
+                            {"software", "profile"},
+                            {"strategy.optimizer", "name"},
+                            {"strategy.offload.optimizer", "device"},
+                            {"strategy.offload.activations", "device"},
+                            {"model.sliding_window", "window"}};
+
+std::string_view canonical(std::string_view key) {
+  for (const Alias& alias : kAliases) {
+    if (alias.given == key) return alias.key;
+  }
+  return key;
+}
+
+void rename_aliases(const SpecReader& reader, SpecNode& root) {
+  SpecNode* strategy = root.find("strategy");
+  if (strategy == nullptr) return;
+  for (std::size_t i = 0; i < strategy->keys.size(); ++i) {
+    const std::string_view key = canonical(strategy->keys[i]);
+    if (key == strategy->keys[i]) continue;
+    if (strategy->find(key) != nullptr) {
+      reader.fail(strategy->items[i], "strategy." + strategy->keys[i], fmt::format("{} is given too", key));
+    }
+    strategy->keys[i] = key;
+  }
+}
+
+void clear_lines(SpecNode& node) {
+  node.line = 0;
+  for (SpecNode& item : node.items) clear_lines(item);
+}
+
+// The map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
+SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
+  if (parent.kind == SpecNode::Kind::scalar) {
+    for (const Alias& row : kShort) {
+      if (row.given != path) continue;
+      SpecNode word = parent;
+      parent = SpecNode{SpecNode::Kind::map, word.line, "", {}, {}};
+      parent.insert(row.key) = std::move(word);
+    }
+  }
+  if (parent.kind == SpecNode::Kind::scalar || parent.kind == SpecNode::Kind::list) {
+    throw Error(fmt::format("--set {}: {} holds a single value or a list, not keys", option, path));
+  }
+  return parent;
+}
+
+void apply_override(SpecNode& root, const std::string& option) {
+  const std::size_t equals = option.find('=');
+  if (equals == 0 || equals == std::string::npos) throw Error(fmt::format("--set {}: KEY=VALUE is needed", option));
+  SpecNode* node = &descend(root, "", option);
+  std::string path;
+  for (std::size_t start = 0; start <= equals;) {
+    const std::size_t dot = std::min(option.find('.', start), equals);
+    std::string_view key = std::string_view(option).substr(start, dot - start);
+    if (key.empty()) throw Error(fmt::format("--set {}: KEY=VALUE is needed", option));
+    if (path == "strategy") key = canonical(key);
+    if (!path.empty()) node = &descend(*node, path, option);
+    node = &node->insert(key);
+    path += (path.empty() ? "" : ".") + std::string(key);
+    start = dot + 1;
+  }
+  if (option.find_first_not_of(" \t", equals + 1) == std::string::npos)
+    throw Error(fmt::format("--set {}: a value is needed; null leaves the key out", option));
+  *node = parse_tree(option.substr(equals + 1), "--set " + option.substr(0, equals));
+  clear_lines(*node);
+}
+
+// Whole sections in the order in which a spec is written, whatever order they were read in.
+void sort_origins(std::vector<Origin>& origins) {
+  const auto rank = [](const Origin& origin) {
+    const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
+    return std::find(std::begin(kTopKeys), std::end(kTopKeys), top);
+  };
+  std::stable_sort(origins.begin(), origins.end(), [&](const Origin& a, const Origin& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+// torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
+// compiled, the loss is not (torchtitan compiles it too since 2025: fused_cross_entropy).
+void fuse(Software& software) {
+  for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
+                       &software.fused_norm, &software.fused_rotary}) {
+    *kernel = true;
+  }
+}
+
+Software read_software(SpecReader& reader, const SpecNode* node) {
+  std::vector<std::string_view> known{"profile"};
+  for (const SoftwareKey& key : software_keys()) known.push_back(key.name);
+  const SpecSection section(reader, node, "software", known, "profile");
+  std::string profile = "megatron-core";
+  section.take("profile", profile);
+  const SpecNode* given = section.find("profile");
+  Software software =
+      given ? section.located(*given, "profile", [&] { return find_software(profile); }) : find_software(profile);
+  section.take("compile", software.compile, "profile " + profile);
+  if (software.compile) fuse(software);
+  for (const SoftwareKey& key : software_keys()) {
+    if (key.name == "compile") continue;  // read first: others depend on it
+    std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
+  }
+  return software;
+}
+
+// A key of the model that the spec leaves out takes the stack's habit.
+static void take_habits(SpecReader& reader, Spec& spec) {
+  for (Origin& o : reader.origins) {
+    if (o.key != "model.dropout" || o.from != "default" || spec.software.dropout == 0) continue;
+    spec.model.dropout = spec.software.dropout;
+    o.value = fmt::format("{}", spec.model.dropout);
+    o.from = "profile " + spec.software.name;
+  }
+}
+
+// search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys there are is the search's to know.
+static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
+  std::vector<SearchRange> ranges;
+  if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
+  if (node->kind != SpecNode::Kind::map)
+    reader.fail(*node, "search", "needs keys of the strategy with lists of values");
+  for (std::size_t i = 0; i < node->keys.size(); ++i) {
+    const SpecNode& item = node->items[i];
+    SearchRange range{std::string(canonical(node->keys[i])), {}, reader.where(item)};
+    const bool list = item.kind == SpecNode::Kind::list;
+    for (const SpecNode& value : list ? item.items : std::vector<SpecNode>{item}) {
+      std::string text = "null";
+      if (value.kind != SpecNode::Kind::null) convert(reader, value, "search." + range.key, text);
+      range.values.push_back(text);
+    }
+    ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
+// A search looks at other degrees than those of its spec, and so at the sharding that was given.
+static void settle_sharding(Spec& spec) {
+  if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
+  spec.strategy.sharding = Sharding::none;
+  for (Origin& origin : spec.origins) {
+    if (origin.key == "strategy.sharding") origin.asked = std::exchange(origin.value, name_of(Sharding::none));
+  }
+}
+
+static OpenSpec read_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides,
+                          bool open) {
+  SpecReader reader{path, {}};
+  SpecNode root = parse_tree(text, path);
+  rename_aliases(reader, root);
+  for (const std::string& option : overrides) apply_override(root, option);
+  const SpecSection top(reader, &root, "", kTopKeys);
+  Spec spec;
+  spec.name = std::filesystem::path(path).stem().string();
+  spec.model = read_model(reader, top.find("model"));
+  if (!top.take("sequence", spec.sequence)) throw Error(fmt::format("{}: sequence: missing; tokens per sample", path));
+  spec.software = read_software(reader, top.find("software"));
+  take_habits(reader, spec);
+  spec.cluster = read_cluster(reader, top.find("cluster"));
+  read_strategy(reader, top.find("strategy"), top.find("gpus"), spec);
+  top.take("steps", spec.steps);
+  std::int64_t seed = 0;
+  if (top.take("seed", seed) && seed < 0) reader.fail(*top.find("seed"), "seed", "must be at least 0");
+  spec.seed = static_cast<std::uint64_t>(seed);
+  std::vector<SearchRange> search = read_search(reader, top.find("search"));
+  spec.origins = std::move(reader.origins);
+  sort_origins(spec.origins);
+  if (!open) {
+    settle_sharding(spec);
+    if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
+  }
+  return {std::move(spec), std::move(search), path, overrides};
+}
+
+Spec parse_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  return read_spec(text, path, overrides, false).spec;
+}
+OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
+  return read_spec(text, path, overrides, true);
+}
+// Of a recipe the path becomes "bloom-176b.recipe".
+SpecText read_spec_text(const std::string& path) {
+  const std::vector<std::string_view> recipes = recipe_names();
+  const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
+  const bool exists = std::filesystem::exists(path);
+  if (!exists && !recipe && path.find_first_of("./") == std::string::npos)
+    throw Error(fmt::format("{}: no such file, and {}", path, unknown_name("recipe", path, recipes)));
+  if (exists || !recipe) return {path, read_input(path, kMostSettings)};
+  return {path + ".recipe", find_recipe(path).spec};
+}
+
+OpenSpec load_open_spec(const std::string& given, const std::vector<std::string>& overrides) {
+  const SpecText file = read_spec_text(given);
+  return parse_open_spec(file.text, file.path, overrides);
+}
+
+Spec load_spec(const std::string& given, const std::vector<std::string>& overrides) {
+  const SpecText file = read_spec_text(given);
+  return parse_spec(file.text, file.path, overrides);
+}
+
+bool is_given(const Origin& origin) {
+  return origin.from == "--set" || (origin.from.find(':') != std::string::npos && !origin.from.starts_with("profile "));
+}
+
+std::string rule_broken_by(const Spec& spec, const std::string& path) {
+  const Broken broken = first_broken(spec);
+  if (broken.what.empty()) return "";
+  std::string where = path;
+  for (const Origin& origin : spec.origins) {
+    const std::string& key = origin.key;
+    const bool same = key == broken.key || key == "strategy." + broken.key;
+    if (is_given(origin) && (same || key == "strategy." + broken.key + ".device")) where = origin.from;
+  }
+  return fmt::format("{}: {}", where, broken.what);
+}
+
+// The place of the section that a key is in, where the key itself was not given: any of the section's.
+static std::string given_at(const Spec& spec, std::string_view key) {
+  for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
+    for (const Origin& origin : spec.origins) {
+      if (is_given(origin) && origin.key.starts_with(part)) return origin.from;
+    }
+    if (part.find('.') == std::string_view::npos) break;
+  }
+  return "";
+}
+
+std::string with_place(const Spec& spec, const std::string& refusal) {
+  constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
+  const std::string key = refusal.substr(0, refusal.find(": "));
+  const std::string section = key.substr(0, key.find('.'));
+  if (key == "spec") {  // of the whole file
+    const std::string from = given_at(spec, "model");
+    return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
+  }
+  if (std::find(std::begin(kSections), std::end(kSections), section) == std::end(kSections)) return refusal;
+  const std::string from = given_at(spec, key);
+  return from.empty() ? refusal : fmt::format("{}: {}", from, refusal);
+}
+
+void check(const Spec& spec) {
+  if (const Broken broken = first_broken(spec); !broken.what.empty()) throw Error(broken.what);
+}
+
+}  // namespace orrery

@@ -1,0 +1,207 @@
+#include <filesystem>
+
+#include "models/base/input_file.h"
+#include "models/base/names.h"
+#include "models/load/hugging_face.h"
+#include "models/load/reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr Named<Positions> kPositions[] = {
+    {"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}, {"none", Positions::none}};
+constexpr Named<Norm> kNorms[] = {{"rmsnorm", Norm::rmsnorm}, {"layernorm", Norm::layernorm}};
+
+constexpr std::string_view kModelKeys[] = {"base",
+                                           "name",
+                                           "layers",
+                                           "hidden",
+                                           "heads",
+                                           "kv_heads",
+                                           "head_dim",
+                                           "feed_forward",
+                                           "gated",
+                                           "vocab",
+                                           "tied_embeddings",
+                                           "positions",
+                                           "max_positions",
+                                           "norm",
+                                           "bias",
+                                           "qkv_bias",
+                                           "qk_norm",
+                                           "post_norms",
+                                           "dropout",
+                                           "parallel_block",
+                                           "sliding_window",
+                                           "moe",
+                                           "mla",
+                                           "mtp_layers",
+                                           "scaled_embedding",
+                                           "attention_softcap",
+                                           "logit_softcap"};
+constexpr std::string_view kMoeKeys[] = {"experts",     "top_k",           "feed_forward",    "shared_feed_forward",
+                                         "first_layer", "every",           "capacity_factor", "pad_to_capacity",
+                                         "imbalance",   "score",           "aux_loss",        "dispatch",
+                                         "shared_gate", "correction_bias", "expert_groups",   "top_groups"};
+constexpr std::string_view kMlaKeys[] = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                                         "v_head_dim"};
+constexpr std::string_view kWindowKeys[] = {"window", "every"};
+constexpr std::string_view kImbalanceKeys[] = {"zipf"};
+constexpr std::string_view kScores[] = {"softmax", "sigmoid"};
+constexpr std::string_view kDispatches[] = {"flat", "hierarchical"};
+
+// A built-in name, a config.json, or a folder that holds one.
+Model load_base(const SpecSection& section, const SpecNode& node) {
+  std::string base;
+  convert(section.reader(), node, section.name("base"), base);
+  const bool file = base.find('/') != std::string::npos || base.ends_with(".json");
+  if (!file) return find_model(base);
+  std::filesystem::path path = beside(section.reader().path, base);
+  if (std::filesystem::is_directory(path)) path /= "config.json";
+  Model m = parse_hugging_face(read_input(path.string(), kMostSettings), path.string());
+  if (m.name.empty())
+    m.name = path.filename() == "config.json" ? path.parent_path().filename().string() : path.stem().string();
+  return m;
+}
+
+// moe.imbalance: a number, {zipf: s}, or a file of counts.
+void take_imbalance(const SpecSection& section, Moe& moe, std::string_view otherwise) {
+  const SpecNode* node = section.find("imbalance");
+  if (node != nullptr && node->kind == SpecNode::Kind::map) {
+    moe.zipf = 1;
+    SpecSection(section.reader(), node, section.name("imbalance"), kImbalanceKeys).take("zipf", moe.zipf);
+  } else if (node != nullptr && node->text.find_first_of("/.") != std::string::npos &&
+             node->text.find_first_not_of("0123456789.eE+-") != std::string::npos) {
+    moe.loads_file = beside(section.reader().path, node->text);
+    section.record("imbalance", moe.loads_file, node, otherwise);
+  } else {
+    section.take("imbalance", moe.imbalance, otherwise);
+  }
+}
+
+void read_moe(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.moe) return;
+  Moe moe = m.moe.value_or(Moe{});
+  const SpecSection section(reader, node, "model.moe", kMoeKeys);
+  section.take("experts", moe.experts, otherwise);
+  section.take("top_k", moe.top_k, otherwise);
+  section.take("feed_forward", moe.feed_forward, otherwise);
+  section.take("shared_feed_forward", moe.shared_feed_forward, otherwise);
+  section.take("first_layer", moe.first_layer, otherwise);
+  section.take("every", moe.every, otherwise);
+  section.take("capacity_factor", moe.capacity_factor);
+  section.take("pad_to_capacity", moe.pad_to_capacity, otherwise);
+  take_imbalance(section, moe, otherwise);
+  std::string score = moe.sigmoid_scores ? "sigmoid" : "softmax";
+  section.take_word("score", score, kScores, otherwise);
+  moe.sigmoid_scores = score == "sigmoid";
+  section.take("aux_loss", moe.aux_loss, otherwise);
+  std::string dispatch = moe.hierarchical_dispatch ? "hierarchical" : "flat";
+  section.take_word("dispatch", dispatch, kDispatches, otherwise);
+  moe.hierarchical_dispatch = dispatch == "hierarchical";
+  section.take("shared_gate", moe.shared_gate, otherwise);
+  section.take("correction_bias", moe.correction_bias, otherwise);
+  section.take("expert_groups", moe.expert_groups, otherwise);
+  section.take("top_groups", moe.top_groups, otherwise);
+  m.moe = moe;
+}
+
+void read_mla(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.mla) return;
+  Mla mla = m.mla.value_or(Mla{});
+  const SpecSection section(reader, node, "model.mla", kMlaKeys);
+  section.take("q_lora_rank", mla.q_lora_rank, otherwise);
+  section.take("kv_lora_rank", mla.kv_lora_rank, otherwise);
+  section.take("qk_nope_head_dim", mla.qk_nope_head_dim, otherwise);
+  section.take("qk_rope_head_dim", mla.qk_rope_head_dim, otherwise);
+  section.take("v_head_dim", mla.v_head_dim, otherwise);
+  m.mla = mla;
+}
+
+void read_window(SpecReader& reader, const SpecNode* node, Model& m, std::string_view otherwise) {
+  if (node == nullptr && !m.sliding_window) return;
+  SlidingWindow window = m.sliding_window.value_or(SlidingWindow{});
+  const SpecSection section(reader, node, "model.sliding_window", kWindowKeys, "window");
+  section.take("window", window.window, otherwise);
+  section.take("every", window.every, otherwise);
+  m.sliding_window = window;
+}
+
+// A size that has no default: without a base it must be given.
+void take_size(const SpecSection& section, std::string_view key, std::int64_t& value, bool based, const SpecNode& at,
+               std::string_view otherwise) {
+  if (!section.take(key, value, otherwise) && !based) section.reader().fail(at, section.name(key), "missing");
+}
+
+std::int64_t default_head_dim(const SpecSection& section, const Model& m, const SpecNode& at) {
+  if (const SpecNode* mla = section.find("mla"); mla != nullptr) {
+    return m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim;
+  }
+  if (m.heads < 1 || section.find("head_dim") != nullptr) return 0;
+  if (m.hidden % m.heads != 0) {
+    section.reader().fail(at, "model.heads",
+                          fmt::format("{} does not divide hidden: {}; set head_dim", m.heads, m.hidden));
+  }
+  return m.hidden / m.heads;
+}
+
+void read_sizes(const SpecSection& section, Model& m, bool based, const SpecNode& at, std::string_view from) {
+  take_size(section, "layers", m.layers, based, at, from);
+  take_size(section, "hidden", m.hidden, based, at, from);
+  take_size(section, "heads", m.heads, based, at, from);
+  if (!based) m.kv_heads = m.heads;
+  section.take("kv_heads", m.kv_heads, based ? from : "heads");
+  if (!based) m.head_dim = default_head_dim(section, m, at);
+  section.take("head_dim", m.head_dim, based ? from : "hidden / heads");
+  if (!based && m.moe && m.moe->first_layer == 0 && m.moe->every == 1) m.feed_forward = m.moe->feed_forward;
+  take_size(section, "feed_forward", m.feed_forward, based || m.feed_forward > 0, at, from);
+  section.take("gated", m.gated, from);
+  take_size(section, "vocab", m.vocab, based, at, from);
+}
+
+void read_switches(const SpecSection& section, Model& m, std::string_view from) {
+  section.take("tied_embeddings", m.tied_embeddings, from);
+  const auto positions = [](std::string_view word) { return find_named(kPositions, "positions", word); };
+  section.take_named(
+      "positions", m.positions, positions, [](Positions p) { return name_in(kPositions, p); }, from);
+  section.take("max_positions", m.max_positions, from);
+  const auto norm = [](std::string_view word) { return find_named(kNorms, "norm", word); };
+  section.take_named(
+      "norm", m.norm, norm, [](Norm n) { return name_in(kNorms, n); }, from);
+  section.take("bias", m.bias, from);
+  section.take("qkv_bias", m.qkv_bias, from);
+  section.take("qk_norm", m.qk_norm, from);
+  section.take("post_norms", m.post_norms, from);
+  section.take("dropout", m.dropout, from);
+  section.take("parallel_block", m.parallel_block, from);
+  section.take("scaled_embedding", m.scaled_embedding, from);
+  section.take("attention_softcap", m.attention_softcap, from);
+  section.take("logit_softcap", m.logit_softcap, from);
+  section.take("mtp_layers", m.mtp_layers, from);
+}
+
+}  // namespace
+
+Model read_model(SpecReader& reader, const SpecNode* node) {
+  if (node == nullptr)
+    throw Error(fmt::format("{}: model: missing; a built-in name, a config.json or a map", reader.path));
+  const SpecSection section(reader, node, "model", kModelKeys, "base");
+  const SpecNode* base = section.find("base");
+  Model m;
+  std::string from = "default";
+  if (base != nullptr) {
+    m = section.located(*base, "base", [&] { return load_base(section, *base); });
+    from = "model " + base->text;
+    section.record("base", base->text, base, from);
+  }
+  section.take("name", m.name, from);
+  read_moe(reader, section.find("moe"), m, from);
+  read_mla(reader, section.find("mla"), m, from);
+  read_sizes(section, m, base != nullptr, *node, from);
+  read_switches(section, m, from);
+  read_window(reader, section.find("sliding_window"), m, from);
+  if (m.name.empty()) m.name = fmt::format("{}x{}", m.layers, m.hidden);
+  return m;
+}
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// The values among which a search chooses a key of the strategy: search: {tensor: [1, 2, 4]}.
+struct SearchRange {
+  std::string key;
+  std::vector<std::string> values;
+  std::string from;  // "spec.yaml:12"
+};
+
+// A spec that a search fills in: values are read and absent ones have their defaults, but the rules of check() need not
+// hold yet.
+struct OpenSpec {
+  Spec spec;
+  std::vector<SearchRange> search;
+  std::string path;
+  std::vector<std::string> overrides;  // that were applied
+};
+OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
+OpenSpec parse_open_spec(const std::string& text, const std::string& path,
+                         const std::vector<std::string>& overrides = {});
+
+// Whether the user gave a value, in the file or by --set.
+bool is_given(const Origin& origin);
+
+// The rule of check() that a spec breaks, with the line of the key that it is about; "" if none.
+std::string rule_broken_by(const Spec& spec, const std::string& path);
+
+// MiB of gradients in a bucket, 0 = one for all; of the strategy's ranks, sharding, width of gradients and overlap.
+double bucket_habit(const Software& software, const Strategy& strategy);
+
+// Whether a stack reduces gradients under backward where the spec is silent.
+bool reduces_beside(const Software& software, Sharding sharding);
+
+// Adds a part of a layer ("full", "selective", "mlp", ...; "none" adds nothing) to what is recomputed, as the stack
+// does it. Throws Error listing the known parts.
+void add_recompute(Recompute& recompute, std::string_view part, const Software& software);
+std::vector<std::string_view> recompute_parts();
+
+}  // namespace orrery

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/load/tree.h"
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// What reading a spec needs everywhere: the file's name for messages, and the origins collected so far.
+struct SpecReader {
+  std::string path;
+  std::vector<Origin> origins;
+
+  std::string where(const SpecNode& node) const;  // "spec.yaml:12" or "--set"
+  [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
+};
+
+// Values of single nodes. Each throws Error naming the key when the node is something else.
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, bool& value);
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::string& value);
+void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::vector<std::int64_t>& value);
+
+std::string to_text(std::int64_t value);
+std::string to_text(int value);
+std::string to_text(double value);
+std::string to_text(bool value);
+std::string to_text(const std::string& value);
+std::string to_text(const std::vector<std::int64_t>& value);
+
+// A map of the spec with a fixed set of keys. The constructor refuses unknown ones, naming the nearest known; a null or
+// absent map has no keys. A scalar stands for {short_key: scalar} where short_key is given. null values count as
+// absent.
+class SpecSection {
+ public:
+  SpecSection(SpecReader& reader, const SpecNode* node, std::string path, std::span<const std::string_view> known,
+              std::string_view short_key = "");
+
+  SpecSection(const SpecSection&) = delete;
+  SpecSection& operator=(const SpecSection&) = delete;
+
+  const SpecNode* find(std::string_view key) const;
+  std::string name(std::string_view key) const;  // "strategy.tensor"; the bare key at the top level
+  SpecReader& reader() const { return *reader_; }
+
+  // Reads a key into value if it is there, and records the value with its origin: its line, else otherwise.
+  template <class T>
+  bool take(std::string_view key, T& value, std::string_view otherwise = "default") const {
+    const SpecNode* node = find(key);
+    if (node != nullptr) convert(*reader_, *node, name(key), value);
+    record(key, to_text(value), node, otherwise);
+    return node != nullptr;
+  }
+  template <class T>
+  bool take(std::string_view key, std::optional<T>& value) const {
+    const SpecNode* node = find(key);
+    if (node != nullptr) convert(*reader_, *node, name(key), value.emplace());
+    record(key, value ? to_text(*value) : "null", node, "default");
+    return node != nullptr;
+  }
+  // The same for a count that other values are derived from, so its range is checked at once.
+  void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
+                  std::string_view otherwise = "default") const;
+  // The same for a word that means something: parse is find_sharding or its like, whose Errors get the line.
+  template <class T, class Parse, class Name>
+  bool take_named(std::string_view key, T& value, Parse parse, Name to_name, std::string_view otherwise) const {
+    const SpecNode* node = find(key);
+    if (node != nullptr) {
+      std::string word;
+      convert(*reader_, *node, name(key), word);
+      value = located(*node, key, [&] { return parse(word); });
+    }
+    record(key, std::string(to_name(value)), node, otherwise);
+    return node != nullptr;
+  }
+  // One of a few words.
+  bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
+                 std::string_view otherwise = "default") const;
+
+  // Runs something that throws Errors without a place, and gives them the node's.
+  template <class Function>
+  auto located(const SpecNode& node, std::string_view key, Function function) const {
+    try {
+      return function();
+    } catch (const Error& e) {
+      reader_->fail(node, name(key), e.what());
+    }
+  }
+  void record(std::string_view key, std::string value, const SpecNode* node, std::string_view otherwise) const;
+
+ private:
+  SpecReader* reader_;
+  SpecNode wrapped_;  // {short_key: scalar}
+  const SpecNode* node_;
+  std::string path_;
+};
+
+// strategy.stage_replicas: whether DAPPLE's planner is to find them, and what it finds (dapple.h).
+bool read_replicas(const SpecSection& section, Strategy& s);
+void plan_replicas(const SpecSection& section, Spec& spec);
+
+// The parts of a spec; load_spec.cpp puts them together.
+Model read_model(SpecReader& reader, const SpecNode* node);
+Cluster read_cluster(SpecReader& reader, const SpecNode* node);
+Software read_software(SpecReader& reader, const SpecNode* node);
+// Fills spec.strategy and spec.gpus; model, cluster and software are already there.
+void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec);
+
+inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; products of two stay below 2^63
+
+// A file named in a spec is meant relative to the spec's own folder.
+std::string beside(const std::string& spec_path, const std::string& file);
+
+// The first rule of check() that a spec breaks: the key it is about, and the sentence; empty if none.
+struct Broken {
+  std::string key;
+  std::string what;
+};
+template <class... Values>
+Broken broken(std::string key, fmt::format_string<Values...> format, Values&&... values) {
+  return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
+}
+Broken first_broken(const Spec& spec);
+Broken offload_rules(const Spec& spec);     // those of what may leave the device
+Broken schedule_rules(const Spec& spec);    // options of schedules
+Broken replica_rules(const Spec& spec);     // those of stage_replicas, replicas.cpp
+Broken grid_rules(const Spec& spec);        // of tensor ranks in a grid, grid.cpp
+Broken partner_rules(const Spec& spec);     // those of keys that mean nothing without another one
+Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
+
+}  // namespace orrery

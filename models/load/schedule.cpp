@@ -1,0 +1,43 @@
+// Rules about the options of schedules.
+#include <string>
+
+#include "models/load/reader.h"
+#include "models/partition/layers_of_stages.h"
+
+namespace orrery {
+namespace {
+
+Broken interleave_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.schedule != "interleaved" || s.pipeline == 1) return {};
+  // Megatron-Core: fewer would leave gaps between a chunk's turns.
+  const std::int64_t group = interleave_group(spec), rest = s.micro_batches() % group;
+  if (s.interleave_group != 0 && group < s.pipeline)
+    return broken("interleave_group", "interleave_group: {} is less than pipeline: {}", group, s.pipeline);
+  if (interleaves(spec, s.pipeline, s.micro_batches())) return {};
+  if (group == s.pipeline) {
+    return broken("global_batch",
+                  "schedule: interleaved needs micro-batches in multiples of pipeline: {}; global_batch: {} gives {}",
+                  s.pipeline, s.global_batch, s.micro_batches());
+  }
+  return broken("global_batch",
+                "global_batch: {} gives {} micro-batches; interleaved turns of {} leave too few over: {}",
+                s.global_batch, s.micro_batches(), group, rest);
+}
+
+}  // namespace
+
+Broken schedule_rules(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (Broken b = replica_rules(spec); !b.what.empty()) return b;
+  if ((s.interleave_group != 0 || s.extra_warm_up != 0) && s.schedule != "interleaved") {
+    const std::string_view key = s.interleave_group != 0 ? "interleave_group" : "extra_warm_up";
+    return broken(std::string(key), "{}: an option of schedule: interleaved, not of {}", key, s.schedule);
+  }
+  if (s.vertical_sync && s.schedule != "pipedream") {
+    return broken("vertical_sync", "vertical_sync: an option of schedule: pipedream, not of {}", s.schedule);
+  }
+  return interleave_rules(spec);
+}
+
+}  // namespace orrery

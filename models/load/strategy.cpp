@@ -1,0 +1,382 @@
+#include <algorithm>
+
+#include "models/base/names.h"
+#include "models/load/open_spec.h"
+#include "models/load/reader.h"
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+namespace {
+
+constexpr Named<Attention> kAttentions[] = {{"flash", Attention::flash}, {"unfused", Attention::unfused}};
+constexpr Named<Device> kDevices[] = {{"none", Device::none}, {"cpu", Device::cpu}, {"nvme", Device::nvme}};
+constexpr Named<OptimizerKind> kOptimizers[] = {
+    {"adamw", OptimizerKind::adamw}, {"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}};
+// Named parts of a layer; "selective" is attention alone (Korthikanti et al. 2022).
+constexpr Named<bool Recompute::*> kRecomputed[] = {{"full", &Recompute::layer},
+                                                    {"selective", &Recompute::attention},
+                                                    {"attention", &Recompute::attention},
+                                                    {"norm", &Recompute::norm},
+                                                    {"mlp", &Recompute::mlp},
+                                                    {"activation", &Recompute::activation},
+                                                    {"moe", &Recompute::moe},
+                                                    {"moe_activation", &Recompute::moe_activation},
+                                                    {"mla_up_proj", &Recompute::mla_up_proj}};
+
+constexpr std::string_view kStrategyKeys[] = {"tensor",
+                                              "tensor_kind",
+                                              "tensor_depth",
+                                              "sequence_parallel",
+                                              "pipeline",
+                                              "virtual_stages",
+                                              "schedule",
+                                              "interleave_group",
+                                              "extra_warm_up",
+                                              "vertical_sync",
+                                              "stage_layers",
+                                              "stage_replicas",
+                                              "context",
+                                              "context_kind",
+                                              "context_order",
+                                              "expert",
+                                              "expert_tensor",
+                                              "data",
+                                              "rank_order",
+                                              "sharding",
+                                              "shard_group",
+                                              "parameter_server",
+                                              "bucket_MiB",
+                                              "fused_buffers",
+                                              "prefetch_units",
+                                              "units_in_flight",
+                                              "micro_batch",
+                                              "global_batch",
+                                              "precision",
+                                              "gradient_precision",
+                                              "optimizer",
+                                              "clip",
+                                              "recompute",
+                                              "recompute_layers",
+                                              "partition_activations",
+                                              "contiguous_activations",
+                                              "attention",
+                                              "overlap",
+                                              "offload"};
+constexpr std::string_view kTensorKinds[] = {"1d", "2d", "2.5d", "3d"};
+constexpr std::string_view kScheduleKeys[] = {"file"};
+constexpr std::string_view kContextOrders[] = {"zigzag", "contiguous"};
+constexpr std::string_view kContextKinds[] = {"ring", "allgather", "ulysses"};
+constexpr std::string_view kContextKeys[] = {"ring", "ulysses"};
+constexpr std::string_view kServerKeys[] = {"servers", "colocated", "mode", "staleness", "replicas", "snapshot_every"};
+constexpr std::string_view kServerModes[] = {"sync", "async", "ssp"};
+constexpr std::string_view kOptimizerKeys[] = {"name", "master", "moments"};
+constexpr std::string_view kOverlapKeys[] = {"gradient_reduce", "parameter_gather", "tensor",       "pipeline",
+                                             "pipeline_ends",   "expert",           "micro_batches"};
+constexpr std::string_view kOffloadKeys[] = {"optimizer", "parameters", "gradients", "activations", "tiling"};
+constexpr std::string_view kOffloadedOptimizerKeys[] = {"device", "delayed_update", "tile"};
+constexpr std::string_view kOffloadedActivationKeys[] = {"device", "layers"};
+
+std::string_view precision_name(Precision p) { return name_of(p); }
+
+std::vector<std::string_view> schedule_names() {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) names.push_back(row.name);
+  return names;
+}
+
+void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
+  const bool habit = !software.schedule.empty();
+  s.schedule = habit ? software.schedule : s.virtual_stages > 1 ? "interleaved" : "1f1b";
+  const SpecNode* node = section.find("schedule");
+  if (node != nullptr && node->kind == SpecNode::Kind::map) {
+    const SpecSection file(section.reader(), node, "strategy.schedule", kScheduleKeys);
+    if (!file.take("file", s.schedule_file) || s.schedule_file.empty())
+      section.reader().fail(*node, "strategy.schedule", "a name, or {file: order.txt} with a file of orders");
+    s.schedule = "file";
+    s.schedule_file = beside(section.reader().path, s.schedule_file);
+    return;
+  }
+  section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
+}
+
+// Virtual stages that the schedule which a spec names comes with.
+std::int64_t chunks_of_schedule(const SpecSection& section) {
+  const SpecNode* node = section.find("schedule");
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (node != nullptr && node->text == row.name) return std::max<std::int64_t>(1, row.chunks);
+  }
+  return 1;
+}
+
+void read_context_kind(const SpecSection& section, Strategy& s) {
+  const SpecNode* node = section.find("context_kind");
+  if (node != nullptr && node->kind == SpecNode::Kind::map) {
+    const SpecSection mixed(section.reader(), node, "strategy.context_kind", kContextKeys);
+    mixed.take_count("ring", s.context_ring, kMostRanks);
+    mixed.take_count("ulysses", s.context_ulysses, kMostRanks);
+    s.context_kind = "mixed";
+    return;
+  }
+  section.take_word("context_kind", s.context_kind, kContextKinds);
+  (s.context_kind == "ulysses" ? s.context_ulysses : s.context_ring) = s.context;
+}
+
+void read_context(const SpecSection& section, Strategy& s) {
+  read_context_kind(section, s);
+  std::string order = "zigzag";
+  section.take_word("context_order", order, kContextOrders);
+  s.context_zigzag = order == "zigzag";
+}
+
+// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out; of stages to be planned, all that
+// is left is the pipeline's.
+void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
+  Strategy& s = spec.strategy;
+  SpecReader& reader = section.reader();
+  const std::int64_t inner = s.tensor * (planned ? 1 : s.places()) * s.context;
+  if (inner > kMostRanks)
+    throw Error(fmt::format("{}: strategy: tensor * pipeline * context is above {}", reader.path, kMostRanks));
+  std::string from = "tensor * pipeline * context * data";
+  if (gpus != nullptr) {
+    convert(reader, *gpus, "gpus", spec.gpus);
+    if (spec.gpus < 1 || spec.gpus > kMostRanks)
+      reader.fail(*gpus, "gpus", fmt::format("{} is not between 1 and {}", spec.gpus, kMostRanks));
+    from = reader.where(*gpus);
+  } else if (section.find("data") == nullptr && gpus_of(spec.cluster) > 0) {
+    spec.gpus = gpus_of(spec.cluster);
+    from = "all of the cluster";
+  }
+  if (spec.gpus % inner != 0 && section.find("data") == nullptr) {
+    throw Error(fmt::format("{}: gpus: {} is not a multiple of tensor * pipeline * context: {}",
+                            gpus ? from : reader.path, spec.gpus, inner));
+  }
+  s.data = planned ? 1 : std::max<std::int64_t>(1, spec.gpus / inner);
+  section.take_count("data", s.data, kMostRanks, planned ? "default" : "gpus / (tensor * pipeline * context)");
+  if (spec.gpus == 0) spec.gpus = inner * s.data;
+  if (planned) s.stage_replicas = {std::max<std::int64_t>(1, spec.gpus / (inner * s.data))};
+  if (spec.cluster.gpus_per_node == 0) spec.cluster.gpus_per_node = static_cast<int>(std::min(spec.gpus, kMostRanks));
+  reader.origins.push_back({"gpus", to_text(spec.gpus), from});
+}
+
+// Layers of a grid of so many ranks, no more than a side has.
+std::int64_t deepest_grid(std::int64_t ranks) {
+  for (std::int64_t q = 1; q * q <= ranks; ++q) {
+    if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
+  }
+  return 1;
+}
+
+bool read_degrees(const SpecSection& section, const SpecNode* gpus, Spec& spec) {
+  Strategy& s = spec.strategy;
+  const Software& software = spec.software;
+  const std::string profile = "profile " + software.name;
+  section.take_count("tensor", s.tensor, kMostRanks);
+  section.take_word("tensor_kind", s.tensor_kind, kTensorKinds);
+  const bool layers = s.tensor_kind == "2.5d";
+  if (layers) s.tensor_depth = deepest_grid(s.tensor);
+  section.take_count("tensor_depth", s.tensor_depth, kMostRanks, layers ? "the deepest, at most a cube" : "default");
+  s.sequence_parallel = s.tensor > 1 && !s.on_grid() && software.sequence_parallel;
+  section.take("sequence_parallel", s.sequence_parallel,
+               s.on_grid()    ? "tensor_kind " + s.tensor_kind
+               : s.tensor > 1 ? profile
+                              : "tensor > 1");
+  section.take_count("pipeline", s.pipeline, kMostRanks);
+  s.virtual_stages = chunks_of_schedule(section);
+  section.take_count("virtual_stages", s.virtual_stages, kMostRanks, s.virtual_stages > 1 ? "schedule" : "default");
+  read_schedule(section, s, software);
+  section.take("interleave_group", s.interleave_group, profile + ": " + software.interleave_group);
+  section.take("extra_warm_up", s.extra_warm_up);
+  section.take("vertical_sync", s.vertical_sync);
+  section.take("stage_layers", s.stage_layers, profile + ": " + software.stage_rule);
+  section.take_count("context", s.context, kMostRanks);
+  read_context(section, s);
+  section.take_count("expert", s.expert, kMostRanks);
+  const bool follows = software.expert_tensor_is_tensor && spec.model.moe;
+  if (follows) s.expert_tensor = s.tensor;
+  section.take_count("expert_tensor", s.expert_tensor, kMostRanks, follows ? profile : "default");
+  const bool planned = read_replicas(section, s);
+  read_data(section, gpus, planned, spec);
+  s.rank_order = software.rank_order;
+  section.take("rank_order", s.rank_order, profile);
+  return planned;
+}
+
+void read_server(const SpecSection& section, Strategy& s) {
+  const SpecNode* node = section.find("parameter_server");
+  if (node == nullptr && s.sharding != Sharding::parameter_server) return;
+  ParameterServer& server = s.parameter_server.emplace();
+  const SpecSection map(section.reader(), node, "strategy.parameter_server", kServerKeys);
+  map.take("servers", server.servers);
+  map.take("colocated", server.colocated);
+  map.take_word("mode", server.mode, kServerModes);
+  map.take("staleness", server.staleness);
+  map.take("replicas", server.replicas);
+  map.take("snapshot_every", server.snapshot_every);
+}
+
+// FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
+void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
+  section.take_named(
+      "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
+  if (s.sharding == Sharding::hsdp) {
+    s.shard_group = std::clamp<std::int64_t>(spec.cluster.gpus_per_node / s.tensor, 1, s.data * s.context);
+  }
+  section.take("shard_group", s.shard_group, s.sharding == Sharding::hsdp ? "data ranks of a node" : "all of them");
+  read_server(section, s);
+  section.take("fused_buffers", s.fused_buffers);
+  section.take("prefetch_units", s.prefetch_units);
+  section.take("units_in_flight", s.units_in_flight);
+}
+
+Precision gradient_habit(const Software& software, Precision p) {
+  if (software.gradient_precision != "precision") return find_precision(software.gradient_precision);
+  if (storage_bytes(p) == 4) return Precision::fp32;
+  return p == Precision::fp16 ? Precision::fp16 : Precision::bf16;
+}
+
+constexpr Named<Bytes> kStateWidths[] = {{"fp32", 4}, {"bf16", 2}};
+
+Bytes state_bytes(std::string_view name) { return find_named(kStateWidths, "width", name); }
+
+void read_optimizer(const SpecSection& section, Strategy& s) {
+  const SpecSection map(section.reader(), section.find("optimizer"), "strategy.optimizer", kOptimizerKeys, "name");
+  const auto kind = [](std::string_view word) { return find_named(kOptimizers, "optimizer", word); };
+  const auto kind_name = [](OptimizerKind k) { return name_in(kOptimizers, k); };
+  const auto width = [](Bytes bytes) { return bytes == 4 ? "fp32" : "bf16"; };
+  map.take_named("name", s.optimizer.kind, kind, kind_name, "default");
+  map.take_named("master", s.optimizer.master_bytes, state_bytes, width, "default");
+  map.take_named("moments", s.optimizer.moment_bytes, state_bytes, width, "default");
+  section.take("clip", s.clip);
+}
+
+void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
+  section.take_count("micro_batch", s.micro_batch, 1'000'000);
+  s.global_batch = s.micro_batch * s.data;
+  section.take("global_batch", s.global_batch, "micro_batch * data");
+  section.take_named("precision", s.precision, find_precision, precision_name, "default");
+  s.gradient_precision = gradient_habit(spec.software, s.precision);
+  section.take_named("gradient_precision", s.gradient_precision, find_precision, precision_name,
+                     "profile " + spec.software.name);
+  read_optimizer(section, s);
+}
+
+// PyTorch's selective checkpointing by operation, as torchtitan sets it up: attention and every second product are
+// kept, the rest runs again. Products are counted whole layers at a time here: the MLP of every second layer is 40 % of
+// a layer pair's products of Llama 3 8B, what every second product comes to is 37 %. cuDNN's attention was not on the
+// list of what is kept until December 2025 (pytorch/torchtitan pull request 2095).
+void recompute_operations(Recompute& r, const Software& software) {
+  r.attention = software.attention_kernel == "cudnn";
+  r.norm = r.activation = r.every_second_mlp = true;
+}
+
+void read_recompute(const SpecSection& section, const Software& software, Strategy& s) {
+  const SpecNode* node = section.find("recompute");
+  std::string text = "none";
+  if (node != nullptr) {
+    const bool single = node->kind == SpecNode::Kind::scalar;
+    text.clear();
+    for (const SpecNode& item : single ? std::vector<SpecNode>{*node} : node->items) {
+      std::string word;
+      convert(section.reader(), item, "strategy.recompute", word);
+      text += (text.empty() ? "" : ", ") + word;
+      if (word == "none" && single) continue;
+      section.located(item, "recompute", [&] {
+        add_recompute(s.recompute, word, software);
+        return true;
+      });
+    }
+  }
+  section.record("recompute", text.empty() ? "none" : text, node, "default");
+  section.take("recompute_layers", s.recompute.layers);
+  section.take("partition_activations", s.partition_activations);
+  section.take("contiguous_activations", s.contiguous_activations);
+}
+
+void read_attention(const SpecSection& section, const Software& software, Strategy& s) {
+  const auto find = [](std::string_view word) { return find_named(kAttentions, "attention", word); };
+  s.attention = find(software.attention);
+  section.take_named(
+      "attention", s.attention, find, [](Attention a) { return name_in(kAttentions, a); }, "profile " + software.name);
+}
+
+void read_overlap(const SpecSection& section, const Software& software, Strategy& s) {
+  const std::string profile = "profile " + software.name;
+  const SpecSection map(section.reader(), section.find("overlap"), "strategy.overlap", kOverlapKeys);
+  Overlap& o = s.overlap;
+  o.gradient_reduce = reduces_beside(software, s.sharding) && !runs_both_ways(s.schedule);
+  o.parameter_gather = software.overlap_parameter_gather;
+  o.pipeline = software.overlap_pipeline;
+  map.take("gradient_reduce", o.gradient_reduce, runs_both_ways(s.schedule) ? "schedule " + s.schedule : profile);
+  map.take("parameter_gather", o.parameter_gather, profile);
+  map.take("tensor", o.tensor);
+  map.take("pipeline", o.pipeline, profile);
+  map.take("pipeline_ends", o.pipeline_ends);
+  map.take("expert", o.expert);
+  map.take("micro_batches", o.micro_batches);
+}
+
+void take_device(const SpecSection& section, std::string_view key, Device& device) {
+  const auto find = [](std::string_view word) { return find_named(kDevices, "device", word); };
+  section.take_named(
+      key, device, find, [](Device d) { return name_in(kDevices, d); }, "default");
+}
+
+void read_offload(const SpecSection& section, Offload& o) {
+  SpecReader& reader = section.reader();
+  const SpecSection map(reader, section.find("offload"), "strategy.offload", kOffloadKeys);
+  const SpecSection optimizer(reader, map.find("optimizer"), "strategy.offload.optimizer", kOffloadedOptimizerKeys,
+                              "device");
+  take_device(optimizer, "device", o.optimizer);
+  optimizer.take("delayed_update", o.delayed_update);
+  optimizer.take("tile", o.tile);
+  take_device(map, "parameters", o.parameters);
+  take_device(map, "gradients", o.gradients);
+  const SpecSection activations(reader, map.find("activations"), "strategy.offload.activations",
+                                kOffloadedActivationKeys, "device");
+  take_device(activations, "device", o.activations);
+  activations.take("layers", o.activation_layers);
+  map.take("tiling", o.tiling);
+}
+
+}  // namespace
+
+double bucket_habit(const Software& software, const Strategy& s) {
+  if (software.sharded_in_one_bucket && s.sharding != Sharding::none) return kOneBucket_MiB;
+  if (software.buckets_for_overlap && !s.overlap.gradient_reduce) return kOneBucket_MiB;
+  const double ranks = static_cast<double>(s.data * s.context) * software.bucket_elements_of_rank;
+  const double elements = std::max(software.bucket_elements, ranks);
+  const double habit = elements > 0 ? elements * static_cast<double>(storage_bytes(s.gradient_precision)) / 1048576
+                                    : software.bucket_MiB;
+  return habit > 0 ? habit : kOneBucket_MiB;
+}
+
+bool reduces_beside(const Software& software, Sharding sharding) {
+  return software.overlap_gradient_reduce && (sharding == Sharding::none || software.overlap_sharded);
+}
+
+void add_recompute(Recompute& recompute, std::string_view part, const Software& software) {
+  if (part == "none") return;
+  recompute.*find_named(kRecomputed, "part", part) = true;
+  if (part != "selective") return;
+  if (software.selective_recompute == "operations") recompute_operations(recompute, software);
+  if (software.selective_recompute == "second_layers") recompute = {.layer = true, .every_second_layer = true};
+}
+
+std::vector<std::string_view> recompute_parts() { return names_of(kRecomputed); }
+
+void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpus, Spec& spec) {
+  const SpecSection section(reader, node, "strategy", kStrategyKeys);
+  Strategy& s = spec.strategy;
+  const bool planned = read_degrees(section, gpus, spec);
+  read_sharding(section, spec, s);
+  read_batch(section, spec, s);
+  read_recompute(section, spec.software, s);
+  read_attention(section, spec.software, s);
+  read_overlap(section, spec.software, s);
+  s.bucket_MiB = bucket_habit(spec.software, s);
+  section.take("bucket_MiB", s.bucket_MiB, "profile " + spec.software.name);
+  read_offload(section, s.offload);
+  if (planned) plan_replicas(section, spec);
+}
+
+}  // namespace orrery

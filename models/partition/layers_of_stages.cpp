@@ -1,0 +1,182 @@
+#include "models/partition/layers_of_stages.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+namespace {
+
+// What blocks cost: embedding, each layer, head.
+struct StageCosts {
+  double embedding = 0, layer = 0, head = 0;
+};
+
+// nanotron's own rule: a stage closes once the running cost passes its share of the total. The first and the last stage
+// have embedding and head; the others get a layer each, however heavy those are.
+std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
+  const double total = cost.embedding + static_cast<double>(count) * cost.layer + cost.head;
+  std::vector<std::int64_t> layers(stages, 0);
+  double done = 0;
+  std::int64_t stage = 0;
+  const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
+  for (std::int64_t i = 0; i < count + 2; ++i) {  // the embedding, layers, the head
+    const bool layer = i > 0 && i <= count;
+    const std::int64_t left = count + 1 - i;  // layers, this one included
+    if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
+    if (layer) ++layers[stage];
+    done += layer ? cost.layer : i == 0 ? cost.embedding : cost.head;
+    while (stage + 1 < stages && filled() &&
+           done >= total * static_cast<double>(stage + 1) / static_cast<double>(stages)) {
+      ++stage;
+    }
+  }
+  return layers;
+}
+
+// The dearest stage as cheap as can be: layers are alike, so each goes to the stage that is cheapest with it. Stages
+// without embedding and head get one at least.
+std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
+  std::vector<std::int64_t> layers(stages, 0);
+  const auto with_one_more = [&](std::int64_t s) {
+    return (s == 0 ? cost.embedding : 0) + (s + 1 == stages ? cost.head : 0) +
+           static_cast<double>(layers[s] + 1) * cost.layer;
+  };
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t best = 0;
+    if (i < stages - 2) {
+      best = i + 1;
+    } else {
+      for (std::int64_t s = 1; s < stages; ++s) best = with_one_more(s) < with_one_more(best) ? s : best;
+    }
+    ++layers[best];
+  }
+  return layers;
+}
+
+StageCosts block_costs(const Spec& spec) {
+  const Model& m = spec.model;
+  const auto h = static_cast<double>(m.hidden);
+  const auto v = static_cast<double>(m.vocab);
+  const double matrices = m.gated ? 3 : 2;
+  const auto width = static_cast<double>(m.heads * m.head_dim);
+  const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
+  const double attention = 2 * h * width + 2 * h * kv;
+  // Layers with experts weigh those that a token meets.
+  const std::int64_t feed_forward =
+      m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
+  double layer = attention + matrices * h * static_cast<double>(feed_forward);
+  double embedding = 0;
+  double head = v * h;
+  if (spec.software.stage_rule == "by_cost_nanotron") {
+    layer = 4 * h * h + 3 * h * static_cast<double>(m.feed_forward);
+  } else if (spec.software.stage_rule == "by_parameters") {
+    embedding = v * h;
+  } else {
+    layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
+  }
+  head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);  // modules stand on the last stage
+  return {embedding, layer, head};
+}
+
+// DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4) for stages whose ranks are given: of a pipeline's
+// latency, the sum of all stages and m - 1 times the dearest, a cut into runs of layers changes the dearest most.
+// best[k][n]: the dearest of k stages that have the first n layers. dapple.h has the one that finds the ranks too.
+std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
+  const std::int64_t stages = s.pipeline * s.virtual_stages;
+  const auto layers = static_cast<std::int64_t>(costs.size());
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(layers + 1, never));
+  std::vector<std::vector<std::int64_t>> taken(stages + 1, std::vector<std::int64_t>(layers + 1, 0));
+  best[0][0] = 0;
+  for (std::int64_t k = 1; k <= stages; ++k) {
+    for (std::int64_t n = k; n <= layers; ++n) {
+      double last = 0;
+      for (std::int64_t own = 1; own <= n - k + 1; ++own) {
+        last += costs[n - own];
+        const double dearest = std::max(best[k - 1][n - own], last / static_cast<double>(s.replicas_of(k - 1)));
+        if (dearest >= best[k][n]) continue;
+        best[k][n] = dearest;
+        taken[k][n] = own;
+      }
+    }
+  }
+  std::vector<std::int64_t> cut;
+  for (std::int64_t k = stages, n = layers; k > 0; --k) {
+    cut.insert(cut.begin(), taken[k][n]);
+    n -= taken[k][n];
+  }
+  return cut;
+}
+
+// total slots of equal weight over the stages; the first `extra` stages take one more.
+std::vector<std::int64_t> spread(std::int64_t total, std::int64_t stages) {
+  std::vector<std::int64_t> layers(stages, total / stages);
+  for (std::int64_t i = 0; i < total % stages; ++i) ++layers[i];
+  return layers;
+}
+
+}  // namespace
+
+std::vector<double> layer_costs(const Spec& spec) {
+  Spec one = spec;
+  one.software.stage_rule = "by_cost";
+  const StageCosts ends = block_costs(one);
+  std::vector<double> costs;
+  for (std::int64_t i = 0; i < spec.model.layers; ++i) {
+    one.model.moe = has_experts(spec.model, i) ? spec.model.moe : std::nullopt;
+    costs.push_back(block_costs(one).layer);
+  }
+  costs.front() += ends.embedding;
+  costs.back() += ends.head;
+  return costs;
+}
+
+std::vector<std::int64_t> stage_layers(const Spec& spec) {
+  const std::int64_t stages = spec.strategy.pipeline * spec.strategy.virtual_stages;
+  const std::int64_t layers = spec.model.layers;
+  const std::string& rule = spec.software.stage_rule;
+  std::vector<std::int64_t> cut;
+  if (!spec.strategy.stage_layers.empty()) {
+    cut = spec.strategy.stage_layers;
+  } else if (spreads_vocabulary(spec.strategy.schedule)) {
+    cut = spread(layers, stages);  // no stage has more of the rest than another
+  } else if (spec.strategy.schedule == "dapple" && stages > 1 && layers >= stages) {
+    cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
+  } else if (rule == "even" && layers % stages == 0) {
+    cut = spread(layers, stages);
+  } else if ((rule == "even" && (layers + 2) % stages == 0) || rule == "even_with_embedding") {
+    cut = spread(layers + 2, stages);
+    --cut.front();
+    --cut.back();
+  } else {
+    cut = (rule == "by_cost_nanotron" ? cut_by_share : cut_evenly_by_cost)(block_costs(spec), layers, stages);
+  }
+  for (const std::int64_t n : cut) {
+    if (n < 0) throw Error(fmt::format("strategy.pipeline: {} stages leave one without a layer; use fewer", stages));
+  }
+  return cut;
+}
+
+std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
+  if (spec.strategy.interleave_group > 0) return spec.strategy.interleave_group;
+  if (spec.software.interleave_group == "stages") return stages;
+  return micro_batches / std::max<std::int64_t>(1, micro_batches / stages);
+}
+
+std::int64_t interleave_group(const Spec& spec) {
+  return interleave_group(spec, spec.strategy.pipeline, spec.strategy.micro_batches());
+}
+
+bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches) {
+  const std::int64_t rest = micro_batches % interleave_group(spec, stages, micro_batches);
+  const bool few = rest > 0 && (spec.software.interleave_group == "rounds" || rest < stages);
+  return !few || spec.software.uneven_interleaving;
+}
+
+}  // namespace orrery

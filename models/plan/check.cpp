@@ -1,0 +1,152 @@
+#include "models/plan/check.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/topological_sort.hpp>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
+
+// Which node each task belongs to: tasks of a match or a batch start and end together.
+std::vector<TaskId> contract(const Plan& plan) {
+  std::vector<TaskId> parent(plan.task_count());
+  std::iota(parent.begin(), parent.end(), 0U);
+  const auto root = [&](TaskId t) {
+    while (parent[t] != t) t = parent[t] = parent[parent[t]];
+    return t;
+  };
+  for (std::uint32_t m = 0; m < plan.matches.size(); ++m) {
+    for (const TaskId t : plan.members_of(m)) parent[root(t)] = root(plan.members_of(m).front());
+  }
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    if ((plan.tasks[t].flags & kJoinsPrevious) != 0) parent[root(t)] = root(t - 1);
+  }
+  for (TaskId t = 0; t < plan.task_count(); ++t) parent[t] = root(t);
+  return parent;
+}
+
+std::vector<std::pair<TaskId, TaskId>> edges_of(const Plan& plan, const std::vector<TaskId>& node) {
+  std::vector<std::pair<TaskId, TaskId>> edges;
+  edges.reserve(plan.dependencies.size() + 2 * plan.tasks.size());
+  const auto add = [&](TaskId from, TaskId to) {
+    if (node[from] != node[to]) edges.emplace_back(node[from], node[to]);
+  };
+  for (const RankSlot& slot : plan.slots) {
+    TaskId compute = kNone, transfer = kNone;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      for (const TaskId before : plan.dependencies_of(t)) {
+        if (before == t) throw Error(fmt::format("plan: task {} ({}) waits for itself", t, plan.op_of(t).name));
+        add(before, t);
+      }
+      TaskId& queue = moves(plan.op_of(t)) ? transfer : compute;
+      if (queue != kNone) add(queue, t);
+      queue = t;
+    }
+  }
+  return edges;
+}
+
+void check_order(const Plan& plan) {
+  const std::vector<TaskId> node = contract(plan);
+  const auto edges = edges_of(plan, node);
+  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), plan.task_count());
+  std::vector<TaskId> order;
+  order.reserve(plan.task_count());
+  try {
+    boost::topological_sort(graph, std::back_inserter(order));
+  } catch (const boost::not_a_dag&) {
+    throw Error("plan: deadlock: its transfers wait for each other in a circle");
+  }
+}
+
+void check_match(const Plan& plan, std::uint32_t match) {
+  const auto members = plan.members_of(match);
+  const Op& first = plan.op_of(members.front());
+  for (const TaskId t : members) {
+    const Op& op = plan.op_of(t);
+    const auto* a = std::get_if<Collective>(&first.work);
+    const auto* b = std::get_if<Collective>(&op.work);
+    const bool same = a != nullptr && b != nullptr && a->kind == b->kind && a->bytes == b->bytes &&
+                      a->group == b->group && a->root == b->root && a->maximum == b->maximum &&
+                      a->servers == b->servers && a->copies == b->copies &&
+                      // a word table lies elsewhere on the last stage
+                      (a->first == b->first || a->group == Dimension::embedding);
+    if (a != nullptr && !same)
+      throw Error(fmt::format("plan: '{}' and '{}' are one collective but differ", first.name, op.name));
+  }
+  if (std::holds_alternative<Collective>(first.work)) return;
+  const auto& one = std::get<Transfer>(first.work);
+  const auto& other = std::get<Transfer>(plan.op_of(members.back()).work);
+  // From either end the other must stand where the transfer leads.
+  const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+  const auto place = [&](TaskId t) {
+    const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
+    const auto group = pipeline.groups[pipeline.member_of[rank]];
+    return std::find(group.begin(), group.end(), rank) - group.begin();
+  };
+  const auto places = static_cast<std::int64_t>(pipeline.groups.front().size());
+  const std::int64_t ahead = place(members.back()) - place(members.front());
+  const bool leads = (ahead - one.offset) % places == 0 && (ahead + other.offset) % places == 0;
+  if (members.size() != 2 || one.send == other.send || one.bytes != other.bytes || !leads) {
+    throw Error(fmt::format("plan: the ends of '{}' do not fit", first.name));
+  }
+}
+
+// Classes keep to themselves but where the plan says, on other stages too: copies of a model, and a vocabulary that
+// stages share, have groups across stages.
+bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
+  const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
+  const bool apart = folded && plan.class_of(a.representative) != plan.class_of(b.representative);
+  return !apart || plan.meet(group);
+}
+
+// A collective meets as many ends as slots have a rank in its group: one that leaves it out would be waited for.
+void check_members(const Plan& plan) {
+  const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
+  std::map<std::pair<Dimension, std::int32_t>, std::size_t> expected;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c == nullptr) continue;
+    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c->group)];
+    const std::int32_t group = table.member_of[slot.representative];
+    const auto [it, fresh] = expected.try_emplace({c->group, group}, 0);
+    if (fresh) {
+      std::set<std::uint32_t> slots;
+      for (const std::int32_t rank : table.groups[group]) {
+        if (meets(plan, c->group, slot, plan.slots[slot_of[rank]])) slots.insert(slot_of[rank]);
+      }
+      it->second = slots.size();
+    }
+    const std::size_t ends = plan.tasks[t].match == kNone ? 1 : plan.members_of(plan.tasks[t].match).size();
+    if (ends != it->second) {
+      throw Error(fmt::format("plan: '{}' on {} meets {} of {} ends", plan.op_of(t).name, slot.name, ends, it->second));
+    }
+  }
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan) {
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    if (std::holds_alternative<Transfer>(plan.op_of(t).work) && plan.tasks[t].match == kNone) {
+      throw Error(
+          fmt::format("plan: '{}' on {} has no other end", plan.op_of(t).name, plan.slots[plan.slot_of(t)].name));
+    }
+  }
+  for (std::uint32_t m = 0; m < plan.matches.size(); ++m) check_match(plan, m);
+  check_members(plan);
+  check_order(plan);
+}
+
+}  // namespace orrery

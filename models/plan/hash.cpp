@@ -1,0 +1,192 @@
+#include "models/plan/hash.h"
+
+#include <bit>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+// Every number goes through one round of a 64-bit mixer (the finalizer of MurmurHash3, Appleby 2011).
+class Hash {
+ public:
+  template <typename T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void add(T x) {
+    state_ = (state_ ^ static_cast<std::uint64_t>(x)) * 0xff51afd7ed558ccdULL;
+    state_ ^= state_ >> 33;
+  }
+  void add(const std::string& s) {
+    for (const char c : s) add(static_cast<unsigned char>(c));
+    add(s.size());
+  }
+  template <typename... T>
+  void all(const T&... x) {
+    (add(x), ...);
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0x9e3779b97f4a7c15ULL;
+};
+
+struct HashedShapes {
+  Hash& h;
+
+  template <typename... T>
+  void all(const T&... x) const {
+    h.all(x...);
+  }
+  void operator()(const Gemm& g) const {
+    all(g.m, g.n, g.k, g.batch, g.role, g.accumulate, g.result_bytes, g.heads, g.kv_heads, g.tile, g.tiles, g.pieces,
+        g.piece, g.rows);
+  }
+  void operator()(const GroupedGemm& g) const {
+    all(g.groups, g.rows, g.out, g.in, g.role, g.accumulate, g.result_bytes, g.even);
+  }
+  void operator()(const GroupedBias& b) const { all(b.groups, b.rows, b.columns, b.even, b.weighted, b.direction); }
+  void operator()(const Gate& g) const {
+    all(g.rows, g.experts, g.top_k, g.capacity, g.groups, g.padded, g.sigmoid, g.corrected,
+        std::bit_cast<std::uint64_t>(g.aux_loss), g.direction, g.expert_groups, g.top_groups);
+  }
+  void operator()(const Permute& p) const { all(p.rows, p.copies, p.columns, p.moved, p.expand, p.weighted); }
+  void operator()(const SigmoidGate& g) const { all(g.rows, g.columns, g.direction); }
+  void operator()(const SortChunks& s) const {
+    all(s.rows, s.columns, s.sources, s.experts, s.weighted, s.even, s.back);
+  }
+  void operator()(const CountTokens& c) const { all(c.counts); }
+  void operator()(const FlashAttention& a) const {
+    all(a.batch, a.heads, a.kv_heads, a.query, a.key, a.head_dim, a.value_dim, a.window, a.direction,
+        std::bit_cast<std::uint64_t>(a.softcap), std::bit_cast<std::uint64_t>(a.pairs), a.hops, a.keys_apart, a.merges,
+        a.drops);
+  }
+  void operator()(const MoveHeads& m) const {
+    all(m.rows, m.heads, m.kv_heads, m.head_dim, m.members, m.queries, m.direction);
+  }
+  void operator()(const Softmax& s) const { all(s.rows, s.columns, s.dropout, s.fused, s.direction, s.window); }
+  void operator()(const Normalize& n) const {
+    all(n.rows, n.columns, n.layernorm, n.fused, n.direction, n.part, n.pieces);
+  }
+  void operator()(const Rotary& r) const { all(r.rows, r.columns, r.head_dim, r.fused, r.direction); }
+  void operator()(const LatentHeads& l) const { all(l.rows, l.heads, l.nope, l.rope, l.value, l.fused, l.direction); }
+  void operator()(const Split& s) const { all(s.rows, s.first, s.second, s.direction); }
+  void operator()(const Activation& a) const { all(a.rows, a.columns, a.gated, a.fused, a.direction, a.weighted); }
+  void operator()(const Residual& r) const {
+    all(r.rows, r.columns, r.residual, r.bias, r.dropout, r.fused, r.direction, r.side.columns, r.side.rows);
+  }
+  void operator()(const Add& a) const { all(a.elements); }
+  void operator()(const BiasGradient& b) const { all(b.rows, b.columns); }
+  void operator()(const Embedding& e) const {
+    all(e.rows, e.columns, e.vocab, e.positions, e.direction, e.gradient_bytes, e.over, e.panel, e.adds);
+  }
+  void operator()(const CrossEntropy& c) const {
+    all(c.rows, c.columns, c.part, c.fused, c.predictions, c.parts, c.over, c.metrics, c.narrow);
+  }
+  void operator()(const Cast& c) const { all(c.elements, c.from, c.to, c.transpose); }
+  void operator()(const SoftCap& s) const {
+    all(s.elements, std::bit_cast<std::uint64_t>(s.cap), s.fused, s.direction);
+  }
+  void operator()(const Accumulate& a) const { all(a.elements, a.from, a.to); }
+  void operator()(const Load& l) const {
+    all(l.rows, l.labels, l.ahead, l.predictions, l.parts, l.replicas, l.side.columns, l.side.rows);
+  }
+  void operator()(const Fill& f) const { all(f.bytes); }
+  void operator()(const Multiply& s) const {
+    all(s.elements, s.width, std::bit_cast<std::uint64_t>(s.factor), s.check, s.first);
+  }
+  void operator()(const PlaceCopy& c) const { all(c.bytes, c.from, c.to, c.first, c.elements, c.width); }
+  void operator()(const Wait& w) const { all(w.device); }
+  void operator()(const Exchange&) const {}
+  void operator()(const SquaredNorm& n) const { all(n.elements, n.width); }
+  void operator()(const Update& u) const {
+    all(u.elements, u.gradient, u.master, u.moment, u.forward, u.moments, u.fused, u.first, u.delayed, u.validated);
+  }
+  void operator()(const Collective& c) const {
+    all(c.kind, c.group, c.bytes, c.width, c.first, c.algorithm, c.maximum, c.servers, c.copies, c.tensors, c.root);
+  }
+  void operator()(const Transfer& t) const { all(t.send, t.offset, t.bytes, t.first); }
+};
+
+void add_operands(Hash& h, const std::vector<Operand>& operands) {
+  for (const Operand& o : operands) {
+    h.add(o.scope);
+    h.add(o.access);
+    h.add(o.slot);
+    h.add(o.parameter);
+    h.add(o.part);
+    h.add(o.tile);
+  }
+  h.add(operands.size());
+}
+
+void add_op(Hash& h, const Op& op) {
+  h.add(op.name);
+  h.add(op.work.index());
+  std::visit(HashedShapes{h}, op.work);
+  h.all(op.phase, op.lane, op.precision, op.weight_gradient, op.recompute, op.optimizer, op.host_waits,
+        op.runtime_size);
+  add_operands(h, op.operands);
+  add_operands(h, op.allocates);
+  add_operands(h, op.frees);
+}
+
+void add_block(Hash& h, const Block& block) {
+  h.all(block.name, block.role, block.slots.size(), block.forward.size(), block.backward.size(), block.exchange.size(),
+        block.input_gradients);
+  for (const Slot& s : block.slots) h.all(s.name, s.bytes, s.category, s.lazy, s.runtime_size, s.home, s.contiguous);
+  h.add(block.fetches);
+  for (const std::uint32_t op : block.release) h.add(op);
+  for (const RuntimeSize& s : block.runtime_sizes) h.all(s.name, s.predicted, s.bound);
+  for (const std::uint32_t op : block.forward) h.add(op);
+  for (const std::uint32_t op : block.backward) h.add(op);
+  for (const std::uint32_t op : block.exchange) h.add(op);
+  for (const LocalParameter& p : block.parameters) {
+    h.all(p.name, p.out, p.in, p.offset, p.cut, p.partial, p.kv_rows, p.experts, p.tile, p.tile_first, p.tile_of,
+          p.over, p.columns_over.has_value(), p.columns_over.value_or(p.over), p.cut_in_depth);
+  }
+}
+
+void add_tasks(Hash& h, const Plan& plan) {
+  for (const RankSlot& s : plan.slots)
+    h.all(s.name, s.stage, s.representative, s.multiplicity, s.begin, s.end, s.frame, s.versions, s.staleness,
+          s.server);
+  for (const RankSlot& s : plan.slots) {
+    if (s.validated != kNone) h.all(s.validation, s.validated);
+  }
+  for (const Frame& f : plan.frames) {
+    h.all(f.block, f.first_buffer, f.next, f.previous, f.unit, f.state, f.weights, f.slot, f.layer, f.micro_batch,
+          f.chunk, f.base);
+  }
+  for (const Task& t : plan.tasks) h.all(t.op, t.frame, t.lane, t.first_dependency, t.match, t.flags);
+  for (const TaskId d : plan.dependencies) h.add(d);
+  for (const Match& m : plan.matches) h.all(m.first, m.count);
+  for (const TaskId m : plan.match_members) h.add(m);
+}
+
+void add_groups(Hash& h, const GroupTable& table) {
+  for (const auto& group : table.groups) {
+    h.add(group.size());
+    for (const std::int32_t rank : group) h.add(rank);
+  }
+  for (const std::int32_t m : table.member_of) h.add(m);
+}
+
+}  // namespace
+
+std::string plan_hash(const Plan& plan) {
+  Hash h;
+  h.all(plan.ranks, plan.micro_batches, plan.element_bytes, plan.buffers, plan.ops.size(), plan.blocks.size(),
+        plan.slots.size(), plan.frames.size(), plan.tasks.size(), plan.dependencies.size(), plan.matches.size(),
+        plan.steps, plan.reported, plan.update_every, plan.servers, plan.copies);
+  for (const Op& op : plan.ops) add_op(h, op);
+  for (const Block& block : plan.blocks) add_block(h, block);
+  add_tasks(h, plan);
+  for (const GroupTable& table : plan.dimensions) add_groups(h, table);
+  for (const std::uint16_t c : plan.class_of_rank) h.add(c);
+  for (const std::int64_t seat : plan.server_seats) h.add(seat);
+  for (const Dimension d : plan.meeting) h.add(d);
+  return fmt::format("{:016x}", h.value());
+}
+
+}  // namespace orrery

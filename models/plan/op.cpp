@@ -1,0 +1,250 @@
+#include "models/plan/op.h"
+
+namespace orrery {
+namespace {
+
+double d(std::int64_t x) { return static_cast<double>(x); }
+
+// Passes of eager PyTorch where a kernel is not fused: each operation reads its inputs and writes its output once. They
+// are counted from the operations that PyTorch's and Megatron's sources call, named beside each; published steps check
+// their sums (cross-entropy: 52 bytes a logit with the casts; fits gave 46 with Megatron's ops, 59 with nanotron's;
+// element-wise passes of a layer 1.3 times the counted ones; Megatron's optimizer step about 58 bytes a parameter).
+struct Costs {
+  Bytes width;
+
+  // 2 m n k; every operand passes once, an accumulated result twice.
+  Cost operator()(const Gemm& g) const {
+    const double batch = d(g.batch);
+    const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
+    return {2 * batch * d(g.m) * d(g.n) * d(g.k), batch * ((d(g.m) + d(g.n)) * d(g.k) * d(width) + result)};
+  }
+  // Every expert's weights pass whole, however few rows it has.
+  Cost operator()(const GroupedGemm& g) const {
+    const bool weights = g.role == Gemm::Role::weight_gradient;
+    const double matrices = d(g.groups) * d(g.out) * d(g.in);
+    const double passed = matrices * d(weights ? g.result_bytes * (g.accumulate ? 2 : 1) : width);
+    return {2 * d(g.rows) * d(g.out) * d(g.in), passed + d(g.rows) * (d(g.out) + d(g.in)) * d(width)};
+  }
+  // Forward reads and writes every row, backward reads it.
+  Cost operator()(const GroupedBias& b) const {
+    const double passes = b.direction == Direction::forward ? 2 : 1, elements = d(b.rows) * d(b.columns);
+    return {(b.weighted ? 2 : 1) * elements, passes * elements * d(width) + (b.weighted ? 4 * d(b.rows) : 0)};
+  }
+  // Passes of Megatron-Core's router (router.py, moe_utils.py) over fp32 scores: softmax (2), top-k (1), the chosen
+  // probabilities and the map of choices scattered (3), load and auxiliary loss (3), counts (1); backward their
+  // gradients.
+  Cost operator()(const Gate& g) const {
+    const double passes = g.direction == Direction::forward ? 10 : 8;
+    return {10 * d(g.rows) * d(g.experts), passes * 4 * d(g.rows) * d(g.experts)};
+  }
+  // Every copy is read and written; a sum reads its places and writes one row.
+  Cost operator()(const Permute& p) const {
+    const double read = d(p.moved), written = d(p.expand ? p.moved : p.rows);
+    return {p.expand ? 0 : d(p.moved) * d(p.columns),
+            (read + written) * d(p.columns) * d(width) + (p.weighted ? 8 * d(p.moved) : 0)};
+  }
+  // Backward reads x and dy and writes dx.
+  Cost operator()(const SigmoidGate& g) const {
+    const double elements = d(g.rows) * d(g.columns), passes = g.direction == Direction::forward ? 2 : 3;
+    return {passes * elements, (passes * elements + 2 * d(g.rows)) * d(width)};
+  }
+  Cost operator()(const SortChunks& s) const {
+    return {0, 2 * d(s.rows) * (d(s.columns) * d(width) + (s.weighted ? 4 : 0))};
+  }
+  Cost operator()(const CountTokens& c) const { return {0, 4 * d(c.counts)}; }
+  // Two products forward, five backward (scores again, dV, dP, dQ, dK), over half of the square when causal.
+  Cost operator()(const FlashAttention& a) const {
+    const double pair = d(a.batch) * d(a.heads) * d(a.query) * keys_per_query(a);
+    const double forward = 2 * pair * (d(a.head_dim) + d(a.value_dim));
+    const double values =
+        d(a.batch) * d(a.query) * (d(a.heads) + d(a.kv_heads)) * d(a.head_dim + a.value_dim) * d(width);
+    const bool back = a.direction == Direction::backward;
+    return {back ? forward * 2.5 : forward, (back ? values * 2 : values) + merged_bytes(a, width)};
+  }
+  Cost operator()(const MoveHeads& m) const { return {0, 2 * d(m.rows) * d(m.members) * d(m.columns()) * d(width)}; }
+  // Unfused: scale, mask, softmax, cast, a read and a write each; backward softmax (two reads), mask, scale.
+  Cost operator()(const Softmax& s) const {
+    const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 8) : (s.fused ? 3 : 7);
+    return {5 * d(s.rows) * d(s.columns), passes * d(s.rows) * d(s.columns) * d(width)};
+  }
+  // Fused: backward reads x and dy, writes dx, and reads once more for the weight's gradient. Unfused: cast to fp32 (6
+  // bytes of a 16-bit element), square (8), mean (4), multiply by the deviation (8), cast (6), multiply by the weight
+  // (4); backward the same operations' gradients, most of them twice as many.
+  Cost operator()(const Normalize& n) const {
+    const bool forward = n.direction == Direction::forward;
+    double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
+    // Of rows in pieces the sums read x, or x and dy twice; up to the mean they are half of the unfused operations.
+    const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
+    if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
+    return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
+  }
+  // Unfused: cast to fp32 (6 bytes of a 16-bit element), multiplied as complex numbers (8), cast (6).
+  Cost operator()(const Rotary& r) const {
+    return {4 * d(r.rows) * d(r.columns), (r.fused ? 2 : 10) * d(r.rows) * d(r.columns) * d(width)};
+  }
+  // Fused (Transformer Engine's and Megatron-Core's kernels for latent attention): the queries' rope part in place,
+  // keys and values read and written once. Unfused: both rope parts rotated as above, queries and keys concatenated
+  // anew.
+  Cost operator()(const LatentHeads& l) const {
+    const double heads = d(l.rows) * d(l.heads), rope = heads * d(l.rope);
+    const double packed = heads * d(2 * l.nope + l.rope + 2 * l.value) + d(l.rows) * d(l.rope);
+    const double passes = 2 * rope + packed;
+    const double more = 10 * (rope + d(l.rows) * d(l.rope)) + 2 * heads * d(l.nope + l.rope);
+    return {4 * rope, (l.fused ? passes : passes + more) * d(width)};
+  }
+  Cost operator()(const Split& s) const { return {0, 2 * d(s.rows) * d(s.first + s.second) * d(width)}; }
+  // Unfused SwiGLU: silu (2 passes) and its product with the other half (3); backward the product's two gradients (3
+  // each), silu's (3), and the halves put together again (4).
+  Cost operator()(const Activation& a) const {
+    const double in = a.gated ? 2 : 1;
+    const double fused = a.direction == Direction::forward ? in + 1 : 2 * in + 1;
+    const double eager = a.direction == Direction::forward ? 5 : 13;
+    const double passes = a.fused || !a.gated ? fused : eager;
+    const double weights = a.weighted ? (a.direction == Direction::forward ? 4 : 8) * d(a.rows) : 0;
+    return {10 * d(a.rows) * d(a.columns), passes * d(a.rows) * d(a.columns) * d(width) + weights};
+  }
+  // Unfused: adding the bias and dropout are a read and a write each.
+  Cost operator()(const Residual& r) const {
+    const double elements = d(r.rows) * d(r.columns);
+    const double mask = r.dropout ? 1 : 0;
+    double passes = r.direction == Direction::forward ? (r.residual ? 3 : 2) : 2;
+    if (!r.fused && r.direction == Direction::forward) passes += (r.bias ? 2 : 0) + (r.dropout ? 2 : 0);
+    return {3 * elements, elements * (passes * d(width) + mask)};
+  }
+  Cost operator()(const Add& a) const { return {d(a.elements), 3 * d(a.elements) * d(width)}; }
+  Cost operator()(const BiasGradient& b) const {
+    return {d(b.rows) * d(b.columns), d(b.rows) * d(b.columns) * d(width)};
+  }
+  // Backward reads the gradient and adds to as many rows of the table's.
+  Cost operator()(const Embedding& e) const {
+    const double elements = d(e.rows) * d(e.columns);
+    return {0, elements * (e.direction == Direction::forward ? (e.positions ? 3 : 2) * d(width)
+                                                             : d(width) + 2 * d(e.gradient_bytes))};
+  }
+  // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
+  // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
+  // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
+  // log-softmax. Narrow ones read logits of 16 bits twice, and once more for the gradient that they write.
+  Cost operator()(const CrossEntropy& c) const {
+    const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
+    switch (c.part) {
+      case CrossEntropy::Part::maximum:
+        return {d(c.rows) * d(c.columns), pass};
+      case CrossEntropy::Part::exponent:
+        return {3 * d(c.rows) * d(c.columns), pass * (c.narrow ? 1 : c.fused ? 2 : 5)};
+      case CrossEntropy::Part::loss:
+        return {d(c.rows), d(c.rows) * 16 + d(c.metrics) * d(c.rows) * d(c.columns) * (d(width) + 12)};
+      case CrossEntropy::Part::gradient:
+        return {d(c.rows) * d(c.columns), pass * (c.fused ? 2 : 4)};
+      case CrossEntropy::Part::rescale:
+        return {3 * d(c.rows), d(c.rows) * 40};
+      case CrossEntropy::Part::combine:
+        return {3 * d(c.rows) * d(c.columns), 3 * d(c.rows) * d(c.columns) * d(width)};
+    }
+    return {};
+  }
+  Cost operator()(const Cast& c) const { return {0, d(c.elements) * d(c.from + c.to * (c.transpose ? 2 : 1))}; }
+  // Backward reads what forward left and updates the gradient.
+  Cost operator()(const SoftCap& s) const {
+    const double passes = s.direction == Direction::forward ? (s.fused ? 2 : 6) : (s.fused ? 3 : 7);
+    return {4 * d(s.elements), passes * d(s.elements) * d(width)};
+  }
+  Cost operator()(const Accumulate& a) const { return {d(a.elements), d(a.elements) * d(a.from + 2 * a.to)}; }
+  Cost operator()(const Load& l) const { return {0, 8 * d(l.rows)}; }
+  Cost operator()(const Fill& f) const { return {0, d(f.bytes)}; }
+  Cost operator()(const Multiply& s) const { return {d(s.elements), 2 * d(s.elements) * d(s.width)}; }
+  Cost operator()(const PlaceCopy& c) const { return {0, 2 * d(c.bytes)}; }
+  Cost operator()(const Wait&) const { return {}; }
+  Cost operator()(const Exchange&) const { return {}; }
+  Cost operator()(const SquaredNorm& n) const { return {2 * d(n.elements), d(n.elements) * d(n.width)}; }
+  // Reads gradient, master and moments; writes master, moments and the forward copy. Unfused as torch's foreach AdamW:
+  // decay (2 passes), first moment (3), second (2 + 3), root (2), correction (2), epsilon (2), update (4), where fused
+  // passes are 7: about 12 more.
+  Cost operator()(const Update& u) const {
+    const Bytes weight = u.master > 0 ? u.master : u.forward;
+    const double fused = d(u.gradient + 2 * weight + 2 * u.moment * u.moments + (u.master > 0 ? u.forward : 0));
+    return {12 * d(u.elements), d(u.elements) * (u.fused ? fused : fused + 12 * d(weight))};
+  }
+  Cost operator()(const Collective& c) const { return {0, d(c.bytes)}; }
+  Cost operator()(const Transfer& t) const { return {0, d(t.bytes)}; }
+};
+
+struct Kernels {
+  int operator()(const Gemm&) const { return 1; }
+  int operator()(const GroupedGemm& g) const { return static_cast<int>(g.groups); }  // Transformer Engine: cuBLAS each
+  int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
+  int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
+  int operator()(const Permute&) const { return 2; }
+  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }  // eager PyTorch
+  int operator()(const SortChunks&) const { return 2; }
+  int operator()(const CountTokens&) const { return 2; }
+  int operator()(const FlashAttention& a) const {
+    return (a.direction == Direction::forward ? 1 : 3) + (a.merges ? 1 : 0);
+  }
+  int operator()(const MoveHeads&) const { return 1; }
+  int operator()(const Softmax& s) const { return s.fused ? 1 : 4; }
+  int operator()(const Normalize& n) const {
+    const bool whole = n.part == Normalize::Part::whole, once = n.direction == Direction::forward;
+    if (!n.fused) return whole ? 6 : 3;
+    return once || n.part == Normalize::Part::finish ? 1 : 2;
+  }
+  int operator()(const Rotary& r) const { return r.fused ? 1 : 6; }
+  int operator()(const LatentHeads& l) const { return l.fused ? 2 : 12; }
+  int operator()(const Split&) const { return 2; }
+  int operator()(const Activation& a) const { return a.fused || !a.gated ? 1 : 2; }
+  int operator()(const Residual& r) const { return r.fused ? 1 : 1 + (r.bias ? 1 : 0) + (r.dropout ? 1 : 0); }
+  int operator()(const Add&) const { return 1; }
+  int operator()(const BiasGradient&) const { return 1; }
+  int operator()(const Embedding& e) const { return e.direction == Direction::forward ? 1 : 3; }
+  int operator()(const CrossEntropy& c) const {
+    const bool one = c.fused || c.part == CrossEntropy::Part::rescale || c.part == CrossEntropy::Part::combine;
+    return (one ? 1 : 4) + 3 * static_cast<int>(c.metrics);
+  }
+  int operator()(const Cast&) const { return 1; }
+  int operator()(const SoftCap& s) const { return s.fused ? 1 : 3; }
+  int operator()(const Accumulate&) const { return 1; }
+  int operator()(const Load&) const { return 1; }
+  int operator()(const Fill&) const { return 1; }
+  int operator()(const Multiply&) const { return 1; }
+  int operator()(const PlaceCopy&) const { return 1; }
+  int operator()(const Wait&) const { return 0; }
+  int operator()(const Exchange&) const { return 0; }
+  int operator()(const SquaredNorm&) const { return 2; }
+  int operator()(const Update& u) const { return u.fused ? 4 : 200; }
+  int operator()(const Collective&) const { return 1; }
+  int operator()(const Transfer&) const { return 1; }
+};
+
+struct Calls : Kernels {
+  using Kernels::operator();
+  int operator()(const GroupedGemm&) const { return 1; }
+  int operator()(const GroupedBias&) const { return 1; }
+  int operator()(const Permute&) const { return 1; }
+  int operator()(const SortChunks&) const { return 1; }
+  int operator()(const FlashAttention& a) const { return a.merges ? 2 : 1; }
+  int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
+  int operator()(const Embedding&) const { return 1; }
+  int operator()(const SquaredNorm&) const { return 1; }
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // torch.optim foreach: its operations
+};
+
+}  // namespace
+
+// A pass of its own: reads the part and what is there, writes it.
+double merged_bytes(const FlashAttention& a, Bytes width) {
+  return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
+}
+
+double keys_per_query(const FlashAttention& a) {
+  if (a.pairs >= 0) return a.pairs / d(a.query);
+  if (a.window == 0 || a.window >= a.key) return d(a.key) / 2;
+  return d(a.window) - d(a.window) * d(a.window) / (2 * d(a.key));
+}
+
+Cost cost_of(const Work& work, Bytes width) { return std::visit(Costs{width}, work); }
+
+int kernels_of(const Work& work) { return std::visit(Kernels{}, work); }
+
+int calls_of(const Work& work) { return std::visit(Calls{}, work); }
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+#include "models/plan/repeat_steps.h"
+
+#include <map>
+
+namespace orrery {
+namespace {
+
+class Repeater {
+ public:
+  explicit Repeater(const Plan& one) : from_(one), plan_(one) {
+    plan_.tasks.clear();
+    plan_.dependencies.clear();
+    plan_.matches.clear();
+    plan_.match_members.clear();
+  }
+
+  Plan run(const std::vector<bool>& sets_right) {
+    for (RankSlot& slot : plan_.slots) {
+      const RankSlot& one = from_.slots[static_cast<std::size_t>(&slot - plan_.slots.data())];
+      slot.begin = static_cast<TaskId>(plan_.tasks.size());
+      slot.validation = slot.validated = kNone;
+      std::uint32_t pass = 0;
+      for (const bool again : sets_right) {
+        if (again && one.validated != kNone) {
+          add(one.begin, one.validated + 1, pass);
+          update_twice(one);
+        }
+        add(one.begin, one.end, ++pass);
+        ++pass;
+      }
+      slot.end = static_cast<TaskId>(plan_.tasks.size());
+    }
+    plan_.tasks.push_back({.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size())});
+    for (const auto& [key, members] : ends_) {
+      for (const TaskId t : members) plan_.tasks[t].match = static_cast<std::uint32_t>(plan_.matches.size());
+      plan_.matches.push_back(
+          {static_cast<std::uint32_t>(plan_.match_members.size()), static_cast<std::uint32_t>(members.size())});
+      plan_.match_members.insert(plan_.match_members.end(), members.begin(), members.end());
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Tasks of a slot, with what they wait for among themselves. Passes are numbered alike on all slots, so that their
+  // ends meet.
+  void add(TaskId begin, TaskId end, std::uint32_t pass) {
+    const auto first = static_cast<TaskId>(plan_.tasks.size());
+    for (TaskId t = begin; t < end; ++t) {
+      if (from_.tasks[t].match != kNone)
+        ends_[{pass, from_.tasks[t].match}].push_back(static_cast<TaskId>(plan_.tasks.size()));
+      Task task = from_.tasks[t];
+      task.match = kNone;
+      task.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size());
+      for (const TaskId d : from_.dependencies_of(t)) plan_.dependencies.push_back(d - begin + first);
+      plan_.tasks.push_back(task);
+    }
+  }
+
+  void update_twice(const RankSlot& slot) {
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      if (!std::holds_alternative<Update>(from_.op_of(t).work)) continue;
+      Task task = from_.tasks[t];
+      task.first_dependency = static_cast<std::uint32_t>(plan_.dependencies.size());
+      plan_.tasks.insert(plan_.tasks.end(), 2, task);
+    }
+  }
+
+  const Plan& from_;
+  Plan plan_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // by pass and match
+};
+
+}  // namespace
+
+Plan repeat_steps(const Plan& plan, const std::vector<bool>& sets_right) { return Repeater(plan).run(sets_right); }
+
+}  // namespace orrery

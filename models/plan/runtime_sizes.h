@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/plan/plan.h"
+
+namespace orrery {
+
+// The work of an op on `rows` rows where it was planned for `planned` (more than 0). A collective's bytes do not follow
+// from its rows alone and stay.
+Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
+
+// The plan of a step whose runtime sizes are known, as if it had been planned with them: works, buffers and transfers
+// of every frame by its own sizes, so that frames share neither blocks nor ops. sizes: by slot, those of its frames one
+// after the other, as ranks note them (trace_file.h). A transfer between ranks moves what the busiest of them sends or
+// gets. Such blocks list no ops: what the host adds by block (sim/host_overheads.h) stands with the ops of the plan
+// that it was made from.
+Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
+
+// Whether a plan has any.
+bool has_runtime_sizes(const Plan& plan);
+
+// How many numbers of a frame a rank counts: none of a micro-batch that goes through the other copy of the model
+// (Chimera, DualPipe), whose frame no task has.
+std::vector<std::size_t> counted_sizes(const Plan& plan);  // by frame
+
+}  // namespace orrery

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "models/plan/plan.h"
+
+namespace orrery {
+
+// The same plan with a slot for every rank: each rank runs its class's tasks on frames of its own, and transfers meet
+// the members of the rank's real groups. Simulated, it must agree with the folded plan to the picosecond.
+Plan unfold(const Plan& folded);
+
+// What one rank runs: the plan's slot of its class, and its groups.
+Plan instantiate(const Plan& folded, std::int64_t rank);
+
+}  // namespace orrery

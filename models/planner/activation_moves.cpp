@@ -1,0 +1,89 @@
+// PlanBuilder: activations of a micro-batch that another stage keeps between its forward and its backward.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/planner/plan_builder.h"
+
+namespace orrery {
+
+// What cannot be told or found again on another stage.
+void PlanBuilder::refuse_moves() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
+    if (asked) refuse_with(key, "leaves activations with another stage", why);
+  };
+  refuse(spec_.model.moe.has_value(), "strategy.schedule",
+         "not built yet with experts, whose sizes that stage does not know: choose 1f1b");
+  refuse(s.offload.any(), "strategy.offload", "not built yet with offload: leave it out");
+  refuse(s.contiguous_activations, "strategy.contiguous_activations", "they cannot lie in one buffer: leave it out");
+}
+
+void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
+  const auto set = [&](const std::vector<Operand>& operands, char on) {
+    for (const Operand& o : operands) alive_[plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot] = on;
+  };
+  set(op.allocates, 1);
+  set(op.frees, 0);
+}
+
+// All that is alive of a micro-batch after its forward, block by block; ends of the stage are still on their way.
+std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& move) const {
+  std::vector<Parcel> parcels;
+  const Chunk& chunk = chunks_.front();
+  for (std::size_t e = 0; e < chunk.entries.size(); ++e) {
+    const std::uint32_t frame = chunk.frames[move.micro_batch * chunk.entries.size() + e];
+    const Block& block = plan_.blocks[plan_.frames[frame].block];
+    for (std::uint16_t s = 0; s < block.slots.size() && !chunk.entries[e].transfer; ++s) {
+      const Bytes bytes = block.slots[s].bytes;
+      if (bytes > 0 && alive_[plan_.frames[frame].first_buffer + s] != 0) parcels.push_back({frame, s, bytes});
+    }
+  }
+  return parcels;
+}
+
+// Where the partner keeps them: a slot for each.
+std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
+  std::string key = "guest";
+  Block block{.name = "guest", .role = BlockRole::guest};
+  for (const Parcel& p : parcels) {
+    const Slot& slot = plan_.blocks[plan_.frames[p.frame].block].slots[p.slot];
+    block.slots.push_back({"guest's " + slot.name, p.bytes, Category::activations});
+    key += fmt::format(" {}", p.bytes);
+  }
+  const auto [it, fresh] = blocks_.try_emplace(key, static_cast<std::uint32_t>(plan_.blocks.size()));
+  if (fresh) plan_.blocks.push_back(std::move(block));
+  const std::uint32_t frame = add_frame(it->second);
+  plan_.frames[frame].micro_batch = micro_batch;
+  writers_.resize(plan_.buffers, kNone);
+  computed_with_.resize(plan_.buffers, kNone);
+  moved_with_.resize(plan_.buffers, kNone);
+  alive_.resize(plan_.buffers, 0);
+  return frame;
+}
+
+// One message for each buffer, all in one batch. What is sent is given up, what is received taken.
+void PlanBuilder::emit_move(const Crossing& crossing) {
+  const ActivationMove& move = schedule_.moves[crossing.move];
+  const bool own = move.stage == stage_, away = crossing.forward, send = crossing.send;
+  std::vector<Parcel>& parcels = parcels_[{crossing.move, class_}];
+  if (own && away) parcels = parcels_of(move);
+  if (!own && away) guests_[crossing.move] = guest_frame(parcels, move.micro_batch);
+  const std::int64_t hops = own ? move.partner - move.stage : move.stage - move.partner;
+  for (std::size_t i = 0; i < parcels.size(); ++i) {
+    const std::uint32_t frame = own ? parcels[i].frame : guests_.at(crossing.move);
+    const auto slot = own ? parcels[i].slot : static_cast<std::uint16_t>(i);
+    const Operand buffer = orrery::own(slot, send ? Access::read : Access::write);
+    Op op = {.name = plan_.blocks[plan_.frames[frame].block].slots[slot].name + (away ? " to a partner" : " back"),
+             .work = Transfer{send, hops, parcels[i].bytes},
+             .phase = away ? Phase::forward : Phase::backward,
+             .lane = send ? LaneKind::send_partner : LaneKind::receive_partner,
+             .operands = {buffer}};
+    (send ? op.frees : op.allocates).push_back(buffer);
+    const bool joins = i > 0 && spec_.software.batched_p2p;
+    const TaskId task = emit(op_id(op), frame, {}, joins ? kJoinsPrevious : std::uint8_t{0});
+    parcel_ends_[{crossing.move, away, i, class_}].push_back(task);
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,229 @@
+// PlanBuilder: what happens once a step: sums over ranks of the model, norm, update, and the parameters' way back.
+#include <algorithm>
+
+#include "models/planner/plan_builder.h"
+
+namespace orrery {
+
+void PlanBuilder::gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
+  // Norms' and biases' few elements count as eight-bit ones too.
+  const bool eight_bit = spec_.software.gathers_eight_bit && is_eight_bit(spec_.strategy.precision);
+  const Bytes width = eight_bit ? 1 : context_.width;
+  const Op op = {.name = "gather parameters",
+                 .work = Collective{.kind = CollectiveKind::all_gather,
+                                    .group = bucket.group,
+                                    .bytes = bucket.elements * width,
+                                    .width = width,
+                                    .first = bucket.first,
+                                    .tensors = tensors_in(bucket)},
+                 .phase = Phase::step,
+                 .lane = LaneKind::data_gather,
+                 .operands = {state(kParameters, Access::write)}};
+  const TaskId task = emit(op_id(op), chunk.state, after);
+  for (const std::uint32_t u : bucket.units) state_writers_[u][kParameters] = task;
+}
+
+// After the update every rank collects the parameters that the others updated, in the order in which forward needs
+// them. With one queue for all kernels the next bucket is gathered when the one before it is waited for (Megatron-Core
+// param_and_grad_buffer.py, finish_param_sync): more at once would hold up what forward launches.
+void PlanBuilder::gather_buckets() {
+  to_gather_.clear();
+  for (const Chunk* chunk : in_model_order()) {
+    for (auto bucket = chunk->buckets.rbegin(); bucket != chunk->buckets.rend(); ++bucket) {
+      if (group_size(bucket->group) > 1) to_gather_.emplace_back(chunk, &*bucket);
+    }
+  }
+  std::size_t first = to_gather_.size();
+  if (one_queue_ && spec_.strategy.overlap.parameter_gather) {
+    // A table that both ends of the pipeline gather waits for no stage's forward.
+    const auto of_both_ends = [](const auto& of) { return of.second->group == Dimension::embedding; };
+    const auto others = std::stable_partition(to_gather_.begin(), to_gather_.end(), of_both_ends);
+    first = std::min(first, static_cast<std::size_t>(others - to_gather_.begin()) + 1);
+  }
+  for (gathering_ = 0; gathering_ < first; ++gathering_) {
+    const auto& [chunk, bucket] = to_gather_[gathering_];
+    gather_bucket(*chunk, *bucket, {last_of(LaneKind::compute), last_of(LaneKind::up)});
+  }
+}
+
+// All buckets that hold the unit, and one more.
+void PlanBuilder::gather_ahead(std::uint32_t unit) {
+  if (gathering_ == to_gather_.size()) return;
+  const auto holds = [&](const auto& of) {
+    return std::find(of.second->units.begin(), of.second->units.end(), unit) != of.second->units.end();
+  };
+  const auto last = std::find_if(to_gather_.rbegin(), to_gather_.rend(), holds);
+  const auto end = std::min<std::size_t>(to_gather_.size(), static_cast<std::size_t>(to_gather_.rend() - last) + 1);
+  for (; gathering_ < (last == to_gather_.rend() ? 0 : end); ++gathering_)
+    gather_bucket(*to_gather_[gathering_].first, *to_gather_[gathering_].second, {});
+}
+
+// With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.
+void PlanBuilder::begin_step() {
+  norm_begun_ = false;
+  if (row_.master) hand_out_weights();
+  if (row_.servers && spec_.strategy.overlap.parameter_gather) pull_buckets();
+  if (row_.shards_optimizer && !row_.shards_parameters && spec_.strategy.overlap.parameter_gather) gather_buckets();
+  if (delayed()) update_on_host({});
+}
+
+Operand PlanBuilder::optimizer_gradients(Access access) const {
+  return state(unit_gradients_ ? kGradientShard : kGradients, access);
+}
+
+// One number over all ranks that hold a part of the model; of this stage and those before, where that of all comes
+// later.
+std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
+  const Dimension over = validates() ? Dimension::tensor : Dimension::model;
+  const bool passes = validates() && of == partial_norm();
+  if (group_size(over) == 1) {
+    const std::vector summed = {last_of(LaneKind::compute)};
+    return passes ? pass_partial_norm(summed) : summed;
+  }
+  const Op op = {.name = name,
+                 .work = Collective{.group = over, .bytes = 4, .width = 4, .maximum = maximum},
+                 .phase = Phase::step,
+                 .lane = LaneKind::model,
+                 .operands = {number(of, Access::read_write)}};
+  const std::vector summed = {emit(op_id(op), chunks_.front().state, {last_of(LaneKind::compute)})};
+  return passes ? pass_partial_norm(summed) : summed;
+}
+
+// fp16: gradients of a scaled loss are divided by the scale and searched for infinities (Micikevicius et al. 2018); the
+// step is skipped where any rank found one.
+void PlanBuilder::unscale(const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {
+        .name = "unscale gradients",
+        .work = Multiply{chunk.own, gradient_width_, 0, true},
+        .phase = Phase::step,
+        .optimizer = true,
+        .operands = {number(kLossScale, Access::read), optimizer_gradients(Access::read_write),
+                     number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  sum_over_model("reduce found infinity", kFoundInfinity, true);
+}
+
+std::vector<TaskId> PlanBuilder::device_norm(std::uint16_t to, const std::vector<TaskId>& after) {
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "gradient norm",
+                   .work = SquaredNorm{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::read),
+                                number(to, &chunk == &chunks_.front() ? Access::write : Access::read_write)}};
+    emit(op_id(op), chunk.state, after);
+  }
+  return sum_over_model("reduce gradient norm", to, false);
+}
+
+std::vector<TaskId> PlanBuilder::gradient_norm(const std::vector<TaskId>& after) {
+  std::vector<TaskId> summed = device_norm(kSquaredNorm, after);
+  if (spec_.software.fused_clip || validates()) return summed;
+  for (const Chunk& chunk : chunks_) {
+    const Op op = {.name = "clip gradients",
+                   .work = Multiply{chunk.own, gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {number(kSquaredNorm, Access::read), optimizer_gradients(Access::read_write)}};
+    emit(op_id(op), chunk.state, summed);
+  }
+  return summed;
+}
+
+void PlanBuilder::update(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const bool sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const bool master = plan_.blocks[plan_.frames[chunk.state].block].slots[kMaster].bytes > 0 || row_.fp32_shards;
+  const std::uint32_t frame = begin_update(chunk, !master);
+  Op update = {
+      .name = "update",
+      .work = Update{chunk.own, gradient_width_, master ? s.optimizer.master_bytes : 0, s.optimizer.moment_bytes,
+                     row_.fp32_shards ? 0 : context_.width, sgd ? 0 : 2, spec_.software.fused_optimizer},
+      .phase = Phase::step,
+      .optimizer = true,
+      .operands = {optimizer_gradients(Access::read), state(kMaster, Access::read_write),
+                   state(kMoment1, Access::read_write), state(kMoment2, Access::read_write),
+                   state(row_.shards_parameters ? kParameterShard : kParameters, Access::write)},
+      .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
+  if (s.clip > 0 && spec_.software.fused_clip && !validates())
+    update.operands.push_back(number(kSquaredNorm, Access::read));
+  if (validates()) {
+    for (const std::uint16_t of : {partial_norm(), whole_norm()}) update.operands.push_back(number(of, Access::read));
+    std::get<Update>(update.work).validated = true;
+  }
+  if (s.precision == Precision::fp16) {
+    update.operands.push_back(number(kFoundInfinity, Access::read));
+    update.operands.push_back(number(kLossScale, Access::read_write));
+  }
+  emit(op_id(update), frame, after);
+  if (!validates()) zero_gradients(chunk, {});
+}
+
+void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const Op zero = {.name = "zero gradients",
+                   .work = Fill{unit_gradients_ ? chunk.own * gradient_width_ : chunk.elements * gradient_width_},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {optimizer_gradients(Access::write)}};
+  emit(op_id(zero), chunk.state, after);
+}
+
+// With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
+void PlanBuilder::clip_and_update() {
+  const Strategy& s = spec_.strategy;
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
+                               last_of(LaneKind::replicate), last_of(LaneKind::tensor), last_of(LaneKind::embedding)};
+  if (host_update()) {
+    for (const LaneKind lane : {LaneKind::compute, LaneKind::down, LaneKind::store}) after.push_back(last_of(lane));
+    delayed() ? finish_delayed() : update_on_host(after);
+    return;
+  }
+  if (!updates()) {
+    for (const Chunk& chunk : chunks_) zero_gradients(chunk, after);
+    return;
+  }
+  const bool clips = s.clip > 0;
+  if (s.precision == Precision::fp16 && !(clips && spec_.software.fused_clip)) unscale(after);
+  if (clips) after = gradient_norm(after);
+  for (const Chunk& chunk : chunks_) update(chunk, after);
+}
+
+// DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
+void PlanBuilder::copy_buckets_back() {
+  if (averaging_ != Averaging::copy) return;
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.buckets.empty()) continue;
+    const Op op = {.name = "copy gradients back",
+                   .work = Cast{chunk.elements, gradient_width_, gradient_width_},
+                   .phase = Phase::step,
+                   .operands = {state(kBuckets, Access::read), state(kGradients, Access::write)}};
+    emit(op_id(op), chunk.state, {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce)});
+  }
+}
+
+void PlanBuilder::end_step() {
+  const auto reduce = [&](bool over_both_ends) {
+    for (Chunk* chunk : in_model_order()) {
+      for (const Bucket& bucket : chunk->buckets) {
+        if ((bucket.group == Dimension::embedding) == over_both_ends)
+          reduce_bucket(*chunk, bucket, last_of(LaneKind::compute));
+      }
+    }
+  };
+  if (!unit_gradients_) {
+    if (!reduces_early()) reduce(false);
+    reduce(true);
+  }
+  copy_buckets_back();
+  reduce_what_is_shared();
+  clip_and_update();
+  if (row_.shards_optimizer && !row_.shards_parameters && !spec_.strategy.overlap.parameter_gather) gather_buckets();
+  if (row_.servers && !spec_.strategy.overlap.parameter_gather) pull_buckets();
+  if (!spec_.software.blocking_steps) return;
+  const Op read = {.name = "read loss", .work = Wait{true}, .phase = Phase::step, .host_waits = true};
+  emit(op_id(read), chunks_.front().state, {last_of(LaneKind::cpu), last_of(LaneKind::up)});
+}
+
+}  // namespace orrery

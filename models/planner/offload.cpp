@@ -1,0 +1,385 @@
+// PlanBuilder: what lies on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity, Rajbhandari
+// et al. 2021, 2104.07857), and its way there and back. Every rank moves its own shards over its own link.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/planner/plan_builder.h"
+
+namespace orrery {
+namespace {
+
+LaneKind lane_of(Home from, Home to) {
+  if (from == Home::nvme) return LaneKind::fetch;
+  if (to == Home::nvme) return LaneKind::store;
+  return from == Home::device ? LaneKind::down : LaneKind::up;
+}
+
+Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& from, const Operand& to) {
+  return {.name = name, .work = work, .phase = phase, .lane = lane_of(work.from, work.to), .operands = {from, to}};
+}
+
+// Of a tile: the host's buffers of one piece of an optimizer on disks.
+struct Swapped {
+  const char *fetch, *store;
+  std::uint16_t state, tile;
+  Bytes width;
+};
+
+std::vector<Swapped> swapped_states(const Optimizer& o) {
+  std::vector<Swapped> list = {{"fetch master weights", "store master weights", kMaster, kTileMaster, o.master_bytes}};
+  if (o.kind == OptimizerKind::sgd) return list;
+  list.push_back({"fetch first moments", "store first moments", kMoment1, kTileMoment1, o.moment_bytes});
+  list.push_back({"fetch second moments", "store second moments", kMoment2, kTileMoment2, o.moment_bytes});
+  return list;
+}
+
+}  // namespace
+
+Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
+
+// Gradients arrive where a delayed update of the step before does not read.
+std::uint16_t PlanBuilder::arriving_gradients() const {
+  if (delayed()) return kNextGradients;
+  return due_gradients();
+}
+std::uint16_t PlanBuilder::due_gradients() const {
+  if (host_gradients()) return kGradientShard;
+  return kHostGradients;
+}
+
+void PlanBuilder::add_staging(Block& block, std::int64_t shard) const {
+  const Offload& o = spec_.strategy.offload;
+  const Bytes gradients = shard * gradient_width_;
+  block.slots.push_back({"reduced gradients", host_gradients() ? gradients : 0, Category::gradients});
+  block.slots.push_back({"shard from disk", o.parameters == Device::nvme ? shard * context_.width : 0,
+                         Category::buffers, false, -1, Home::host});
+  block.slots.push_back(
+      {"gradients to disk", o.gradients == Device::nvme ? gradients : 0, Category::buffers, false, -1, Home::host});
+  const bool raised = row_.fp32_shards && host_parameters();
+  block.slots.push_back({"raised shard", raised ? shard * shard_width() : 0, Category::buffers});
+}
+
+void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
+  const Offload& o = spec_.strategy.offload;
+  block.slots[kParameterShard].home = home_of(o.parameters);
+  block.slots[kGradientShard].home = home_of(o.gradients);
+  for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
+    block.slots[slot].home = home_of(o.optimizer);
+    if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // room on disks, zeros until written
+  }
+  const Bytes gradients = own * gradient_width_;
+  block.slots[kHostGradients] = {
+      "host gradients", host_update() && !host_gradients() ? gradients : 0, Category::gradients, false, -1, Home::host};
+  block.slots[kNextGradients] = {"next gradients", delayed() ? gradients : 0, Category::gradients, false, -1,
+                                 Home::host};
+}
+
+// Two pieces of new weights are on their way at a time (DeepSpeed's CPU Adam: _doubled_buffer); of an optimizer on
+// disks one is fetched, one updated and one stored. A delayed update's weights wait until the step has ended, all of
+// them.
+void PlanBuilder::add_tiles(Chunk& chunk) {
+  if (!host_update() || chunk.own == 0) return;
+  const Strategy& s = spec_.strategy;
+  const bool disks = s.offload.optimizer == Device::nvme;
+  const std::int64_t tile = std::min(s.offload.tile, chunk.own);
+  const std::int64_t tiles = ceil_div(chunk.own, tile);
+  const std::int64_t sets = delayed() ? tiles : std::min<std::int64_t>(tiles, disks ? 3 : 2);
+  const auto buffer = [&](const char* name, bool has, Bytes width) {
+    return Slot{name, has ? tile * width : 0, Category::buffers, false, -1, Home::host};
+  };
+  const bool moments = disks && s.optimizer.kind != OptimizerKind::sgd;
+  plan_.blocks.push_back(
+      {.name = "tile",
+       .role = BlockRole::tile,
+       .slots = {buffer("new weights", s.offload.parameters != Device::cpu, shard_width()),
+                 buffer("tile of master weights", disks, s.optimizer.master_bytes),
+                 buffer("tile of first moments", moments, s.optimizer.moment_bytes),
+                 buffer("tile of second moments", moments, s.optimizer.moment_bytes),
+                 buffer("tile of gradients", s.offload.gradients == Device::nvme, gradient_width_)}});
+  const auto block = static_cast<std::uint32_t>(plan_.blocks.size() - 1);
+  for (std::int64_t i = 0; i < sets; ++i) {
+    chunk.tiles.push_back(add_frame(block));
+    plan_.frames[chunk.tiles.back()].state = chunk.state;
+  }
+}
+
+// A unit that no other rank holds a part of, in the width that is read, needs no gather.
+bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
+  const std::vector<Region>& regions = regions_.at(unit_frame);
+  return host_parameters() && !row_.fp32_shards && regions.size() == 1 && group_size(regions.front().group) == 1;
+}
+
+void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
+  if (!staged_.insert(unit_frame).second) return;
+  plan_.frames[unit_frame].unit = unit_frame;
+  plan_.frames[unit_frame].state = state_frame;
+  Op op = copy_op("shard from disk", phase,
+                  {.bytes = shard(regions_.at(unit_frame)) * context_.width, .from = Home::nvme, .to = Home::host},
+                  state(kParameterShard, Access::read), unit(kStagedShard, Access::write));
+  op.allocates = {unit(kStagedShard, Access::write)};
+  emit(op_id(op), unit_frame);
+}
+
+// This rank's part of a unit's weights to the device, as it lies on the host: FSDP casts it there (torch.distributed.
+// fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
+void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
+                             const std::vector<TaskId>& after) {
+  const bool disk = spec_.strategy.offload.parameters == Device::nvme;
+  if (disk) stage_unit(unit_frame, state_frame, phase);
+  staged_.erase(unit_frame);
+  const UnitSlot first = row_.fp32_shards ? kRaisedShard : copied_alone(unit_frame) ? kGathered : kCastShard;
+  const Operand to = unit(first, Access::write);
+  Op op = copy_op("shard up", phase,
+                  {.bytes = shard(regions_.at(unit_frame)) * shard_width(), .from = Home::host, .to = Home::device},
+                  disk ? unit(kStagedShard, Access::read) : state(kParameterShard, Access::read), to);
+  op.host_waits = true;
+  op.allocates = {to};
+  if (disk) op.frees = {unit(kStagedShard, Access::read)};
+  emit(op_id(op), unit_frame, after);
+}
+
+// The sum of the micro-batches so far comes up, and what follows is added there (DeepSpeed:
+// async_accumulate_grad_in_cpu_via_gpu).
+void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
+  const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
+  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
+  if (disk) {
+    Op fetch = copy_op("gradients from disk", Phase::backward, {.bytes = bytes, .from = Home::nvme, .to = Home::host},
+                       state(arriving_gradients(), Access::read), unit(kStagedGradient, Access::write));
+    fetch.allocates = {unit(kStagedGradient, Access::write)};
+    emit(op_id(fetch), unit_frame);
+  }
+  Op up = copy_op("gradients up", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::device},
+                  disk ? unit(kStagedGradient, Access::read) : state(arriving_gradients(), Access::read),
+                  unit(kReduced, Access::write));
+  up.allocates = {unit(kReduced, Access::write)};
+  if (disk) up.frees = {unit(kStagedGradient, Access::read)};
+  emit(op_id(up), unit_frame);
+}
+
+// Its squares are summed while it is on the device (DeepSpeed: set_norm_for_param_grad_in_gpu), behind its reduction.
+TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
+  const std::uint16_t to = delayed() ? kNextNorm : kSquaredNorm;
+  const Op op = {
+      .name = "gradient norm",
+      .work = SquaredNorm{shard(regions_.at(unit_frame)), gradient_width_},
+      .phase = Phase::backward,
+      .lane = lane,
+      .optimizer = true,
+      .operands = {unit(kReduced, Access::read), number(to, norm_begun_ ? Access::read_write : Access::write)}};
+  norm_begun_ = true;
+  return emit(op_id(op), unit_frame);
+}
+
+// From the device where they were reduced, when who else reads them there has.
+void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
+  const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
+  const bool disk = spec_.strategy.offload.gradients == Device::nvme;
+  const Operand from = host_gradients() ? unit(kReduced, Access::read) : state(kGradientShard, Access::read);
+  const Operand to = disk ? unit(kStagedGradient, Access::write) : state(arriving_gradients(), Access::write);
+  Op down =
+      copy_op("gradients down", Phase::backward, {.bytes = bytes, .from = Home::device, .to = Home::host}, from, to);
+  if (host_gradients()) down.frees = {from};
+  if (disk) down.allocates = {to};
+  emit(op_id(down), unit_frame, {after});
+  if (!disk) return;
+  Op store = copy_op("gradients to disk", Phase::backward, {.bytes = bytes, .from = Home::host, .to = Home::nvme},
+                     unit(kStagedGradient, Access::read), state(arriving_gradients(), Access::write));
+  store.frees = {unit(kStagedGradient, Access::read)};
+  emit(op_id(store), unit_frame);
+}
+
+void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after) {
+  const PlaceCopy work = {.bytes = shard(bucket.elements, bucket.group) * gradient_width_,
+                          .from = Home::device,
+                          .to = Home::host,
+                          .first = bucket.first,
+                          .elements = bucket.elements,
+                          .width = gradient_width_};
+  emit(op_id(copy_op("gradients down", Phase::step, work, state(kGradients, Access::read),
+                     state(arriving_gradients(), Access::write))),
+       chunk.state, after);
+}
+
+// Where the update does not multiply by the clip coefficient itself, a pass over the host's gradients does, which also
+// unscales them (DeepSpeed: unscale_and_clip_grads). What lies on disks the update multiplies.
+std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
+  const Strategy& s = spec_.strategy;
+  const bool clips = s.clip > 0;
+  if (takes_norm() && !delayed()) {
+    const std::vector<TaskId> summed = host_gradients() ? sum_over_model("reduce gradient norm", kSquaredNorm, false)
+                                                        : device_norm(kSquaredNorm, after);
+    after.insert(after.end(), summed.begin(), summed.end());
+  }
+  const bool passes = s.offload.gradients != Device::nvme && !(clips && spec_.software.fused_clip);
+  if (passes && (clips || half())) {
+    const std::vector<TaskId> multiplied = host_unscale(after);
+    after.insert(after.end(), multiplied.begin(), multiplied.end());
+  }
+  if (half() && !delayed()) update_loss_scale(after);
+  return after;
+}
+
+// The pass over all of the rank's gradients. fp16: where no norm tells, it also looks for infinities.
+std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) {
+  const bool clips = spec_.strategy.clip > 0, looks = half() && !norm_tells_infinity();
+  for (const Chunk& chunk : chunks_) {
+    Op op = {.name = "clip gradients",
+             .work = Multiply{chunk.own, gradient_width_, 0, looks},
+             .phase = Phase::step,
+             .lane = LaneKind::cpu,
+             .optimizer = true,
+             .operands = {state(due_gradients(), Access::read_write)}};
+    if (clips) op.operands.push_back(number(kSquaredNorm, Access::read));
+    if (half()) op.operands.push_back(number(delayed() ? kDueScale : kLossScale, Access::read));
+    if (looks)
+      op.operands.push_back(number(kFoundInfinity, &chunk == &chunks_.front() ? Access::write : Access::read_write));
+    emit(op_id(op), chunk.state, after);
+  }
+  if (!looks) return {};
+  return sum_over_model("reduce found infinity", kFoundInfinity, true);
+}
+
+// What the next loss is multiplied by (Micikevicius et al. 2018: less after an infinity, more after long without). Once
+// a step and before the update, which may run beside the next loss (DeepSpeed: _update_scale() before the update).
+void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
+  const std::uint16_t sign = !norm_tells_infinity() ? kFoundInfinity : delayed() ? kNextNorm : kSquaredNorm;
+  Op op = {.name = "update loss scale",
+           .work = Multiply{1, 4},
+           .phase = Phase::step,
+           .optimizer = true,
+           .operands = {number(sign, Access::read), number(kLossScale, Access::read_write)}};
+  if (delayed()) op.operands.push_back(number(kDueScale, Access::write));
+  emit(op_id(op), chunks_.front().state, after);
+}
+
+// The host's update, when all gradients are there; the device's parameters follow piece by piece. A delayed one reads
+// the gradients of the step before and runs beside this one, which still reads the old parameters.
+void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
+  const std::vector<TaskId> clipped = host_clip(after);
+  for (const Chunk& chunk : chunks_) {
+    update_tiles(chunk, clipped);
+    if (!delayed() && !host_gradients()) zero_gradients(chunk, {last_of(LaneKind::down)});
+  }
+}
+
+void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
+  const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
+  std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: what must end before it is filled again
+  std::size_t k = 0;
+  for (std::int64_t first = 0; first < chunk.own; first += tile, ++k) {
+    const std::int64_t n = std::min(tile, chunk.own - first);
+    const std::uint32_t frame = chunk.tiles[k % chunk.tiles.size()];
+    std::vector<TaskId> before = used[frame];
+    before.insert(before.end(), after.begin(), after.end());
+    fetch_tile(frame, first, n, before);
+    update_tile(frame, first, n, before);
+    store_tile(frame, first, n);
+    if (!delayed()) raise_tile(frame, first, n);
+    used[frame] = {last_of(LaneKind::store), last_of(LaneKind::up)};
+  }
+}
+
+void PlanBuilder::fetch_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
+                             const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const auto fetch = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
+    const PlaceCopy work = {n * width, Home::nvme, Home::host, first, n, width};
+    emit(op_id(copy_op(name, Phase::step, work, state(from, Access::read), own(to, Access::write))), frame, after);
+  };
+  if (s.offload.gradients == Device::nvme) fetch("fetch gradients", due_gradients(), kTileGradient, gradient_width_);
+  if (s.offload.optimizer != Device::nvme) return;
+  for (const Swapped& x : swapped_states(s.optimizer)) fetch(x.fetch, x.state, x.tile, x.width);
+}
+
+void PlanBuilder::update_tile(std::uint32_t frame, std::int64_t first, std::int64_t n,
+                              const std::vector<TaskId>& after) {
+  const Strategy& s = spec_.strategy;
+  const Offload& o = s.offload;
+  const bool disks = o.optimizer == Device::nvme, sgd = s.optimizer.kind == OptimizerKind::sgd;
+  const auto kept = [&](std::uint16_t on_host, std::uint16_t in_tile) {
+    return disks ? own(in_tile, Access::read_write) : state(on_host, Access::read_write);
+  };
+  Op op = {.name = "update",
+           .work = Update{.elements = n,
+                          .gradient = gradient_width_,
+                          .master = s.optimizer.master_bytes,
+                          .moment = s.optimizer.moment_bytes,
+                          .forward = row_.fp32_shards && host_parameters() ? 0 : shard_width(),
+                          .moments = sgd ? 0 : 2,
+                          .first = first,
+                          .delayed = delayed()},
+           .phase = Phase::step,
+           .lane = LaneKind::cpu,
+           .optimizer = true,
+           .operands = {
+               o.gradients == Device::nvme ? own(kTileGradient, Access::read) : state(due_gradients(), Access::read),
+               kept(kMaster, kTileMaster), kept(kMoment1, kTileMoment1), kept(kMoment2, kTileMoment2),
+               o.parameters == Device::cpu ? state(kParameterShard, Access::write) : own(kTileForward, Access::write)}};
+  if (!disks) op.allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)};
+  const bool multiplies = spec_.software.fused_clip || o.gradients == Device::nvme;
+  if (takes_norm() && (multiplies || (half() && norm_tells_infinity())))
+    op.operands.push_back(number(kSquaredNorm, Access::read));
+  if (half() && !norm_tells_infinity()) op.operands.push_back(number(kFoundInfinity, Access::read));
+  emit(op_id(op), frame, after);
+}
+
+void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
+  const Strategy& s = spec_.strategy;
+  const auto store = [&](const char* name, std::uint16_t from, std::uint16_t to, Bytes width) {
+    const PlaceCopy work = {n * width, Home::host, Home::nvme, first, n, width};
+    emit(op_id(copy_op(name, Phase::step, work, own(from, Access::read), state(to, Access::write))), frame);
+  };
+  if (s.offload.optimizer == Device::nvme) {
+    for (const Swapped& x : swapped_states(s.optimizer)) store(x.store, x.tile, x.state, x.width);
+  }
+  if (s.offload.parameters == Device::nvme) store("store weights", kTileForward, kParameterShard, context_.width);
+}
+
+// New weights to a device that keeps its own.
+void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
+  if (host_parameters()) return;
+  const PlaceCopy work = {n * shard_width(), Home::host, Home::device, first, n, shard_width()};
+  emit(op_id(copy_op("parameters up", Phase::step, work, own(kTileForward, Access::read),
+                     state(row_.shards_parameters ? kParameterShard : kParameters, Access::write))),
+       frame, {last_of(LaneKind::compute)});
+}
+
+// At the end of a step beside which the last one's update ran: its parameters go up, and the gradients that have
+// arrived are the next one's.
+void PlanBuilder::finish_delayed() {
+  std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
+                               last_of(LaneKind::down)};
+  if (takes_norm()) {
+    const std::vector<TaskId> summed =
+        host_gradients() ? sum_over_model("reduce gradient norm", kNextNorm, false) : device_norm(kNextNorm, after);
+    after.insert(after.end(), summed.begin(), summed.end());
+  }
+  if (half()) {
+    update_loss_scale(after);
+    after.push_back(last_of(LaneKind::compute));
+  }
+  for (const Chunk& chunk : chunks_) {
+    const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
+    for (std::size_t k = 0; k < chunk.tiles.size(); ++k) {
+      const auto first = static_cast<std::int64_t>(k) * tile;
+      raise_tile(chunk.tiles[k], first, std::min(tile, chunk.own - first));
+    }
+    if (!host_gradients()) zero_gradients(chunk, {last_of(LaneKind::down)});
+    Op exchange = {.name = "next gradients",
+                   .work = Exchange{},
+                   .phase = Phase::step,
+                   .lane = LaneKind::cpu,
+                   .operands = {state(due_gradients(), Access::write), state(kNextGradients, Access::write)}};
+    emit(op_id(exchange), chunk.state, after);
+  }
+  const Op exchange = {.name = "next norm",
+                       .work = Exchange{},
+                       .phase = Phase::step,
+                       .lane = LaneKind::cpu,
+                       .operands = {number(kSquaredNorm, Access::write), number(kNextNorm, Access::write)}};
+  if (takes_norm()) emit(op_id(exchange), chunks_.front().state, after);
+}
+
+}  // namespace orrery

@@ -1,0 +1,80 @@
+#include "models/planner/order_time.h"
+
+#include <algorithm>
+#include <numeric>
+#include <variant>
+
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/cost/kernel_time.h"
+#include "models/cost/nccl/log.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kNanoseconds = 1e9;
+
+std::optional<Profile> built_in(const Gpu& gpu) {
+  if (gpu.memory_bytes == 0) return std::nullopt;
+  try {
+    Profile profile = find_profile(gpu);
+    if (has_formulas(profile)) return profile;
+  } catch (const Error&) {  // none is built in
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+OrderClock::OrderClock(const Spec& spec, const std::vector<GroupTable>& groups)
+    : spec_(spec), groups_(groups), profile_(built_in(spec.cluster.gpu)) {}
+
+double OrderClock::at_peaks(const Op& op, Bytes width) const {
+  const Gpu& gpu = spec_.cluster.gpu;
+  const bool known = !gpu.tflops.empty() && gpu.memory_GBps > 0;
+  const Cost cost = cost_of(op.work, width);
+  const auto* c = std::get_if<Collective>(&op.work);
+  if (known && c != nullptr) return static_cast<double>(c->bytes) / std::max(gpu.nvlink_GBps, gpu.pcie_GBps);
+  if (!known) return cost.flops * 1e-3;
+  return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
+}
+
+// How a group lies on the nodes in the usual rank order: tensor ranks beside each other, then context, then data.
+std::vector<int> OrderClock::members(Dimension d) const {
+  const Strategy& s = spec_.strategy;
+  const GroupTable& table = groups_[static_cast<std::size_t>(d)];
+  if (table.groups.empty()) return {1};
+  const auto ranks = static_cast<std::int64_t>(table.groups[table.member_of.front()].size());
+  std::int64_t stride = 1;
+  if (d == Dimension::context || d == Dimension::ulysses) stride = s.tensor;
+  if (d == Dimension::expert) stride = s.expert_tensor;
+  if (d == Dimension::data || d == Dimension::embedding) stride = s.tensor;  // with context's ranks
+  if (d == Dimension::expert_data) stride = s.expert * s.expert_tensor;
+  const std::int64_t near = std::clamp<std::int64_t>(nccl_node_gpus(spec_.cluster) / stride, 1, ranks);
+  std::vector<int> members(static_cast<std::size_t>(ranks / near), static_cast<int>(near));
+  if (ranks % near > 0) members.push_back(static_cast<int>(ranks % near));
+  return members;
+}
+
+const NcclModel& OrderClock::model(const std::vector<int>& members) {
+  const auto it = models_.find(members);
+  if (it != models_.end()) return it->second;
+  const NcclJob job = {spec_.software.nccl_minor, std::accumulate(members.begin(), members.end(), std::int64_t{0})};
+  return models_.emplace(members, nccl_model(spec_.cluster, members, job, {})).first->second;
+}
+
+double OrderClock::time(const Op& op, Bytes width) {
+  const auto* copy = std::get_if<PlaceCopy>(&op.work);
+  if (copy != nullptr && copy->from != copy->to) return 0;
+  if (!profile_) return at_peaks(op, width);
+  if (const auto* c = std::get_if<Collective>(&op.work)) {
+    const std::vector<int> lie = members(c->group);
+    const bool alone = lie.size() == 1 && lie.front() == 1;
+    return alone ? at_peaks(op, width) : kNanoseconds * nccl_choose(model(lie), c->kind, c->bytes).seconds;
+  }
+  const double gaps = profile_->kernel_gap_us * kMicrosecond * static_cast<double>(kernels_of(op.work));
+  const double kernel = kernel_time(op, width, spec_.cluster.gpu, *profile_, spec_.software.attention_kernel);
+  return kNanoseconds * (kernel + gaps);
+}
+
+}  // namespace orrery

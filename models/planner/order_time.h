@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "models/cost/nccl/model.h"
+#include "models/cost/profile.h"
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// What an op counts in orders of pipeline schedules that fit the times of stages, nanoseconds: a kernel by the built-in
+// profile of the spec's GPU, a collective by NCCL's model of a group of its size. So orders are found with the times
+// that the simulator takes for a stage by itself, and are still a function of the spec alone: of a rank order other
+// than the usual, of a measured profile and of contention they know nothing. A GPU without built-in times counts at its
+// peaks, and on a machine without known peaks operations count. Launches are left out: they hide behind one another; so
+// are copies to and from the host, which run beside compute.
+class OrderClock {
+ public:
+  // groups: Plan::dimensions. Both must outlive the clock.
+  OrderClock(const Spec& spec, const std::vector<GroupTable>& groups);
+
+  // width: bytes of an element.
+  double time(const Op& op, Bytes width);
+
+ private:
+  double at_peaks(const Op& op, Bytes width) const;
+  std::vector<int> members(Dimension d) const;
+  const NcclModel& model(const std::vector<int>& members);
+
+  const Spec& spec_;
+  const std::vector<GroupTable>& groups_;
+  std::optional<Profile> profile_;
+  std::map<std::vector<int>, NcclModel> models_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,131 @@
+// PlanBuilder: updates that are validated in the next step.
+#include "models/planner/post_validation.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "models/planner/plan_builder.h"
+
+namespace orrery {
+namespace {
+
+// An end of a transfer between two stages.
+std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const Crossing& c, bool send) {
+  return {c.boundary, c.micro_batch, c.forward, send};
+}
+
+bool is_shared(const Crossing& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
+
+// Where a stage first runs back; nothing stands between actions that are woven.
+TurnPlace first_backward(const std::vector<Action>& order, const std::vector<std::vector<Crossing>>& turns) {
+  std::size_t i = 0;
+  while (i < order.size() && order[i].phase == Phase::forward) ++i;
+  while (i > 0 && order[i - 1].woven) --i;
+  return {i, turns[i].size()};
+}
+
+// Calls f with every crossing before a place, and where it stands, until f says that it is enough.
+template <class F>
+void for_crossings(const std::vector<std::vector<Crossing>>& turns, TurnPlace end, const F& f) {
+  for (std::size_t t = 0; t <= end.turn; ++t) {
+    const std::size_t count = t < end.turn ? turns[t].size() : end.crossing;
+    for (std::size_t c = 0; c < count; ++c) {
+      if (!f(turns[t][c], TurnPlace{t, c})) return;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& turns) {
+  std::vector<TurnPlace> places;
+  for (std::size_t s = 0; s < turns.size(); ++s) places.push_back(first_backward(schedule.order[s], turns[s]));
+  for (bool shrinks = true; shrinks;) {
+    std::set<std::tuple<std::int32_t, std::int32_t, bool, bool>> before;
+    for (std::size_t s = 0; s < turns.size(); ++s) {
+      for_crossings(turns[s], places[s],
+                    [&](const Crossing& c, TurnPlace) { return before.insert(end_of(c, c.send)).second; });
+    }
+    shrinks = false;
+    for (std::size_t s = 0; s < turns.size(); ++s) {
+      for_crossings(turns[s], places[s], [&](const Crossing& c, TurnPlace at) {
+        const bool fits = !is_shared(c) && before.contains(end_of(c, !c.send));
+        if (fits) return true;
+        places[s] = at;
+        shrinks = true;
+        return false;
+      });
+    }
+  }
+  return places;
+}
+
+// Without a limit of the norm, or a scale of the loss, an update waits for nobody.
+bool PlanBuilder::validates() const {
+  return spec_.software.validates_after_update && spec_.strategy.pipeline > 1 && (spec_.strategy.clip > 0 || half());
+}
+
+void PlanBuilder::plan_validation() {
+  if (!validates()) return;
+  validation_places_ = validation_places(schedule_, turns_);
+  for (std::size_t s = 0; s < turns_.size(); ++s) {
+    const auto [turn, crossing] = validation_places_[s];
+    if (crossing < turns_[s][turn].size()) turns_[s][turn][crossing].joins_previous = false;
+  }
+}
+
+// One number from one stage to the next, or back.
+TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
+  const bool next = send == forward;  // the other end is the next stage
+  const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
+                             : (next ? LaneKind::receive_next : LaneKind::receive_previous);
+  const Op op = {.name = name,
+                 .work = Transfer{.send = send, .offset = next ? 1 : -1, .bytes = 4},
+                 .phase = Phase::step,
+                 .lane = lane,
+                 .operands = {number(of, send ? Access::read : Access::write)}};
+  const TaskId task = emit(op_id(op), chunks_.front().state);
+  const auto boundary = static_cast<std::int32_t>(next ? stage_ : stage_ - 1);
+  crossings_[{boundary, -1, forward, class_, Bytes{0}}].push_back(task);
+  return task;
+}
+
+// What the stages before have found, from which this one's update is made. It is received when nothing else comes any
+// more, long before it is due, so that who sends it need not wait; where the ends of the pipeline share a table, behind
+// the sum of its gradients, which the first stage's norm waits for.
+void PlanBuilder::receive_partial_norm() {
+  if (stage_ > 0) pass_number("receive partial norm", kNormBefore, false, true);
+}
+
+std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& summed) {
+  if (shares_table()) receive_partial_norm();
+  if (stage_ > 0) {
+    const Op op = {.name = "add partial norm",
+                   .work = Accumulate{1, 4, 4},
+                   .phase = Phase::step,
+                   .optimizer = true,
+                   .operands = {number(kNormBefore, Access::read), number(partial_norm(), Access::read_write)}};
+    emit(op_id(op), chunks_.front().state, summed);
+  }
+  if (!at_last_stage()) pass_number("send partial norm", partial_norm(), true, true);
+  return stage_ > 0 ? std::vector{last_of(LaneKind::compute)} : summed;
+}
+
+// The norm of all stages goes back from the last one, and the host looks at it before gradients are added to those of
+// the update.
+void PlanBuilder::validate_update() {
+  plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
+  if (!at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);
+  if (stage_ > 0) pass_number("send whole norm", whole_norm(), true, false);
+  plan_.slots.back().validated = static_cast<TaskId>(plan_.tasks.size());
+  const Op wait = {.name = "validate update",
+                   .work = Wait{},
+                   .phase = Phase::step,
+                   .host_waits = true,
+                   .operands = {number(whole_norm(), Access::read)}};
+  emit(op_id(wait), chunks_.front().state);
+  for (const Chunk& chunk : chunks_) zero_gradients(chunk, {});
+}
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+// PlanBuilder: stages that several ranks run together, each on its own samples of every micro-batch (DAPPLE, Fan et al.
+// 2021, arXiv:2007.01045: a stage is replicated where that balances the pipeline, and micro-batches are cut and put
+// together again between stages of unlike replicas).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/partition/rank_groups.h"
+#include "models/planner/plan_builder.h"
+
+namespace orrery {
+
+// From now on blocks and groups are those of this rank of a stage.
+void PlanBuilder::enter(std::int64_t stage, std::int64_t replica) {
+  stage_ = stage;
+  replica_ = replica;
+  const Strategy& s = spec_.strategy;
+  if (s.stage_replicas.empty()) return;
+  context_.share(s.replicas_of(stage));
+  const std::vector<Coordinates> at = coordinates(s);
+  const auto own = [&](const Coordinates& c) {
+    return c.pipeline == stage && c.replica == replica && (s.row_parts() == 1 || c.tensor == class_);
+  };
+  first_rank_ = std::find_if(at.begin(), at.end(), own) - at.begin();
+}
+
+// What crosses the boundary after a virtual stage, at the end that is being built: one slice for every rank of the
+// other stage that has rows of this one's, in their order. A stage's ranks have as many each, of their micro-batch's
+// rows one after the other: replica by replica, and its tensor ranks where sequences are cut over those.
+std::vector<Slice> PlanBuilder::slices_over(std::size_t boundary, bool upstream) const {
+  const Strategy& s = spec_.strategy;
+  const std::int64_t hops = upstream ? context_.hop : -context_.hop;
+  if (s.stage_replicas.empty()) return {{hops, 0, context_.local_rows}};
+  const std::int64_t other = schedule_.stage_of[boundary + (upstream ? 1 : 0)], parts = s.row_parts();
+  const std::int64_t ours = context_.local_rows, theirs = ours * s.replicas_of(stage_) / s.replicas_of(other);
+  const std::int64_t begin = (replica_ * parts + row_part()) * ours, end = begin + ours;
+  const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+  const auto members = pipeline.groups[pipeline.member_of[first_rank_]];
+  const std::vector<Coordinates> at = coordinates(s);
+  const auto place = [&](std::int64_t stage, std::int64_t cell) {
+    const auto there = [&](std::int32_t rank) {
+      const Coordinates& c = at[rank];
+      return c.pipeline == stage && c.replica == cell / parts && (parts == 1 || c.tensor == cell % parts);
+    };
+    return std::find_if(members.begin(), members.end(), there) - members.begin();
+  };
+  const std::int64_t here = place(stage_, begin / ours);
+  std::vector<Slice> slices;
+  for (std::int64_t cell = begin / theirs; cell * theirs < end; ++cell) {
+    const std::int64_t first = std::max(begin, cell * theirs), last = std::min(end, (cell + 1) * theirs);
+    slices.push_back({place(other, cell) - here, first - begin, last - first});
+  }
+  return slices;
+}
+
+// Whether this stage and one of another number of ranks hold the word table: all ranks of both reduce its gradient
+// together, once a step, and cut its states.
+bool PlanBuilder::shares_table_unlike() const {
+  const bool end = stage_ == 0 || at_last_stage();
+  return spec_.model.tied_embeddings && !context_.ends_meet && end && spec_.strategy.ends_unlike();
+}
+
+// What replicas of stages cannot do, or not yet.
+void PlanBuilder::refuse_replicas() const {
+  const Strategy& s = spec_.strategy;
+  const auto refuse = [&](bool asked, std::string_view key, std::string_view what) {
+    if (asked) refuse_key(key, fmt::format("not built yet with strategy.stage_replicas: {}", what));
+  };
+  refuse(schedule_.copies > 1 || asynchronous() || !schedule_.moves.empty() || schedule_.spreads_vocabulary(),
+         "strategy.schedule", "choose dapple, or another that has one copy of the model and updates it once a step");
+  refuse(s.context > 1, "strategy.context", "choose 1");
+  refuse(s.on_grid(), "strategy.tensor_kind", "choose 1d");
+  refuse(spec_.model.moe.has_value(), "model.moe", "choose a model without experts");
+  refuse(spec_.model.tied_embeddings && !context_.ends_meet && unit_gradients_ && s.ends_unlike(), "strategy.sharding",
+         "the ends of the pipeline share a word table, whose gradients are reduced unit by unit over unlike numbers of "
+         "ranks; choose none or zero1, or as many ranks for the last stage as for the first");
+  refuse(spec_.model.mtp_layers > 0, "model.mtp_layers", "set it to 0");
+  refuse(row_.hybrid || row_.master || row_.servers, "strategy.sharding", "choose none, zero1, zero2, zero3 or fsdp");
+  refuse(s.offload.any(), "strategy.offload", "leave it out");
+  refuse(!spec_.cluster.stragglers.empty() || spec_.cluster.straggler_share > 0, "cluster.stragglers", "leave it out");
+}
+
+}  // namespace orrery

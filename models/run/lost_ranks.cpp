@@ -1,0 +1,33 @@
+#include "models/run/lost_ranks.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+
+constexpr auto kBetweenLooks =
+    std::chrono::milliseconds(5);  // small against the half second in which a loss is noticed
+
+std::string lost_file(const std::string& folder) { return folder + "/lost"; }
+
+// A number is read when its line has ended.
+void note_lost(const std::string& path, std::int64_t rank) {
+  std::ofstream out(path, std::ios::app);
+  out << fmt::format("{}\n", rank) << std::flush;
+  if (!out) throw Error(fmt::format("{}: cannot be written", path), 1);
+}
+
+bool LostRanks::look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (path_.empty() || now < next_) return false;
+  next_ = now + kBetweenLooks;
+  const std::size_t before = ranks_.size();
+  std::ifstream in(path_);
+  for (std::string line; std::getline(in, line) && !in.eof();) ranks_.insert(std::stoll(line));
+  return ranks_.size() > before;
+}
+
+}  // namespace orrery

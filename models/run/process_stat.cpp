@@ -1,0 +1,24 @@
+#include "models/run/process_stat.h"
+
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace orrery {
+
+// Fields are separated by spaces; the second is the name in brackets, which may hold anything.
+std::optional<ProcessStat> process_stat(std::istream& file) {
+  std::string text;
+  std::getline(file, text, '\0');  // unlike an istreambuf_iterator it turns a failed read into a state of the stream
+  const std::size_t name_end = text.rfind(") ");
+  if (name_end == std::string::npos || name_end + 4 >= text.size()) return {};
+  return ProcessStat{.state = text[name_end + 2], .parent = std::stoi(text.substr(name_end + 4))};
+}
+
+std::optional<ProcessStat> process_stat(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  return process_stat(file);
+}
+
+}  // namespace orrery

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/plan/plan.h"
+
+namespace orrery {
+
+enum class RankState : std::uint32_t { working, finished, failed };
+
+// A task that a lane has entered, or left. Ids are those of instantiate(plan, rank).
+struct ProgressEvent {
+  std::uint32_t step = 0;
+  TaskId task = kNone;
+  bool open = false;         // entered, not left
+  std::int64_t time_ns = 0;  // of CLOCK_MONOTONIC
+};
+
+// A rank's progress at one moment, read by anybody, while the rank runs or after its end.
+struct RankProgress {
+  std::int64_t rank = 0;
+  std::int64_t pid = 0;
+  std::string plan_hash;
+  RankState state = RankState::working;
+  int exit_code = 0;                               // when failed
+  std::string line;                                // when failed
+  std::uint64_t events = 0;                        // so far; when it stands still, nothing has happened
+  std::vector<ProgressEvent> lanes;                // by LaneKind: the last event; task kNone: none yet
+  std::vector<std::vector<ProgressEvent>> recent;  // by LaneKind: the last few, the latest last
+};
+
+// What a rank does, written where a kill cannot take it back: a small file mapped into memory, with a ring of the last
+// events of every lane. A lane's events come from one thread; different lanes may be written at once. Noting one is
+// four plain stores and a reading of the clock; nothing is locked, nothing is allocated, nothing waits for a disk.
+class ProgressRing {
+ public:
+  // The file appears under its name when it is whole. Throws Error if it cannot be made.
+  ProgressRing(const std::string& path, std::int64_t rank, std::string_view plan_hash = "");
+  ~ProgressRing();
+  ProgressRing(const ProgressRing&) = delete;
+  ProgressRing& operator=(const ProgressRing&) = delete;
+
+  // Notes the hash of a plan that is made after the ring.
+  void set_plan(std::string_view plan_hash) noexcept;
+  void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
+  void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }
+  // The last word: all results are written; or the line that tells the user what went wrong.
+  void finish() noexcept;
+  void fail(int exit_code, std::string_view line) noexcept;
+
+ private:
+  void note(LaneKind lane, std::uint32_t step, TaskId task, bool open) noexcept;
+  struct File;
+  friend std::optional<RankProgress> read_progress(const std::string& path);
+  File* file_;
+};
+
+inline constexpr std::size_t kRecentEvents = 7;
+
+std::string progress_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.progress"
+
+// nullopt: the rank has not made it yet. Throws Error for a file that is something else.
+std::optional<RankProgress> read_progress(const std::string& path);
+
+}  // namespace orrery

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "models/schedule/schedules.h"
+
+namespace orrery {
+
+// BPipe (Kim et al. 2023, ICML, section 3): under 1F1B stage i keeps p - i micro-batches, so stage i of the first half
+// leaves some of them with stage p - 1 - i, and no stage keeps more than (p + 2) / 2, rounded up. A stage that is full
+// after a forward sends that micro-batch away, whose backward is the farthest; it takes one back while it runs what
+// comes before its backward.
+std::vector<ActivationMove> balance_activations(const std::vector<std::vector<Action>>& orders);
+
+}  // namespace orrery

@@ -1,0 +1,91 @@
+#include "models/spec/model.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+// Far above any model, low enough that products of a few of them stay below 2^63.
+struct Bound {
+  const char* key;
+  std::int64_t value;
+  std::int64_t least;
+  std::int64_t most;
+};
+
+std::string out_of_bounds(std::initializer_list<Bound> bounds) {
+  for (const Bound& b : bounds) {
+    if (b.value < b.least || b.value > b.most) {
+      return fmt::format("{}: {} is not between {} and {}", b.key, b.value, b.least, b.most);
+    }
+  }
+  return "";
+}
+
+std::string broken_experts(const Model& m) {
+  const Moe& e = *m.moe;
+  std::string broken = out_of_bounds({{"moe.experts", e.experts, 1, 65536},
+                                      {"moe.top_k", e.top_k, 1, e.experts},
+                                      {"moe.feed_forward", e.feed_forward, 1, 4'000'000},
+                                      {"moe.shared_feed_forward", e.shared_feed_forward, 0, 4'000'000},
+                                      {"moe.first_layer", e.first_layer, 0, m.layers},
+                                      {"moe.every", e.every, 1, m.layers},
+                                      {"moe.expert_groups", e.expert_groups, 1, e.experts},
+                                      {"moe.top_groups", e.top_groups, 1, e.expert_groups}});
+  if (!broken.empty()) return broken;
+  if (e.experts % e.expert_groups != 0)
+    return fmt::format("moe.expert_groups: {} does not divide experts: {}", e.expert_groups, e.experts);
+  if (e.top_k > e.experts / e.expert_groups * e.top_groups)
+    return fmt::format("moe.top_groups: {} have fewer experts than top_k: {}", e.top_groups, e.top_k);
+  if (e.capacity_factor && !(*e.capacity_factor > 0)) return "moe.capacity_factor: must be above 0, or null for none";
+  if (e.pad_to_capacity && !e.capacity_factor) return "moe.pad_to_capacity: needs a capacity_factor";
+  if (!(e.imbalance >= 1)) return fmt::format("moe.imbalance: {} is below 1 (uniform)", e.imbalance);
+  if (e.zipf && !(*e.zipf >= 0)) return "moe.imbalance.zipf: must be at least 0";
+  return "";
+}
+
+std::string broken_attention(const Model& m) {
+  if (m.mla) {
+    return out_of_bounds({{"mla.q_lora_rank", m.mla->q_lora_rank, 0, 1'000'000},
+                          {"mla.kv_lora_rank", m.mla->kv_lora_rank, 1, 1'000'000},
+                          {"mla.qk_nope_head_dim", m.mla->qk_nope_head_dim, 1, 65536},
+                          {"mla.qk_rope_head_dim", m.mla->qk_rope_head_dim, 0, 65536},
+                          {"mla.v_head_dim", m.mla->v_head_dim, 1, 65536}});
+  }
+  if (m.heads % m.kv_heads != 0) return fmt::format("heads: {} is not a multiple of kv_heads: {}", m.heads, m.kv_heads);
+  return "";
+}
+
+}  // namespace
+
+std::string broken_rule(const Model& m) {
+  std::string broken = out_of_bounds({{"layers", m.layers, 1, 100'000},
+                                      {"hidden", m.hidden, 1, 1'000'000},
+                                      {"heads", m.heads, 1, 65536},
+                                      {"kv_heads", m.kv_heads, 1, 65536},
+                                      {"head_dim", m.head_dim, 1, 65536},
+                                      {"feed_forward", m.feed_forward, 1, 4'000'000},
+                                      {"vocab", m.vocab, 1, 100'000'000},
+                                      {"max_positions", m.max_positions, 0, 1'000'000'000},
+                                      {"mtp_layers", m.mtp_layers, 0, 1000}});
+  if (broken.empty()) broken = broken_attention(m);
+  if (broken.empty() && m.moe) broken = broken_experts(m);
+  if (!broken.empty()) return broken;
+  for (const double cap : {m.attention_softcap, m.logit_softcap}) {
+    if (!(cap >= 0 && cap < 1e6)) return fmt::format("softcap: {} is not in [0, 1e6)", cap);
+  }
+  if (!(m.dropout >= 0 && m.dropout < 1)) return fmt::format("dropout: {} is not in [0, 1)", m.dropout);
+  if (!m.sliding_window) return "";
+  return out_of_bounds({{"sliding_window.window", m.sliding_window->window, 1, 1'000'000'000},
+                        {"sliding_window.every", m.sliding_window->every, 1, m.layers}});
+}
+
+bool has_experts(const Model& m, std::int64_t layer) {
+  return m.moe && layer >= m.moe->first_layer && (layer - m.moe->first_layer) % m.moe->every == 0;
+}
+
+std::int64_t elements(const Parameter& p) { return p.out * p.in * (p.experts > 0 ? p.experts : 1); }
+
+}  // namespace orrery

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "models/spec/spec.h"
+
+namespace orrery {
+
+// Whether a rank's kernels begin in the order of their launches, whatever their streams (Software::one_queue). Not with
+// FSDP, nor where two micro-batches are woven: Megatron asks their users for several queues.
+bool has_one_queue(const Spec& spec);
+
+}  // namespace orrery

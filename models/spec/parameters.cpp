@@ -1,0 +1,110 @@
+// The weights of a model, family by family; every built-in model's sum is the published one
+// (tests/data/published_params.json).
+#include "models/spec/model.h"
+
+namespace orrery {
+namespace {
+
+using List = std::vector<Parameter>;
+
+void add_norm(List& list, const Model& m, const std::string& name, std::int64_t width) {
+  list.push_back({name + ".weight", width});
+  if (m.norm == Norm::layernorm) list.push_back({name + ".bias", width});
+}
+
+// A matrix cut by columns has its bias cut with it; the bias after a row cut is added once, so it is whole.
+void add_linear(List& list, const std::string& name, std::int64_t out, std::int64_t in, Partition partition,
+                bool bias) {
+  list.push_back({name + ".weight", out, in, partition});
+  if (bias) list.push_back({name + ".bias", out, 1, partition == Partition::row ? Partition::replicated : partition});
+}
+
+void add_attention(List& list, const Model& m) {
+  const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
+  add_linear(list, "attention.qkv", qkv, m.hidden, Partition::column, m.bias || m.qkv_bias);
+  if (m.qk_norm) {
+    add_norm(list, m, "attention.q_norm", m.head_dim);
+    add_norm(list, m, "attention.k_norm", m.head_dim);
+  }
+  add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, m.bias);
+}
+
+// DeepSeek-V2 (arXiv 2405.04434, section 2.1): queries and keys/values go through a compressed, normed vector.
+void add_latent_attention(List& list, const Model& m) {
+  const Mla& a = *m.mla;
+  const std::int64_t query = m.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
+  if (a.q_lora_rank > 0) {
+    add_linear(list, "attention.q_down", a.q_lora_rank, m.hidden, Partition::replicated, m.bias);
+    add_norm(list, m, "attention.q_norm", a.q_lora_rank);
+    add_linear(list, "attention.q_up", query, a.q_lora_rank, Partition::column, m.bias);
+  } else {
+    add_linear(list, "attention.q", query, m.hidden, Partition::column, m.bias);
+  }
+  add_linear(list, "attention.kv_down", a.kv_lora_rank + a.qk_rope_head_dim, m.hidden, Partition::replicated, m.bias);
+  add_norm(list, m, "attention.kv_norm", a.kv_lora_rank);
+  const std::int64_t key_value = m.heads * (a.qk_nope_head_dim + a.v_head_dim);
+  add_linear(list, "attention.kv_up", key_value, a.kv_lora_rank, Partition::column, m.bias);
+  add_linear(list, "attention.out", m.hidden, m.heads * a.v_head_dim, Partition::row, m.bias);
+}
+
+void add_mlp(List& list, const Model& m, const std::string& name, std::int64_t width) {
+  add_linear(list, name + ".up", (m.gated ? 2 : 1) * width, m.hidden, Partition::column, m.bias);
+  add_linear(list, name + ".down", m.hidden, width, Partition::row, m.bias);
+}
+
+void add_experts(List& list, const Model& m) {
+  const Moe& moe = *m.moe;
+  add_linear(list, "moe.router", moe.experts, m.hidden, Partition::replicated, false);
+  if (moe.correction_bias) list.push_back({"moe.router.correction_bias", moe.experts});
+  if (moe.shared_feed_forward > 0) add_mlp(list, m, "moe.shared", moe.shared_feed_forward);
+  if (moe.shared_gate) add_linear(list, "moe.shared_gate", 1, m.hidden, Partition::replicated, false);
+  const std::size_t first = list.size();
+  add_mlp(list, m, "moe.experts", moe.feed_forward);
+  for (std::size_t i = first; i < list.size(); ++i) list[i].experts = moe.experts;
+}
+
+std::int64_t sum(const List& list) {
+  std::int64_t total = 0;
+  for (const Parameter& p : list) total += elements(p);
+  return total;
+}
+
+}  // namespace
+
+std::vector<Parameter> layer_parameters(const Model& m, std::int64_t layer) {
+  List list;
+  add_norm(list, m, "attention.norm", m.hidden);
+  m.mla ? add_latent_attention(list, m) : add_attention(list, m);
+  if (m.post_norms) add_norm(list, m, "attention.post_norm", m.hidden);
+  if (!m.parallel_block) add_norm(list, m, "mlp.norm", m.hidden);
+  has_experts(m, layer) ? add_experts(list, m) : add_mlp(list, m, "mlp", m.feed_forward);
+  if (m.post_norms) add_norm(list, m, "mlp.post_norm", m.hidden);
+  return list;
+}
+
+std::vector<Parameter> embedding_parameters(const Model& m, std::int64_t sequence) {
+  List list{{"embedding.tokens.weight", m.vocab, m.hidden, Partition::vocabulary}};
+  if (m.positions == Positions::learned) {
+    list.push_back({"embedding.positions.weight", m.max_positions > 0 ? m.max_positions : sequence, m.hidden});
+  }
+  return list;
+}
+
+std::vector<Parameter> head_parameters(const Model& m) {
+  List list;
+  add_norm(list, m, "head.norm", m.hidden);
+  if (!m.tied_embeddings) list.push_back({"head.output.weight", m.vocab, m.hidden, Partition::vocabulary});
+  return list;
+}
+
+bool has_window(const Model& m, std::int64_t layer) {
+  return m.sliding_window && (m.sliding_window->every <= 1 || (layer + 1) % m.sliding_window->every != 0);
+}
+
+std::int64_t parameter_count(const Model& m, std::int64_t sequence) {
+  std::int64_t total = sum(embedding_parameters(m, sequence)) + sum(head_parameters(m));
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) total += sum(layer_parameters(m, layer));
+  return total;
+}
+
+}  // namespace orrery

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "models/base/json_value.h"
+#include "models/trace/measured_times.h"
+
+namespace orrery {
+
+// The section "measured" of a profile: {"ops": [{"kind", "samples": [{"sizes", "amount", "us", "spread", "count"}]}],
+// "transfers": [{"kind", "ranks", "nodes" (if known), "samples": [{"bytes", "us", ...}]}], "issue_us", ...,
+// "compute_slowdown", ...}.
+nlohmann::ordered_json json_of(const MeasuredTimes& times);
+
+// Sorts samples. Throws Error with file and key for what is missing or makes no sense.
+MeasuredTimes measured_of(const JsonValue& section);
+
+}  // namespace orrery

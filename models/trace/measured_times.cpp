@@ -1,0 +1,296 @@
+#include "models/trace/measured_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+double as_real(std::int64_t x) { return static_cast<double>(x); }
+
+std::string_view name_of(Gemm::Role role) {
+  static constexpr std::string_view names[] = {"output",         "input_gradient", "weight_gradient",
+                                               "scores",         "values",         "probability_gradient",
+                                               "value_gradient", "query_gradient", "key_gradient"};
+  return names[static_cast<std::size_t>(role)];
+}
+
+std::string_view name_of(Direction x) { return x == Direction::forward ? "forward" : "backward"; }
+
+std::string_view name_of(CrossEntropy::Part part) {
+  static constexpr std::string_view names[] = {"maximum", "exponent", "loss", "gradient", "rescale", "combine"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+// Kind and sizes of every work; whether flops or bytes measure it is said by `flops`.
+struct Shapes {
+  struct Shape {
+    std::string kind;
+    std::vector<double> sizes;
+    bool flops = false;
+  };
+
+  Shape operator()(const Gemm& g) const {
+    const std::string kind = fmt::format("gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : "");
+    if (g.heads == 0) return {kind, {as_real(g.m), as_real(g.n), as_real(g.k)}, true};
+    return {kind, {as_real(g.m), as_real(g.n), as_real(g.k), as_real(g.batch)}, true};
+  }
+  Shape operator()(const GroupedGemm& g) const {
+    return {fmt::format("grouped gemm/{}{}", name_of(g.role), g.accumulate ? "/add" : ""),
+            {as_real(g.rows), as_real(g.out), as_real(g.in), as_real(g.groups)},
+            true};
+  }
+  Shape operator()(const GroupedBias& b) const {
+    return {fmt::format("grouped bias{}/{}", b.weighted ? "/weighted" : "", name_of(b.direction)),
+            {as_real(b.rows), as_real(b.columns), as_real(b.groups)}};
+  }
+  Shape operator()(const Gate& g) const {
+    return {fmt::format("gate/{}", name_of(g.direction)), {as_real(g.rows), as_real(g.experts), as_real(g.top_k)}};
+  }
+  Shape operator()(const Permute& p) const {
+    return {fmt::format("permute/{}", p.expand ? "expand" : "sum"), {as_real(p.moved), as_real(p.columns)}};
+  }
+  Shape operator()(const SigmoidGate& g) const {
+    return {fmt::format("sigmoid gate/{}", name_of(g.direction)), {as_real(g.rows), as_real(g.columns)}};
+  }
+  Shape operator()(const SortChunks& s) const { return {"sort chunks", {as_real(s.rows), as_real(s.columns)}}; }
+  Shape operator()(const CountTokens& c) const { return {"count tokens", {as_real(c.counts)}}; }
+  Shape operator()(const FlashAttention& a) const {
+    return {fmt::format("attention/{}", name_of(a.direction)),
+            {as_real(a.batch) * as_real(a.heads), as_real(a.query), 2 * keys_per_query(a), as_real(a.head_dim)},
+            true};
+  }
+  Shape operator()(const MoveHeads& m) const {
+    return {fmt::format("move heads/{}", name_of(m.direction)), {as_real(m.rows), as_real(m.members * m.columns())}};
+  }
+  Shape operator()(const Softmax& s) const {
+    return {fmt::format("softmax/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.columns)}};
+  }
+  Shape operator()(const Normalize& n) const {
+    static constexpr std::string_view parts[] = {"", "/sums", "/finish"};
+    return {fmt::format("norm/{}/{}{}", n.layernorm ? "layer" : "rms", name_of(n.direction),
+                        parts[static_cast<std::size_t>(n.part)]),
+            {as_real(n.rows), as_real(n.columns)}};
+  }
+  Shape operator()(const Rotary& r) const {
+    return {fmt::format("rotary/{}", name_of(r.direction)), {as_real(r.rows), as_real(r.columns)}};
+  }
+  Shape operator()(const LatentHeads& l) const {
+    return {fmt::format("latent heads/{}", name_of(l.direction)),
+            {as_real(l.rows), as_real(l.heads), as_real(l.nope + l.rope + l.value)}};
+  }
+  Shape operator()(const Split& s) const {
+    return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
+  }
+  Shape operator()(const Activation& a) const {
+    // Weighted by a choice's weight, backward computes the output again.
+    return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
+                        name_of(a.direction)),
+            {as_real(a.rows), as_real(a.columns)}};
+  }
+  Shape operator()(const Residual& r) const {
+    return {fmt::format("residual{}{}{}/{}", r.residual ? "" : "/none", r.bias ? "/bias" : "",
+                        r.dropout ? "/dropout" : "", name_of(r.direction)),
+            {as_real(r.rows), as_real(r.columns)}};
+  }
+  Shape operator()(const Add& a) const { return {"add", {as_real(a.elements)}}; }
+  Shape operator()(const BiasGradient& b) const { return {"bias gradient", {as_real(b.rows), as_real(b.columns)}}; }
+  Shape operator()(const Embedding& e) const {
+    return {fmt::format("{}/{}", e.positions ? "positions" : "embedding", name_of(e.direction)),
+            {as_real(e.rows), as_real(e.columns)}};
+  }
+  Shape operator()(const CrossEntropy& c) const {
+    return {fmt::format("cross-entropy/{}{}", name_of(c.part), c.narrow ? "/narrow" : ""),
+            {as_real(c.rows), as_real(c.columns)}};
+  }
+  Shape operator()(const Cast& c) const { return {fmt::format("cast/{}-{}", c.from, c.to), {as_real(c.elements)}}; }
+  Shape operator()(const SoftCap& s) const {
+    return {fmt::format("soft cap/{}", name_of(s.direction)), {as_real(s.elements)}};
+  }
+  Shape operator()(const Accumulate& a) const {
+    return {fmt::format("accumulate/{}-{}", a.from, a.to), {as_real(a.elements)}};
+  }
+  Shape operator()(const Load& l) const { return {"load", {as_real(l.rows)}}; }
+  Shape operator()(const Fill& f) const { return {"fill", {as_real(f.bytes)}}; }
+  Shape operator()(const Multiply& m) const { return {fmt::format("multiply/{}", m.width), {as_real(m.elements)}}; }
+  Shape operator()(const PlaceCopy& c) const {
+    return {fmt::format("copy/{}-{}", static_cast<int>(c.from), static_cast<int>(c.to)), {as_real(c.bytes)}};
+  }
+  Shape operator()(const Wait&) const { return {"wait", {1}}; }
+  Shape operator()(const Exchange&) const { return {"exchange", {1}}; }
+  Shape operator()(const SquaredNorm& n) const {
+    return {fmt::format("squared norm/{}", n.width), {as_real(n.elements)}};
+  }
+  Shape operator()(const Update& u) const {
+    return {fmt::format("update/{}{}", u.moments, u.master > 0 ? "/master" : ""), {as_real(u.elements)}};
+  }
+  Shape operator()(const Collective& c) const { return {"collective", {as_real(c.bytes)}}; }
+  Shape operator()(const Transfer& t) const { return {"message", {as_real(t.bytes)}}; }
+};
+
+constexpr std::size_t kMostSizes = 4;
+// Of the slopes, against weights that sum to 1: where samples do not tell a slope (all lie in one line), it is 0.
+constexpr double kRidge = 1e-6;
+constexpr double kSame = 1e-12;  // squared distance in powers of two
+
+using Point = std::array<double, kMostSizes>;
+
+// Logs of sizes; a size of zero (an empty shard) counts as one.
+Point point_of(const std::vector<double>& sizes) {
+  Point p{};
+  for (std::size_t i = 0; i < sizes.size() && i < kMostSizes; ++i) p[i] = std::log2(std::max(sizes[i], 1.0));
+  return p;
+}
+
+double squared_distance(const Point& a, const Point& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < kMostSizes; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+constexpr std::size_t kUnknowns = kMostSizes + 1;
+using Row = std::array<double, kUnknowns + 1>;
+using System = std::array<Row, kUnknowns>;  // symmetric, positive definite; the last column is the right side
+
+// The first unknown, the plane's height at the query: eliminated last, so nothing need be put back.
+double solve_first(System& a) {
+  for (std::size_t k = kUnknowns; k-- > 1;) {
+    for (std::size_t i = 0; i < k; ++i) {
+      const double f = a[i][k] / a[k][k];
+      for (std::size_t j = 0; j < k; ++j) a[i][j] -= f * a[k][j];
+      a[i][kUnknowns] -= f * a[k][kUnknowns];
+    }
+  }
+  return a[0][kUnknowns] / a[0][0];
+}
+
+struct Known {
+  Point at;
+  double value;
+};
+
+// Moving least squares at a point.
+double plane_at(const std::vector<Known>& known, const Point& query) {
+  std::vector<double> weights;
+  double total = 0;
+  for (const Known& k : known) {
+    const double distance = squared_distance(k.at, query);
+    if (distance < kSame) return k.value;
+    weights.push_back(1 / (distance * distance));
+    total += weights.back();
+  }
+  System a{};
+  for (std::size_t s = 0; s < known.size(); ++s) {
+    std::array<double, kUnknowns> x{1};
+    for (std::size_t i = 0; i < kMostSizes; ++i) x[i + 1] = known[s].at[i] - query[i];
+    const double w = weights[s] / total;
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      for (std::size_t j = 0; j < kUnknowns; ++j) a[i][j] += w * x[i] * x[j];
+      a[i][kUnknowns] += w * x[i] * known[s].value;
+    }
+  }
+  for (std::size_t i = 1; i < kUnknowns; ++i) a[i][i] += kRidge;
+  return solve_first(a);
+}
+
+}  // namespace
+
+WorkShape shape_of(const Work& work, Bytes width) {
+  Shapes::Shape s = std::visit(Shapes{}, work);
+  const Cost cost = cost_of(work, width);
+  return {fmt::format("{} {}", s.kind, width == 2 ? "bf16" : "fp32"), std::move(s.sizes),
+          s.flops ? cost.flops : cost.bytes};
+}
+
+Seconds interpolate(const OpTable& table, const WorkShape& shape) {
+  std::vector<Known> known;
+  Point low, high;
+  low.fill(std::numeric_limits<double>::max());
+  high.fill(std::numeric_limits<double>::lowest());
+  double best = std::numeric_limits<double>::max(), worst = std::numeric_limits<double>::lowest();
+  for (const OpSample& s : table.samples) {
+    known.push_back({point_of(s.sizes), std::log2(s.seconds / s.amount)});
+    for (std::size_t i = 0; i < kMostSizes; ++i) {
+      low[i] = std::min(low[i], known.back().at[i]);
+      high[i] = std::max(high[i], known.back().at[i]);
+    }
+    best = std::min(best, known.back().value);
+    worst = std::max(worst, known.back().value);
+  }
+  Point query = point_of(shape.sizes);
+  for (std::size_t i = 0; i < kMostSizes; ++i) query[i] = std::clamp(query[i], low[i], high[i]);
+  return shape.amount * std::exp2(std::clamp(plane_at(known, query), best, worst));
+}
+
+namespace {
+
+const OpTable* find_ops(const MeasuredTimes& times, std::string_view kind) {
+  for (const OpTable& table : times.ops) {
+    if (table.kind == kind) return &table;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+  const WorkShape shape = shape_of(work, width);
+  const OpTable* table = find_ops(times, shape.kind);
+  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, shape));
+}
+
+std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width) {
+  const WorkShape shape = shape_of(work, width);
+  const OpTable* table = find_ops(times, shape.kind);
+  return table == nullptr || !covers(*table, shape) ? std::nullopt : std::optional(interpolate(*table, shape));
+}
+
+const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                    std::int64_t nodes) {
+  const TransferTable* found = nullptr;
+  for (const TransferTable& table : times.transfers) {
+    if (table.kind != kind || table.ranks != ranks) continue;
+    if (table.nodes == nodes) return &table;
+    if (table.nodes == 0) found = &table;
+  }
+  return found;
+}
+
+bool covers(const OpTable& table, const WorkShape& shape) {
+  if (table.samples.front().sizes.size() != shape.sizes.size()) return false;  // of another version of this program
+  for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
+    double low = std::numeric_limits<double>::max(), high = 0;
+    for (const OpSample& s : table.samples) {
+      low = std::min(low, s.sizes[i]);
+      high = std::max(high, s.sizes[i]);
+    }
+    if (2 * shape.sizes[i] < low || shape.sizes[i] > 2 * high) return false;
+  }
+  return true;
+}
+
+bool covers(const TransferTable& table, Bytes bytes) {
+  return 2 * bytes >= table.samples.front().bytes && bytes <= 2 * table.samples.back().bytes;
+}
+
+Seconds interpolate(const TransferTable& table, Bytes bytes) {
+  const auto& s = table.samples;
+  if (bytes <= s.front().bytes || s.size() == 1)
+    return s.front().seconds * std::max(1.0, as_real(bytes) / as_real(std::max<Bytes>(s.front().bytes, 1)));
+  auto above = std::find_if(s.begin() + 1, s.end() - 1, [&](const TransferSample& x) { return x.bytes >= bytes; });
+  const TransferSample &a = *std::prev(above), &b = *above;
+  const double per_byte = std::max(0.0, (b.seconds - a.seconds) / as_real(b.bytes - a.bytes));
+  return a.seconds + per_byte * as_real(bytes - a.bytes);
+}
+
+std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                         Bytes bytes) {
+  const TransferTable* table = find_transfers(times, kind, ranks);
+  return table == nullptr ? std::nullopt : std::optional(interpolate(*table, bytes));
+}
+
+}  // namespace orrery

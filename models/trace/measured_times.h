@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/plan/op.h"
+
+namespace orrery {
+
+// Which kernel a task runs, and how large: times of one kind are compared over its sizes.
+struct WorkShape {
+  std::string kind;           // "gemm/input_gradient fp32", "norm/rms/backward fp32"
+  std::vector<double> sizes;  // what its time depends on: (m, n, k), (rows, columns); the same number for a kind
+  double amount = 0;          // flops of products and attention, bytes of the rest (cost_of)
+};
+WorkShape shape_of(const Work& work, Bytes width);
+
+// What one op of one shape took. spread: quartile distance of the repetitions over their median.
+struct OpSample {
+  std::vector<double> sizes;
+  double amount = 0;
+  Seconds seconds = 0;
+  double spread = 0;
+  std::int64_t count = 0;  // repetitions
+};
+struct OpTable {
+  std::string kind;
+  std::vector<OpSample> samples;  // by sizes
+};
+
+// What a transfer took from the moment its last end had come in. bytes: NCCL's size of a collective, of a message its
+// own.
+struct TransferSample {
+  Bytes bytes = 0;
+  Seconds seconds = 0;
+  double spread = 0;
+  std::int64_t count = 0;
+};
+struct TransferTable {
+  std::string kind;  // "all_reduce", "message"
+  std::int64_t ranks = 2;
+  std::vector<TransferSample> samples;  // by bytes
+  std::int64_t nodes = 0;               // that the ranks lie on, evenly; 0: not known, or of no account
+};
+
+// Times of single ops and transfers on one machine, and what lies between them. Measured under the load of a step (all
+// ranks at once, all threads of a rank); it knows shapes, never steps.
+struct MeasuredTimes {
+  std::vector<OpTable> ops;              // by kind
+  std::vector<TransferTable> transfers;  // by kind, ranks
+  Seconds issue = 0;                     // of the host, per task
+  Seconds gap = 0;                       // between two tasks of the compute lane
+  Seconds transfer_start = 0;            // from the end of what a transfer waited for until it has entered
+  Seconds wake = 0;                      // from the end of a transfer until what waited for it on the compute lane runs
+  Seconds step = 0;                      // between two steps: nothing runs
+  double compute_slowdown = 1;           // of compute while a transfer of its rank runs
+  double transfer_slowdown = 1;          // of a transfer while its rank computes
+  double beside_slowdown = 1;            // of compute while the rank's host copies or updates beside it
+  double copy_slowdown = 1;              // of such a copy or update while its rank computes
+
+  bool empty() const { return ops.empty() && transfers.empty(); }
+};
+
+// The time of a task, from the samples of its kind: its amount times the time per unit at its sizes. log(time per unit)
+// is a plane over the logs of the sizes, fitted with weights 1 / distance^4 (moving least squares: Lancaster and
+// Salkauskas, Mathematics of Computation 37, 1981), so it is exact at every sample and follows any power law. Beyond
+// the samples' box sizes count as at its edge, and no time per unit is better than the best sample's, or worse than the
+// worst's: a rate that was not seen is not promised. nullopt where the kind was not measured.
+std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width);
+// The same, within the sizes that the samples cover.
+std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width);
+Seconds interpolate(const OpTable& table, const WorkShape& shape);
+
+// The table of a kind over so many ranks on so many nodes; else the one that does not know its nodes; else nullptr.
+const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                    std::int64_t nodes = 0);
+
+// Whether a table speaks for these sizes: from half its smallest to twice its largest. Beyond that formulas, where
+// there are any, know better.
+bool covers(const OpTable& table, const WorkShape& shape);
+bool covers(const TransferTable& table, Bytes bytes);
+
+// Straight lines between samples; beyond them the bandwidth of the outermost pair, below the smallest its time. nullopt
+// where this kind was not measured with so many ranks.
+std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
+                                         Bytes bytes);
+Seconds interpolate(const TransferTable& table, Bytes bytes);
+
+}  // namespace orrery

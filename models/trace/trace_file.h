@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/plan/plan.h"
+
+namespace orrery {
+
+// What a program that executes ranks (orrery-rank) is asked for, and what it leaves behind for `orrery`:
+//
+//   orrery-rank --spec FILE [--set KEY=VALUE]... --out FOLDER --steps K [--hang-timeout S]
+//
+// Every rank makes the same plan from FILE and the overrides. FOLDER exists. At once, before it joins the others, a
+// rank puts its progress file there (progress_file(FOLDER, rank), progress_ring.h) and from then on notes every task
+// that it enters and leaves. When its steps are done it writes its results (rank_file(FOLDER, rank), write_rank_run()),
+// then notes that it has finished, in this order. It dies with the process
+// that started it (prctl(2), PR_SET_PDEATHSIG). A rank that fails notes its one line and its exit status there. It
+// prints nothing on stdout. --hang-timeout is given where nobody else watches (the user's own mpirun or srun): then the
+// ranks watch each other (exec/watch.h).
+
+// One task, in picoseconds on the rank's clock: launched by the host, dependencies ended and its lane free, done. For a
+// transfer `entered` is when this end was ready; when the last end came in is found by comparing ranks.
+struct MeasuredSpan {
+  Picoseconds issued = 0, entered = 0, ended = 0;
+};
+
+// One step of a rank. Steps share one clock; `begin` is when the host turned to the first task, `end` when the last
+// task had ended.
+struct MeasuredStep {
+  Picoseconds begin = 0, end = 0;
+  std::vector<MeasuredSpan> spans;  // of instantiate(plan, rank), in issue order
+  std::vector<std::int64_t> sizes;  // what its runtime sizes turned out to be, frame by frame in order
+};
+
+// What a rank's own allocator counted, over all steps.
+struct MeasuredMemory {
+  Bytes capacity = 0;                        // of the device, or of the machine that CPU ranks share
+  Bytes first_step_peak = 0;                 // allocated
+  Bytes peak = 0;                            // allocated
+  Bytes peak_reserved = 0;                   // held by the caching allocator
+  Bytes peak_device = 0;                     // what the driver shows; of a CPU rank: peak_reserved
+  Bytes host_peak = 0;                       // of the process; of what is offloaded, where anything is
+  Bytes nvme_peak = 0;                       // of what is offloaded to disk
+  TaskId peak_task = kNone;                  // of instantiate(plan, rank); kNone: before the first
+  std::array<Bytes, kCategories> at_peak{};  // sums to peak
+};
+
+// Everything that one rank measured.
+struct RankRun {
+  std::string source = "measured";
+  std::string plan_hash;  // of the folded plan
+  std::int64_t rank = 0, ranks = 1;
+  std::string device;   // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
+  std::string library;  // that moves what collectives of algorithm `library` move: "Open MPI 4.1.4"
+  std::string link;     // over what, between ranks of one host: "shared memory", "nvlink"
+  std::string host;     // the node's name
+  std::string note;     // for people, of the whole run: a remark of the report
+  std::vector<MeasuredStep> steps;
+  std::vector<double> losses;  // by step, mean over this rank's tokens; empty where the plan has no loss
+  MeasuredMemory memory;
+  Picoseconds clock_offset = 0;  // add it to this rank's times to get rank 0's
+  Picoseconds clock_uncertainty = 0;
+};
+
+std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
+// What a rank noted after so many steps, to go on from: "folder/snapshot_3.10".
+std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
+
+// A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
+// sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file
+// appears when it is whole (output_file.h). Reading throws Error "file: what" for one that is cut short, longer than
+// its header says, of another schema, or whose times run backwards.
+void write_rank_run(const std::string& path, const RankRun& run);
+RankRun read_rank_run(const std::string& path);
+RankRun parse_rank_run(std::istream& in, std::uint64_t size, const std::string& path);  // size: of the whole file
+
+}  // namespace orrery
