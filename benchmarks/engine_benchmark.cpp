@@ -14,9 +14,9 @@
 #include "models/plan/hash.h"
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
-#include "sim/attribution.h"
-#include "sim/predict.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
+#include "sim/report/attribution.h"
 
 namespace orrery {
 namespace {
@@ -42,8 +42,8 @@ double bytes(const std::vector<T>& v) {
   return static_cast<double>(v.size() * sizeof(T));
 }
 
-// Plan: tasks, dependencies, matches and the frames their operands lie in. Engine: see sim/simulate.cpp (the next task
-// in the lane, a bit for having ended, the members of a match that have come in) and the span.
+// Plan: tasks, dependencies, matches and the frames their operands lie in. Engine: see sim/engine/simulate.cpp (the
+// next task in the lane, a bit for having ended, the members of a match that have come in) and the span.
 void count_bytes(benchmark::State& state, const Plan& plan) {
   const double tasks = plan.task_count();
   state.counters["plan_bytes_per_task"] = (bytes(plan.tasks) + bytes(plan.dependencies) + bytes(plan.matches) +

@@ -1,4 +1,4 @@
-#include "sim/fair_share.h"
+#include "sim/engine/fair_share.h"
 
 #include <cstdint>
 #include <vector>

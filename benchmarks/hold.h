@@ -7,7 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "sim/heap.h"
+#include "sim/engine/heap.h"
 
 // The hold model (Jones, An empirical comparison of priority-queue and event-set implementations, CACM 1986): take the
 // first event, put one back at a random later time. A bare queue's rate is what the engine's rate is compared with.

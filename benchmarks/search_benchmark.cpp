@@ -1,8 +1,8 @@
 // How fast strategies are enumerated and bounded one by one, on one core: the aim is 500,000 a second.
 #include <benchmark/benchmark.h>
 
-#include "sim/predict.h"
-#include "sim/search_bounds.h"
+#include "sim/predict/predict.h"
+#include "sim/search/bounds.h"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/text.h"
+#include "sim/print/text.h"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 #include "models/base/json_value.h"
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/align.h"
 #include "viz/chrome_reader.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/report.h"
+#include "sim/report/report.h"
 #include "viz/mapped_text.h"
 #include "viz/step.h"
 #include "viz/timeline.h"

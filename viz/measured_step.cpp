@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/replay.h"
-#include "sim/validation.h"
+#include "sim/validate/replay.h"
+#include "sim/validate/validation.h"
 #include "viz/chrome_event.h"
 #include "viz/json_scan.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "models/trace/trace.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "viz/timeline.h"
 
 namespace orrery {
@@ -16,8 +16,9 @@ struct MeasuredTasks {
 };
 MeasuredTasks tasks_of(const Plan& plan, const Timeline& timeline);
 
-// A prediction held against that step as `orrery validate` does it (sim/validation.h): step over step; cost: durations,
-// kind by kind of op without sign; engine: the measured durations played again, over the measured step. Minus 1.
+// A prediction held against that step as `orrery validate` does it (sim/validate/validation.h): step over step; cost:
+// durations, kind by kind of op without sign; engine: the measured durations played again, over the measured step.
+// Minus 1.
 struct PredictionError {
   double step = 0, cost = 0, engine = 0;
 };

@@ -8,8 +8,8 @@
 
 #include "models/partition/rank_groups.h"
 #include "models/trace/measured_times.h"
-#include "sim/critical_path.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
+#include "sim/report/critical_path.h"
 #include "viz/timeline_builder.h"
 
 namespace orrery {

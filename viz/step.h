@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/spec/spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "viz/timeline.h"
 
 namespace orrery {

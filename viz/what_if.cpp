@@ -8,7 +8,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

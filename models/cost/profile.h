@@ -65,8 +65,8 @@ struct Profile {
   MeasuredTimes measured;
   // What a cluster's own NCCL logged of its communicators: goes before our port of its model.
   std::vector<LoggedNccl> nccl;
-  // Imported, so with gaps: what was not measured comes from the built-in profile of the spec's GPU (sim/predict.h,
-  // profile_for).
+  // Imported, so with gaps: what was not measured comes from the built-in profile of the spec's GPU
+  // (sim/predict/predict.h, profile_for).
   bool rest_built_in = false;
   Bytes memory_bytes = 0;  // of the device, where the cluster does not know it
   // Where it was measured, in words: {"device", "AMD EPYC, 1 thread"}, {"date", "2026-11-21"}, ...

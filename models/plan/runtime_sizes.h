@@ -14,8 +14,8 @@ Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
 // The plan of a step whose runtime sizes are known, as if it had been planned with them: works, buffers and transfers
 // of every frame by its own sizes, so that frames share neither blocks nor ops. sizes: by slot, those of its frames one
 // after the other, as ranks note them (trace_file.h). A transfer between ranks moves what the busiest of them sends or
-// gets. Such blocks list no ops: what the host adds by block (sim/host_overheads.h) stands with the ops of the plan
-// that it was made from.
+// gets. Such blocks list no ops: what the host adds by block (sim/cost/host_overheads.h) stands with the ops of the
+// plan that it was made from.
 Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
 
 // Whether a plan has any.

@@ -1,4 +1,4 @@
-#include "sim/import.h"
+#include "sim/calibrate/import.h"
 
 #include "tests/fuzz/fuzz.h"
 

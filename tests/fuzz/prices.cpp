@@ -1,4 +1,4 @@
-#include "sim/search_machines.h"
+#include "sim/advice/machines.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "sim/published.h"
+#include "sim/published/predict.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -8,8 +8,8 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
-#include "sim/long_steps.h"
-#include "sim/predict.h"
+#include "sim/predict/long_steps.h"
+#include "sim/predict/predict.h"
 
 namespace orrery::test {
 

@@ -6,7 +6,7 @@
 
 #include "models/cost/profile.h"
 #include "models/spec/spec.h"
-#include "sim/report.h"
+#include "sim/report/report.h"
 #include "tests/metamorphic/random_spec.h"
 
 namespace orrery::test {

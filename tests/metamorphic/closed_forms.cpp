@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "models/base/data.h"
-#include "sim/predict.h"
-#include "sim/search.h"
+#include "sim/predict/predict.h"
+#include "sim/search/search.h"
 #include "tests/metamorphic/relations.h"
 
 namespace orrery::test {

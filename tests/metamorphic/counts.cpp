@@ -3,9 +3,9 @@
 
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
-#include "sim/flops.h"
-#include "sim/formulas.h"
-#include "sim/predict.h"
+#include "sim/explain/formulas.h"
+#include "sim/predict/predict.h"
+#include "sim/report/flops.h"
 #include "tests/metamorphic/relations.h"
 
 namespace orrery::test {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/metamorphic/relations.h"
 
 namespace orrery::test {

@@ -9,7 +9,7 @@
 #include "models/spec/recipes.h"
 #include "models/spec/sharding.h"
 #include "models/spec/spec.h"
-#include "sim/search_space.h"
+#include "sim/search/space.h"
 
 namespace orrery::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/chrome_trace.h"
-#include "sim/predict.h"
+#include "sim/export/chrome_trace.h"
+#include "sim/predict/predict.h"
 #include "tests/metamorphic/relations.h"
 #include "tests/temporary_folder.h"
 

@@ -12,7 +12,7 @@
 #include "kernels/cuda/attention_limits.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
-#include "sim/calibration.h"
+#include "sim/calibrate/calibration.h"
 
 namespace orrery {
 namespace {

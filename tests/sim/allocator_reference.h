@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "sim/allocator.h"
+#include "sim/memory/allocator.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "sim/attribution.h"
+#include "sim/report/attribution.h"
 
 #include <map>
 #include <numeric>

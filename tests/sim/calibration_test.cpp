@@ -1,4 +1,4 @@
-#include "sim/calibration.h"
+#include "sim/calibrate/calibration.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/plan/unfold.h"
-#include "sim/price.h"
+#include "sim/cost/price.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/swinging_runs.h"
 #include "tests/temporary_folder.h"

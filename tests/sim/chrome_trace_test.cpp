@@ -1,4 +1,4 @@
-#include "sim/chrome_trace.h"
+#include "sim/export/chrome_trace.h"
 
 #include <zlib.h>
 
@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 #include "tests/sim/small_plans.h"
 #include "tests/temporary_folder.h"
 

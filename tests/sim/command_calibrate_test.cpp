@@ -9,7 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/cost/profile.h"
-#include "sim/commands.h"
+#include "sim/cli/commands.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

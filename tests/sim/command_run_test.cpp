@@ -16,9 +16,9 @@
 
 #include "models/base/error.h"
 #include "models/run/witness.h"
-#include "sim/commands.h"
-#include "sim/launch.h"
-#include "sim/processes.h"
+#include "sim/cli/commands.h"
+#include "sim/runs/launch.h"
+#include "sim/runs/processes.h"
 #include "tests/sim/small_plans.h"
 
 namespace orrery {

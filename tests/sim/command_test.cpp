@@ -4,7 +4,7 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
-#include "sim/commands.h"
+#include "sim/cli/commands.h"
 
 namespace orrery {
 namespace {

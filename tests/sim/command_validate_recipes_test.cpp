@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/commands.h"
+#include "sim/cli/commands.h"
 
 namespace orrery {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
-#include "sim/commands.h"
+#include "sim/cli/commands.h"
 #include "tests/sim/cpu_profile.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/compose.h"
+#include "sim/validate/compose.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/contention.h"
+#include "sim/engine/contention.h"
 
 #include <gtest/gtest.h>
 

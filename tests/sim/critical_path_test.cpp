@@ -1,8 +1,8 @@
-#include "sim/critical_path.h"
+#include "sim/report/critical_path.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 #include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"
 

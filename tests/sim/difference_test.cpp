@@ -1,4 +1,4 @@
-#include "sim/difference.h"
+#include "sim/report/difference.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "models/plan/runtime_sizes.h"
 #include "models/plan/unfold.h"
 #include "models/trace/trace_file.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 #include "tests/sim/small_plans.h"
 
 namespace orrery {

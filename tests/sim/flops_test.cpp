@@ -1,5 +1,5 @@
 // Floating-point operations: the papers' closed form, and a plan's own products against it.
-#include "sim/flops.h"
+#include "sim/report/flops.h"
 
 #include <gtest/gtest.h>
 

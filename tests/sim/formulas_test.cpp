@@ -1,4 +1,4 @@
-#include "sim/formulas.h"
+#include "sim/explain/formulas.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "models/spec/sharding.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 #include "models/load/load_spec.h"
 #include "tests/models/play_orders.h"

@@ -1,4 +1,4 @@
-#include "sim/free_set.h"
+#include "sim/memory/free_set.h"
 
 #include <set>
 #include <utility>

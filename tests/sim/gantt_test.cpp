@@ -1,11 +1,11 @@
-#include "sim/gantt.h"
+#include "sim/report/gantt.h"
 
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/goodput.h"
+#include "sim/explain/goodput.h"
 #include "models/load/load_spec.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sim/gpu_probe.h"
+#include "sim/runs/gpu_probe.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "sim/heap.h"
+#include "sim/engine/heap.h"
 
 #include <algorithm>
 #include <vector>

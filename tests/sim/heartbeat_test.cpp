@@ -1,5 +1,5 @@
 // Signs of life of a command that says nothing itself.
-#include "sim/heartbeat.h"
+#include "sim/cli/heartbeat.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "sim/host_overheads.h"
+#include "sim/cost/host_overheads.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/price.h"
-#include "sim/simulate.h"
+#include "sim/cost/price.h"
+#include "sim/engine/simulate.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/host_work.h"
+#include "sim/cost/host_work.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

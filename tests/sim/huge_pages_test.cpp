@@ -1,4 +1,4 @@
-#include "sim/huge_pages.h"
+#include "sim/engine/huge_pages.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What others measured, in files as their tools write them (tests/data/import), and broken ones.
-#include "sim/import.h"
+#include "sim/calibrate/import.h"
 
 #include <unistd.h>
 
@@ -15,10 +15,10 @@
 #include "models/base/output_file.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
-#include "sim/chrome_trace.h"
-#include "sim/commands.h"
-#include "sim/live_memory.h"
-#include "sim/predict.h"
+#include "sim/cli/commands.h"
+#include "sim/export/chrome_trace.h"
+#include "sim/memory/live_memory.h"
+#include "sim/predict/predict.h"
 #include "tests/sim/fake_runs.h"
 
 namespace orrery {

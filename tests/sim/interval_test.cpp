@@ -1,11 +1,11 @@
-#include "sim/interval.h"
+#include "sim/report/interval.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "models/base/data.h"
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/job.h"
+#include "sim/runs/job.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // One hardware queue for all kernels of a rank.
-#include "sim/kernel_queues.h"
+#include "sim/engine/kernel_queues.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/kineto.h"
+#include "sim/export/kineto.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

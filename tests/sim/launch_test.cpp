@@ -1,4 +1,4 @@
-#include "sim/launch.h"
+#include "sim/runs/launch.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

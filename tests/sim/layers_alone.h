@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/plan/plan.h"
-#include "sim/timing.h"
+#include "sim/engine/timing.h"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "sim/live_memory.h"
+#include "sim/memory/live_memory.h"
 
 #include <numeric>
 #include <set>
@@ -7,7 +7,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

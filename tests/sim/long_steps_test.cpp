@@ -1,9 +1,9 @@
 // Steps of many micro-batches, found from short ones and simulated whole.
-#include "sim/long_steps.h"
+#include "sim/predict/long_steps.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

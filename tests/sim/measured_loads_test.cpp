@@ -1,10 +1,10 @@
 // A run's own loads of experts, and what would have been predicted with them.
-#include "sim/measured_loads.h"
+#include "sim/runs/measured_loads.h"
 
 #include <gtest/gtest.h>
 
 #include "models/planner/make_plan.h"
-#include "sim/validation.h"
+#include "sim/validate/validation.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/swinging_runs.h"
 

@@ -1,4 +1,4 @@
-#include "sim/measured.h"
+#include "sim/runs/measured.h"
 
 #include <filesystem>
 
@@ -6,7 +6,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
-#include "sim/attribution.h"
+#include "sim/report/attribution.h"
 #include "tests/sim/fake_runs.h"
 #include "tests/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // The curve that traces and the viewer draw, against the report's peaks.
-#include "sim/memory_curve.h"
+#include "sim/memory/memory_curve.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "models/load/load_spec.h"
 #include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,10 +1,10 @@
-#include "sim/memory.h"
+#include "sim/memory/replay.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

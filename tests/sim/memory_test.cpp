@@ -1,12 +1,12 @@
 // A step's memory over time, replayed through the caching allocator: what stays, what is in flight, what sums up.
-#include "sim/memory.h"
+#include "sim/memory/replay.h"
 
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "sim/price.h"
-#include "sim/simulate.h"
+#include "sim/cost/price.h"
+#include "sim/engine/simulate.h"
 #include "tests/models/plans.h"
 #include "tests/sim/tiny_plan.h"
 

@@ -1,4 +1,4 @@
-#include "sim/option_figures.h"
+#include "sim/cli/option_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/peers.h"
+#include "sim/parallel/peers.h"
 
 #include <array>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "sim/search_crew.h"
+#include "sim/parallel/workers.h"
 #include "tests/sim/thread_peers.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 #include <unistd.h>
 

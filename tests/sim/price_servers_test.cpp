@@ -1,11 +1,11 @@
 // Servers' links as what limits a step.
-#include "sim/price_servers.h"
+#include "sim/cost/price_servers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/price.h"
+#include "sim/cost/price.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/stragglers.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 
 namespace orrery {
 namespace {

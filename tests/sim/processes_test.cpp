@@ -1,4 +1,4 @@
-#include "sim/processes.h"
+#include "sim/runs/processes.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "sim/published_fit.h"
+#include "sim/published/fit.h"
 
 #include <cmath>
 #include <fstream>

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/published.h"
+#include "sim/published/predict.h"
 
 namespace orrery {
 namespace {

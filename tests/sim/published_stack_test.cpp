@@ -1,4 +1,4 @@
-#include "sim/published_stack.h"
+#include "sim/published/stack.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/published.h"
+#include "sim/published/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/published.h"
+#include "sim/published/predict.h"
 
 #include <fstream>
 
@@ -7,7 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/temporary_folder.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/pytorch_ops.h"
+#include "sim/export/pytorch_ops.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

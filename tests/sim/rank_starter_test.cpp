@@ -1,4 +1,4 @@
-#include "sim/rank_starter.h"
+#include "sim/runs/rank_starter.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

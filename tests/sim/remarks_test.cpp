@@ -1,11 +1,11 @@
 // What a report says beside its figures.
-#include "sim/remarks.h"
+#include "sim/report/remarks.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/planner/make_plan.h"
-#include "sim/report.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
+#include "sim/report/report.h"
 #include "tests/models/plans.h"
 #include "tests/sim/layers_alone.h"
 

@@ -1,10 +1,10 @@
-#include "sim/replay.h"
+#include "sim/validate/replay.h"
 
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
 #include "models/plan/unfold.h"
-#include "sim/measured.h"
+#include "sim/runs/measured.h"
 #include "tests/sim/fake_runs.h"
 
 namespace orrery {

@@ -1,11 +1,11 @@
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/report.h"
+#include "sim/report/report.h"
 
 #include <numeric>
 
@@ -7,8 +7,8 @@
 
 #include "models/load/load_spec.h"
 #include "models/spec/spec.h"
-#include "sim/flops.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
+#include "sim/report/flops.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/report_text.h"
+#include "sim/report/report_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "models/load/load_spec.h"
-#include "sim/predict.h"
-#include "sim/table.h"
+#include "sim/predict/predict.h"
+#include "sim/print/table.h"
 
 namespace orrery {
 namespace {

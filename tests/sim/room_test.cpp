@@ -1,4 +1,4 @@
-#include "sim/room.h"
+#include "sim/runs/room.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
-#include "sim/search_advice.h"
+#include "sim/advice/advice.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/sim/small_space.h"
 
 namespace orrery {

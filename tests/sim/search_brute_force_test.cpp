@@ -9,9 +9,9 @@
 
 #include "models/base/error.h"
 #include "models/schedule/schedules.h"
-#include "sim/predict.h"
-#include "sim/search.h"
-#include "sim/search_report.h"
+#include "sim/predict/predict.h"
+#include "sim/search/report.h"
+#include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 #include "tests/sim/thread_peers.h"
 

@@ -1,4 +1,4 @@
-#include "sim/search_front.h"
+#include "sim/search/front.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
-#include "sim/search_bounds.h"
+#include "sim/search/bounds.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/predict.h"
-#include "sim/search.h"
+#include "sim/predict/predict.h"
+#include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
 namespace orrery {

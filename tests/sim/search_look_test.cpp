@@ -1,10 +1,10 @@
-#include "sim/search_look.h"
+#include "sim/search/seed.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 #include "tests/sim/small_space.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/search_machines.h"
+#include "sim/advice/machines.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "models/base/error.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

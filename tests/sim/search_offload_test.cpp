@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/predict.h"
-#include "sim/search.h"
-#include "sim/search_report.h"
-#include "sim/search_space.h"
+#include "sim/predict/predict.h"
+#include "sim/search/report.h"
+#include "sim/search/search.h"
+#include "sim/search/space.h"
 
 namespace orrery {
 namespace {

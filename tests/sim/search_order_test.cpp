@@ -1,4 +1,4 @@
-#include "sim/search_order.h"
+#include "sim/search/order.h"
 
 #include <gtest/gtest.h>
 

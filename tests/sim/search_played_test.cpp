@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "sim/predict.h"
-#include "sim/search.h"
+#include "sim/predict/predict.h"
+#include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/search_space.h"
+#include "sim/search/space.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/sharding.h"
-#include "sim/predict.h"
-#include "sim/search.h"
+#include "sim/predict/predict.h"
+#include "sim/search/search.h"
 #include "tests/sim/small_space.h"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-#include "sim/search.h"
+#include "sim/search/search.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 #include "models/plan/hash.h"
 #include "models/planner/make_plan.h"
-#include "sim/predict.h"
-#include "sim/search_report.h"
+#include "sim/predict/predict.h"
+#include "sim/search/report.h"
 #include "tests/sim/small_space.h"
 #include "tests/sim/thread_peers.h"
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "sim/predict.h"
-#include "sim/search.h"
-#include "sim/search_bounds.h"
+#include "sim/predict/predict.h"
+#include "sim/search/bounds.h"
+#include "sim/search/search.h"
 
 namespace orrery {
 namespace {

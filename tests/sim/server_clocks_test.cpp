@@ -1,4 +1,4 @@
-#include "sim/server_clocks.h"
+#include "sim/predict/server_clocks.h"
 
 #include <string>
 
@@ -9,8 +9,8 @@
 #include "models/plan/check.h"
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
-#include "sim/predict.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

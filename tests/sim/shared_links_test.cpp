@@ -1,4 +1,4 @@
-#include "sim/shared_links.h"
+#include "sim/cost/shared_links.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/price.h"
-#include "sim/simulate.h"
+#include "sim/cost/price.h"
+#include "sim/engine/simulate.h"
 
 namespace orrery {
 namespace {

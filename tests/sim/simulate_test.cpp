@@ -1,4 +1,4 @@
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
 
 #include <algorithm>
 #include <random>
@@ -9,7 +9,7 @@
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/report.h"
+#include "sim/report/report.h"
 #include "tests/sim/layers_alone.h"
 #include "tests/sim/small_plans.h"
 #include "tests/sim/tiny_plan.h"

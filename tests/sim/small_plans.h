@@ -10,7 +10,7 @@
 #include "models/plan/plan.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/timing.h"
+#include "sim/engine/timing.h"
 #include "tests/random_bits.h"
 
 namespace orrery {

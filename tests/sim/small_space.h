@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "models/spec/sharding.h"
-#include "sim/search_space.h"
+#include "sim/search/space.h"
 #include "tests/random_bits.h"
 
 namespace orrery::test {

@@ -8,8 +8,8 @@
 #include "models/partition/dapple.h"
 #include "models/plan/unfold.h"
 #include "models/planner/make_plan.h"
-#include "sim/predict.h"
-#include "sim/simulate.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // States that a stack keeps as a tensor a weight, and the copies that it makes of them at a step's end.
-#include "sim/state_tensors.h"
+#include "sim/memory/state_tensors.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/memory.h"
-#include "sim/price.h"
-#include "sim/simulate.h"
+#include "sim/cost/price.h"
+#include "sim/engine/simulate.h"
+#include "sim/memory/replay.h"
 #include "tests/models/plans.h"
 
 namespace orrery {

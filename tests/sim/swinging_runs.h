@@ -6,7 +6,7 @@
 #include "models/load/load_spec.h"
 #include "models/plan/runtime_sizes.h"
 #include "models/planner/make_plan.h"
-#include "sim/price.h"
+#include "sim/cost/price.h"
 #include "tests/sim/cpu_profile.h"
 #include "tests/sim/fake_runs.h"
 

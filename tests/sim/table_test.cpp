@@ -1,4 +1,4 @@
-#include "sim/table.h"
+#include "sim/print/table.h"
 
 #include <gtest/gtest.h>
 

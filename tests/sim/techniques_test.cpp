@@ -1,4 +1,4 @@
-#include "sim/techniques.h"
+#include "sim/explain/techniques.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "models/load/load_spec.h"
 #include "models/load/open_spec.h"
 #include "models/planner/make_plan.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/text.h"
+#include "sim/print/text.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "models/plan/plan.h"
 #include "models/trace/trace.h"
-#include "sim/simulate.h"
-#include "sim/timing.h"
+#include "sim/engine/simulate.h"
+#include "sim/engine/timing.h"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "sim/uplinks.h"
+#include "sim/cost/uplinks.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"
-#include "sim/predict.h"
+#include "sim/predict/predict.h"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/validated_rows.h"
+#include "sim/report/validated_rows.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "sim/validation.h"
+#include "sim/validate/validation.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "sim/wire.h"
+#include "sim/parallel/wire.h"
 
 #include <gtest/gtest.h>
 

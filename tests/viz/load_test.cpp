@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "models/base/error.h"
-#include "sim/chrome_trace.h"
+#include "sim/export/chrome_trace.h"
 #include "tests/temporary_folder.h"
 #include "viz/compare.h"
 

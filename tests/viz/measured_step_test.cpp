@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "models/plan/unfold.h"
-#include "sim/chrome_trace.h"
-#include "sim/replay.h"
-#include "sim/validation.h"
+#include "sim/export/chrome_trace.h"
+#include "sim/validate/replay.h"
+#include "sim/validate/validation.h"
 #include "tests/sim/fake_runs.h"
 #include "tests/temporary_folder.h"
 #include "viz/load.h"

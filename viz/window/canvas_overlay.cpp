@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"
 

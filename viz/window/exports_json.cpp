@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "models/base/output_file.h"
-#include "sim/chrome_trace.h"
-#include "sim/kineto.h"
-#include "sim/live_memory.h"
+#include "sim/export/chrome_trace.h"
+#include "sim/export/kineto.h"
+#include "sim/memory/live_memory.h"
 #include "viz/json_scan.h"
 #include "viz/window/exports.h"
 

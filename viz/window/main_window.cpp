@@ -21,7 +21,7 @@
 #include <fmt/ranges.h>
 
 #include "models/base/error.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/window/exports.h"
 #include "viz/window/palette.h"
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "models/base/error.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/scene_cache.h"
 #include "viz/window/main_window.h"
 

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "sim/text.h"
-#include "sim/validation.h"
+#include "sim/print/text.h"
+#include "sim/validate/validation.h"
 #include "viz/measured_step.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
@@ -110,7 +110,8 @@ QString path_html(const Timeline& t, const std::vector<EventId>& path) {
     if (by_kind[k] > 0) kinds.emplace_back(name_of(static_cast<Kind>(k)), time_text(seconds(by_kind[k])));
   }
   const Picoseconds tasks = std::accumulate(by_kind.begin(), by_kind.end(), Picoseconds{0});
-  if (tasks < t.end) kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // sim/critical_path.h
+  if (tasks < t.end)
+    kinds.emplace_back("host's launches", time_text(seconds(t.end - tasks)));  // sim/report/critical_path.h
   kinds.emplace_back("step", time_text(seconds(t.end)));
   std::vector<OfLabel> order;
   for (const auto& [label, of] : by_label) order.push_back(of);

@@ -14,7 +14,7 @@
 #include <algorithm>
 
 #include "models/base/error.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/window/main_window.h"
 
 namespace orrery {

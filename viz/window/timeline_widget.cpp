@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/text.h"
+#include "sim/print/text.h"
 
 namespace orrery {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "models/base/error.h"
 #include "models/load/load_spec.h"
-#include "sim/text.h"
+#include "sim/print/text.h"
 #include "viz/window/canvas.h"
 #include "viz/window/palette.h"
 

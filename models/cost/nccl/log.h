@@ -14,8 +14,8 @@
 namespace orrery {
 
 // What NCCL logged of one communicator (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING): the graphs that it
-// found, in channels and GB/s, and its own table of latencies and bandwidths. A value; sim/import_nccl_log.cpp reads
-// it.
+// found, in channels and GB/s, and its own table of latencies and bandwidths. A value;
+// sim/calibrate/import_nccl_log.cpp reads it.
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // "2.28.9+cuda13.0", "" if not logged

@@ -1,0 +1,166 @@
+#include "sim/advice/advice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "sim/predict/predict.h"
+#include "sim/report/critical_path.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kMore = 1.1;  // of a rate, for its slope: NCCL knows speeds in steps of some percent
+
+// A rate of the machine or its host, and the spec with another one.
+struct Rate {
+  const char* what;
+  void (*raise)(Spec& spec, double factor);
+  bool steps = false;  // by whole numbers: it has no slope
+};
+constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},
+                           {"twice the NVLink speed",
+                            [](Spec& s, double f) {
+                              s.cluster.gpu.nvlink_GBps *= f;
+                              s.cluster.gpu.nvlink_links = static_cast<int>(s.cluster.gpu.nvlink_links * f);
+                            },
+                            true},
+                           {"twice the memory bandwidth", [](Spec& s, double f) { s.cluster.gpu.memory_GBps *= f; }},
+                           {"twice the matrix rate",
+                            [](Spec& s, double f) {
+                              for (auto& [kind, rate] : s.cluster.gpu.tflops) rate *= f;
+                            }},
+                           {"half the host's time", [](Spec& s, double f) {
+                              Software& w = s.software;
+                              for (double* us : {&w.launch_us, &w.call_us, &w.collective_launch_us, &w.layer_us,
+                                                 &w.far_stage_layer_us, &w.micro_batch_us, &w.step_us, &w.rank_us})
+                                *us /= f;
+                            }}};
+
+bool has(const Spec& spec, const Rate& rate) {
+  const Cluster& c = spec.cluster;
+  if (&rate == &kRates[0]) return c.nics > 0 && spec.gpus > c.gpus_per_node;
+  return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
+}
+
+// What the tasks of the critical path, and its waits for the host, take at other prices.
+double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
+  double sum = 0;
+  Picoseconds before = 0;
+  for (const TaskId t : path) {
+    const std::uint32_t slot = p.plan.slot_of(t), op = p.plan.tasks[t].op;
+    sum += static_cast<double>(timing.of(slot, op).duration);
+    const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
+    const auto issue = static_cast<double>(p.prices.timing.of(slot, op).issue);
+    // The host's ops before it change as this one does.
+    if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
+    before = p.trace.spans[t].ended;
+  }
+  return sum;
+}
+
+std::optional<double> slope(const Prediction& p, const std::vector<TaskId>& path, const Spec& spec, const Rate& rate) {
+  if (rate.steps) return std::nullopt;
+  Spec other = spec;
+  rate.raise(other, kMore);
+  const double saved = length(p, path, p.prices.timing) - length(p, path, price(p.plan, other, p.profile).timing);
+  return saved / kPicosecondsPerSecond / p.report.step_time_s;
+}
+
+std::vector<Sensitivity> sensitivities(const Spec& spec, const Profile& profile, const SearchResult& r,
+                                       const Space& space) {
+  const Prediction p = predict(spec, profile);
+  const std::vector<TaskId> path = critical_path(p.plan, p.trace);
+  std::vector<Sensitivity> result;
+  const auto add = [&](const char* what, const Spec& other, std::optional<double> along) {
+    try {
+      check(other);
+      const Report report = predict(other, profile).report;
+      result.push_back({what, 1 - p.report.tokens_per_s / report.tokens_per_s, report.memory.fits, along});
+    } catch (const Error&) {  // a change that the rules forbid says nothing
+    }
+  };
+  for (const Rate& rate : kRates) {
+    if (!has(spec, rate)) continue;
+    Spec other = spec;
+    rate.raise(other, 2);
+    add(rate.what, other, slope(p, path, spec, rate));
+  }
+  Spec larger = spec;
+  larger.strategy.global_batch *= 2;
+  add("twice the batch", larger, std::nullopt);
+  if (r.roomier && r.roomier->report.step_time_s < p.report.step_time_s) {
+    const MemoryReport& m = r.roomier->report.memory;
+    result.push_back({fmt::format("{} of memory a GPU: {}", memory_text(static_cast<double>(m.peak_device)),
+                                  space.text_of(r.roomier->point)),
+                      1 - r.roomier->report.step_time_s / p.report.step_time_s, true, std::nullopt});
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.faster > b.faster; });
+  return result;
+}
+
+ordered_json json_of(const std::vector<Effect>& effects) {
+  ordered_json list = ordered_json::array();
+  for (const Effect& e : effects) {
+    ordered_json row = {{"name", e.technique.name}, {"instead", e.technique.instead}, {"text", text_of(e)}};
+    if (e.refused.empty())
+      row.update({{"step_time_s", e.step_s}, {"slower", e.slower}, {"more_bytes", e.more}, {"fits", e.fits}});
+    else
+      row["refused"] = e.refused;
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+}  // namespace
+
+Advice advice(const Space& space, const Profile& profile, const SearchResult& r, unsigned threads) {
+  const Spec spec = space.spec_of(r.best.front().point);
+  const Report& report = r.best.front().report;
+  std::vector<Technique> used = techniques(spec);
+  used.erase(std::remove_if(used.begin(), used.end(), [](const Technique& t) { return !t.used; }), used.end());
+  return {sensitivities(spec, profile, r, space), effects(profile, report, std::move(used), threads),
+          effects(profile, report, situations(spec), threads)};
+}
+
+std::string advice_text(const Advice& a, const Style& style) {
+  std::string text;
+  if (!a.helps.empty()) text += fmt::format("\n{}\n", heading("  what would make the best faster", style));
+  for (const Sensitivity& s : a.helps) {
+    text += fmt::format("  {:>5.1f} %  {}", 100 * s.faster, s.what);
+    if (s.slope) text += fmt::format(" ({:.1f} % for the first 10 %)", 100 * std::max(0.0, *s.slope));
+    text += s.fits ? "\n" : ", which does not fit\n";
+  }
+  const auto add = [&](const char* title, const std::vector<Effect>& list, bool names) {
+    std::string lines;
+    for (const Effect& e : list) {
+      if (e.refused.empty())
+        lines +=
+            names ? fmt::format("    {}; {}\n", e.technique.name, text_of(e)) : fmt::format("    {}\n", text_of(e));
+    }
+    if (!lines.empty()) text += fmt::format("\n{}\n{}", heading(title, style), lines);
+  };
+  add("  what each part of it is worth", a.parts, true);
+  add("  in other situations, beside the best", a.situations, false);
+  return text;
+}
+
+std::string advice_json(const Advice& a) {
+  ordered_json j = {{"sensitivities", ordered_json::array()},
+                    {"techniques", json_of(a.parts)},
+                    {"situations", json_of(a.situations)}};
+  for (const Sensitivity& s : a.helps)
+    j["sensitivities"].push_back({{"what", s.what},
+                                  {"faster", s.faster},
+                                  {"fits", s.fits},
+                                  {"for_10_percent", s.slope ? ordered_json(*s.slope) : ordered_json(nullptr)}});
+  return j.dump(2) + '\n';
+}
+
+}  // namespace orrery

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/explain/techniques.h"
+#include "sim/print/text.h"
+#include "sim/search/search.h"
+
+namespace orrery {
+
+// What one change of the machine or the batch does to the best strategy, simulated again. faster: of the time a token
+// takes, 0.03 = 3 % less. fits: in the memory of a GPU.
+struct Sensitivity {
+  std::string what;
+  double faster = 0;
+  bool fits = true;
+  // How much less the critical path takes, of the step, with 10 % more of this rate, all else as it is. nullopt: what
+  // is changed is no rate.
+  std::optional<double> slope{};
+};
+
+// What to do with a best strategy: all of it from simulations around it.
+struct Advice {
+  std::vector<Sensitivity> helps;  // the most helpful first
+  std::vector<Effect> parts;       // the step without each technique in use
+  std::vector<Effect> situations;  // one GPU, one node, no NVLink, no InfiniBand
+};
+Advice advice(const Space& space, const Profile& profile, const SearchResult& result, unsigned threads);
+
+// Sample:
+//   what would make the best faster
+//    42.7 %  twice the matrix rate (7.6 % for the first 10 %)
+//   what each part of it is worth
+//    without tensor parallelism over 8 ranks (as replicas): 1.4 % slower, 238.0 GiB more a GPU, does not fit: 206.8 GiB
+//    over
+std::string advice_text(const Advice& advice, const Style& style);
+std::string advice_json(const Advice& advice);  // {"sensitivities": [...], "techniques": [...], "situations": [...]}
+
+}  // namespace orrery

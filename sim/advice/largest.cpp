@@ -1,0 +1,145 @@
+#include "sim/advice/largest.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "sim/advice/targets.h"
+#include "sim/parallel/peers.h"
+#include "sim/predict/predict.h"
+#include "sim/search/report.h"
+#include "sim/search/search.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
+constexpr std::int64_t kMostSequences = 65536;  // of the spec's, in one
+
+struct Largest {
+  std::int64_t value = 0;  // 0: not even the smallest
+  std::string strategy, repeat;
+  Report report;
+  bool stopped = false;
+};
+
+// Sizes in a row: where one fits, the smaller ones do for which there is any strategy.
+using Row = std::vector<std::int64_t>;
+
+class Finder {
+ public:
+  Finder(const SearchCommandOptions& o, const Common& common) : o_(o), common_(common) {
+    together(o.peers, [&] { spec_ = parse_open_spec(o.text.text, o.text.path, o.overrides).spec; });
+  }
+
+  Largest run() {
+    if (std::find(kSizes.begin(), kSizes.end(), o_.maximize) == kSizes.end())
+      throw Error(fmt::format("--maximize: {}", unknown_name("size", o_.maximize, kSizes)));
+    std::vector<Row> rows = candidates();
+    for (auto row = rows.rbegin(); row != rows.rend() && largest_.value == 0 && !largest_.stopped; ++row) {
+      const auto first =
+          std::partition_point(row->begin(), row->end(), [&](std::int64_t size) { return !has_strategies(size); });
+      climb(Row(first, row->end()));
+    }
+    return largest_;
+  }
+
+ private:
+  std::vector<Row> candidates() const {
+    std::vector<Row> rows;
+    if (o_.maximize == "micro_batch") {
+      for (std::int64_t b = 1; b <= spec_.strategy.global_batch; ++b) {
+        if (spec_.strategy.global_batch % b == 0) rows.push_back({b});
+      }
+    } else if (o_.maximize == "layers") {
+      const std::int64_t gpus = o_.gpus.empty() ? spec_.gpus : o_.gpus.front();
+      rows.emplace_back();
+      for (std::int64_t n = 1; n <= kMostLayers; ++n) {
+        if (n > 1 && gpus % (n + 2) == 0)
+          rows.emplace_back();  // so many stages (models/load/check.cpp, pipeline_rules)
+        rows.back().push_back(n);
+      }
+    } else {
+      rows.emplace_back();
+      for (std::int64_t n = 1; n <= kMostSequences; ++n) rows.back().push_back(n * spec_.sequence);
+    }
+    return rows;
+  }
+
+  Space space_of(std::int64_t size) const {
+    const std::string key = o_.maximize == "micro_batch" ? "strategy.micro_batch"
+                            : o_.maximize == "layers"    ? "model.layers"
+                                                         : "sequence";
+    SearchTarget target = targets_of(o_, {fmt::format("{}={}", key, size)}).front();
+    return {std::move(target.open), target.gpus};
+  }
+
+  bool has_strategies(std::int64_t size) const {
+    const Space space = space_of(size);
+    const std::vector<Degrees> layouts = space.layouts();
+    return std::any_of(layouts.begin(), layouts.end(), [&](const Degrees& l) { return space.count(l) > 0; });
+  }
+
+  void climb(const Row& sizes) {
+    std::size_t good = 0, step = 1;  // the first `good` sizes fit
+    while (good < sizes.size() && !largest_.stopped && fits(sizes[std::min(good + step, sizes.size()) - 1])) {
+      good = std::min(good + step, sizes.size());
+      step *= 2;
+    }
+    std::size_t bad = std::min(good + step, sizes.size() + 1);
+    while (bad - good > 1 && !largest_.stopped) {
+      const std::size_t middle = good + (bad - good) / 2;
+      (fits(sizes[middle - 1]) ? good : bad) = middle;
+    }
+  }
+
+  bool fits(std::int64_t size) {
+    const Space space = space_of(size);
+    SearchOptions options{
+        .most_memory = o_.max_memory(), .top = 1, .any = true, .threads = common_.threads, .stop = o_.stop};
+    options.peers = o_.peers;
+    options.progress = [&](std::string_view line) {
+      common_.progress(fmt::format("{} {}: {}", o_.maximize, size, line));
+    };
+    SearchResult result = search(space, profile_for(space.base(), o_.profile), options);
+    largest_.stopped = result.stopped;
+    if (result.best.empty()) return false;
+    const Found& best = result.best.front();
+    largest_ = {size, space.text_of(best.point), repeat_text(space, best.point, o_.profile), best.report,
+                result.stopped};
+    return true;
+  }
+
+  const SearchCommandOptions& o_;
+  const Common& common_;
+  Spec spec_;
+  Largest largest_;
+};
+
+}  // namespace
+
+Outcome largest_command(const SearchCommandOptions& o, const Common& common) {
+  Largest found = Finder(o, common).run();
+  const bool whole = found.value > 0 && !found.stopped;
+  if (common.json) {
+    nlohmann::ordered_json j = {
+        {"schema", "orrery.search/1"}, {"maximize", o.maximize}, {"value", found.value}, {"proven", whole}};
+    if (found.value > 0) j["name"] = found.strategy;
+    if (found.value > 0) j["report"] = nlohmann::ordered_json::parse(to_json(found.report));
+    return {j.dump(2) + '\n', whole ? 0 : 1};
+  }
+  if (found.value == 0 && found.stopped) return {"interrupted before anything was found that fits\n", 1};
+  if (found.value == 0) return {fmt::format("{}: no size fits\n", o.maximize), 1};
+  return {fmt::format("{} {} that fits: {}\n  {}: {} of {} per GPU, step {}\n  to repeat it: {}\n",
+                      whole ? "largest" : "interrupted: the largest so far", o.maximize, found.value, found.strategy,
+                      memory_text(static_cast<double>(found.report.memory.peak_device)),
+                      memory_text(static_cast<double>(found.report.memory.capacity)),
+                      time_text(found.report.step_time_s), found.repeat),
+          whole ? 0 : 1};
+}
+
+}  // namespace orrery

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/explain/goodput.h"
+#include "sim/print/text.h"
+#include "sim/search/search.h"
+
+namespace orrery {
+
+// What one kind of GPU costs, from a price file (models/data/prices.json). Dollars; nullopt: not known.
+struct Price {
+  std::string gpu;
+  std::optional<double> cloud, cloud_low, cloud_high;  // of one GPU for an hour, and its range over providers
+  std::optional<double> purchase;                      // of a node
+  std::int64_t purchase_gpus = 0;                      // that such a node has
+  bool uncertain = false;
+  std::string source;
+};
+struct PriceList {
+  std::string date;
+  std::vector<Price> rows;
+
+  const Price* find(std::string_view gpu) const;
+};
+// The built-in list, or a file's. Throws Error with file, row and key, for unknown keys too.
+PriceList load_prices(const std::string& path);
+PriceList parse_prices(std::string_view text, const std::string& path);
+
+// One machine and the best strategy on it: what a run of so many tokens takes there. nullopt: not known, or no tokens
+// given.
+struct Machine {
+  std::string name;  // "dgx-h100"
+  std::int64_t gpus = 0, nodes = 0;
+  std::string strategy;        // "" where nothing fits
+  std::string excluded;        // why it cannot be chosen, "" if it can
+  bool beyond_limits = false;  // excluded by --deadline, --budget or a lack of prices: not shown
+  double step_s = 0, tokens_per_s = 0, mfu = 0;
+  Bytes memory = 0;  // of the fullest GPU
+  FailurePlan failures;
+  double goodput = 1;
+  std::optional<double> days;                  // with failures
+  std::optional<double> cloud_usd;             // of the run
+  std::optional<double> purchase_usd;          // of the nodes
+  std::optional<double> usd_per_Mtoken;        // rented
+  std::optional<double> power_kW, energy_MWh;  // of the nodes as specified, at full power
+  std::optional<Price> price;
+};
+// tokens: of the run, 0 where none are given.
+Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
+
+// Those that are not shown are named with the reason alone; a program that reads JSON sees `excluded`. A sample is in
+// docs/guide.md, "Which strategy, and which machine".
+std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
+std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
+std::string machines_csv(const std::vector<Machine>& machines);
+
+}  // namespace orrery

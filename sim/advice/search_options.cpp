@@ -1,0 +1,297 @@
+#include "sim/advice/search_options.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/load/load_spec.h"
+#include "sim/advice/advice.h"
+#include "sim/advice/largest.h"
+#include "sim/advice/machines.h"
+#include "sim/advice/targets.h"
+#include "sim/parallel/peers.h"
+#include "sim/predict/predict.h"
+#include "sim/report/difference.h"
+#include "sim/search/front.h"
+#include "sim/search/report.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
+
+// A machine that was searched on, and what was found.
+struct SearchCase {
+  SearchTarget target;
+  std::optional<Space> space;
+  Profile profile;
+  SearchResult result;
+  Machine machine;
+};
+
+SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
+  SearchOptions options;
+  options.objective = o.objective == "memory" ? SearchObjective::memory : SearchObjective::time;
+  options.most_memory = o.max_memory();
+  options.top = std::max<std::size_t>(1, o.top);
+  options.within = o.within / 100;
+  options.threads = common.threads;
+  options.stop = o.stop;
+  options.peers = o.peers;
+  options.progress = common.progress;
+  return options;
+}
+
+// Why a machine is not within the limits, "" if it is. make_machine has said so already where nothing fits.
+std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
+  if (o.deadline_days > 0 && m.days > o.deadline_days)
+    return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.days, *m.days < 1 ? 3 : 1, o.deadline_days);
+  if ((o.objective == "cost" || o.budget_usd > 0) && !m.usd_per_Mtoken)
+    return "no price to rent it is known; give one by --prices";
+  if (o.budget_usd > 0 && *m.cloud_usd > o.budget_usd)
+    return fmt::format("{:.0f} $ of rent, above --budget {:.0f}", *m.cloud_usd, o.budget_usd);
+  return "";
+}
+
+SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const Common& common,
+                       const PriceList& prices) {
+  SearchCase c{.target = std::move(target)};
+  together(o.peers, [&] {
+    c.space.emplace(c.target.open, c.target.gpus);
+    c.profile = profile_for(c.space->base(), o.profile);
+  });
+  c.result = search(*c.space, c.profile, options_for(o, common));
+  c.machine = make_machine(*c.space, c.result, prices, o.tokens);
+  if (c.machine.excluded.empty()) {
+    c.machine.excluded = beyond_limits(c.machine, o);
+    c.machine.beyond_limits = !c.machine.excluded.empty();
+  }
+  return c;
+}
+
+// What a machine is chosen by: its memory, what a token costs to rent, or the run's time.
+double value_of(const Machine& m, const SearchCommandOptions& o) {
+  if (o.objective == "memory") return static_cast<double>(m.memory);
+  if (o.objective == "cost") return *m.usd_per_Mtoken;
+  return 1 / (m.tokens_per_s * m.goodput);
+}
+
+const SearchCase* choose(const std::vector<SearchCase>& cases, const SearchCommandOptions& o) {
+  const SearchCase* best = nullptr;
+  for (const SearchCase& c : cases) {
+    if (!c.machine.excluded.empty()) continue;
+    if (best == nullptr || value_of(c.machine, o) < value_of(best->machine, o)) best = &c;
+  }
+  return best;
+}
+
+// The strategy named by --against.
+struct Rival {
+  Report report;
+  std::vector<Loss> losses;
+};
+
+std::optional<Rival> rival_of(const SearchCase& c, const SearchCommandOptions& o) {
+  if (o.against.empty() || c.result.best.empty()) return std::nullopt;
+  std::vector<std::string> overrides = c.target.open.overrides;
+  overrides.insert(overrides.end(), o.against.begin(), o.against.end());
+  Rival rival{predict(parse_spec(o.text.text, o.text.path, overrides), c.profile).report, {}};
+  rival.losses = losses(c.result.best.front().report, rival.report);
+  return rival;
+}
+
+double slower(const Rival& rival, const SearchCase& c) {
+  return rival.report.step_time_s / c.result.best.front().report.step_time_s - 1;
+}
+
+std::string text_of(const Rival& rival, const SearchCase& c) {
+  std::string text =
+      fmt::format("\n  the given strategy: {}, {:+.1f} %, {}{}", time_text(rival.report.step_time_s),
+                  100 * slower(rival, c), memory_text(static_cast<double>(rival.report.memory.peak_device)),
+                  rival.report.memory.fits ? "" : ", does not fit");
+  for (const Loss& loss : rival.losses) text += "; " + text_of(loss);
+  return text + '\n';
+}
+
+FrontRow front_row(const SearchCase& c, const Found& found) {
+  FrontRow row{c.machine.name, c.machine.gpus, c.space->text_of(found.point), c.space->overrides_of(found.point)};
+  row.step_s = found.report.step_time_s;
+  row.tokens_per_s = found.report.tokens_per_s;
+  row.memory = found.report.memory.peak_device;
+  if (c.machine.usd_per_Mtoken)
+    row.usd_per_Mtoken = *c.machine.usd_per_Mtoken * c.machine.tokens_per_s / row.tokens_per_s;
+  return row;
+}
+
+// Faster strategies need more memory: the best of a machine in ever less of it, down to where nothing fits. Whether
+// that was reached.
+bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
+                  std::vector<FrontRow>& front) {
+  constexpr std::size_t kMost = 64;
+  front.push_back(front_row(c, c.result.best.front()));
+  SearchOptions options = options_for(o, common);
+  options.top = 1;
+  for (std::size_t n = 1; n < kMost; ++n) {
+    options.most_memory = static_cast<Bytes>(kFrontStep * static_cast<double>(front.back().memory));
+    const SearchResult r = search(*c.space, c.profile, options);
+    if (r.stopped) return false;
+    if (r.best.empty()) return true;
+    front.push_back(front_row(c, r.best.front()));
+  }
+  return false;
+}
+
+// All that a search of several machines comes to.
+struct Findings {
+  std::vector<SearchCase> cases;
+  const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
+  std::optional<Advice> advice;
+  std::optional<Rival> rival;
+  std::vector<FrontRow> front;
+  bool front_cut = false;            // less memory than that of its last row may do
+  std::vector<std::string> dropped;  // machines that the search was stopped before
+
+  const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
+  std::vector<Machine> machines() const {
+    std::vector<Machine> list;
+    for (const SearchCase& c : cases) list.push_back(c.machine);
+    return list;
+  }
+};
+
+std::string machine_name(const SearchTarget& target) {
+  const Cluster& c = target.open.spec.cluster;
+  return fmt::format("{} x {}", target.gpus, c.node_id.empty() ? c.gpu.id : c.node_id);
+}
+
+std::string dropped_text(const Findings& f) {
+  if (f.dropped.empty()) return "";
+  return fmt::format("\n  stopped before these machines were searched: {}\n", fmt::join(f.dropped, ", "));
+}
+
+std::string json_of(const Findings& f) {
+  using nlohmann::ordered_json;
+  const SearchCase& shown = f.shown();
+  ordered_json j = ordered_json::parse(search_json(*shown.space, shown.result));
+  j.update(ordered_json::parse(advice_json(f.advice.value_or(Advice{}))));
+  if (f.rival)
+    j["against"] = {{"report", ordered_json::parse(to_json(f.rival->report))}, {"slower", slower(*f.rival, shown)}};
+  if (f.rival) j["against"]["report"]["simulation"].erase("wall_s");
+  if (!f.front.empty()) {
+    j["pareto"] = ordered_json::parse(front_json(f.front));
+    j["pareto_cut"] = f.front_cut;
+  }
+  j["machines"] = ordered_json::parse(machines_json(f.machines()));
+  j["not_searched"] = f.dropped;
+  j["chosen"] = f.best != nullptr ? ordered_json(f.best - f.cases.data()) : ordered_json(nullptr);
+  return j.dump(2) + '\n';
+}
+
+std::string text_of(const Findings& f, const SearchCommandOptions& o, const PriceList& prices, const Style& style) {
+  const SearchCase& shown = f.shown();
+  std::string text;
+  if (f.cases.size() > 1 || o.tokens > 0) text += machines_text(f.machines(), prices, style) + '\n';
+  text += search_text(*shown.space, shown.result, style);
+  text += dropped_text(f);
+  if (f.advice) text += advice_text(*f.advice, style);
+  if (f.best == nullptr && !shown.result.best.empty())
+    text += fmt::format("\n  no machine is within the limits; the first: {}\n", shown.machine.excluded);
+  if (!shown.result.best.empty())
+    text += "\n  to repeat the best: " + repeat_text(*shown.space, shown.result.best.front().point, o.profile) + '\n';
+  if (f.rival) text += text_of(*f.rival, shown);
+  if (!f.front.empty()) text += front_text(f.front, f.front_cut);
+  return text;
+}
+
+std::string log_of(const Findings& f, const SearchCommandOptions& o, const Common& common) {
+  double s = 0;
+  for (const SearchCase& c : f.cases) s += c.result.wall_s;
+  const std::string processes = o.peers != nullptr ? fmt::format("{} processes of ", o.peers->size()) : "";
+  return fmt::format("searched for {} with {}{} thread{}\n{}", time_text(s), processes, common.threads,
+                     common.threads == 1 ? "" : "s", o.csv ? dropped_text(f) : "");
+}
+
+void check_maximize(const SearchCommandOptions& o) {
+  const std::pair<const char*, bool> others[] = {{"--objective", o.objective != "time"},
+                                                 {"--against", !o.against.empty()},
+                                                 {"--pareto", o.pareto},
+                                                 {"--csv", o.csv},
+                                                 {"--tokens", o.tokens > 0},
+                                                 {"--deadline", o.deadline_days > 0},
+                                                 {"--budget", o.budget_usd > 0},
+                                                 {"--prices", !o.prices.empty()},
+                                                 {"--within", o.within > 0},
+                                                 {"several --gpus", o.gpus.size() > 1},
+                                                 {"several --cluster", o.clusters.size() > 1}};
+  for (const auto& [name, given] : others) {
+    if (given) throw Error(fmt::format("--maximize: finds one size on one machine; {} does not go with it", name));
+  }
+}
+
+void check_options(const SearchCommandOptions& o, const Common& common) {
+  if (std::find(std::begin(kObjectives), std::end(kObjectives), o.objective) == std::end(kObjectives))
+    throw Error(fmt::format("--objective: {}", unknown_name("objective", o.objective, kObjectives)));
+  if ((o.deadline_days > 0 || o.budget_usd > 0) && o.tokens <= 0)
+    throw Error("--deadline, --budget: need --tokens, the length of the run");
+  if (o.csv && (common.json || o.pareto || !o.against.empty()))
+    throw Error("--csv: has a row of each strategy or machine, and no place for --json, --pareto and --against");
+  if (!o.maximize.empty()) check_maximize(o);
+}
+
+// What rents nothing cannot be chosen by its rent.
+void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
+  if (o.objective != "cost" && o.budget_usd <= 0) return;
+  for (const SearchTarget& t : targets) {
+    const Price* price = prices.find(t.open.spec.cluster.gpu.id);
+    if (price != nullptr && price->cloud) return;
+  }
+  throw Error(fmt::format("--objective cost, --budget: no price to rent {} is known; give one by --prices",
+                          targets.front().open.spec.cluster.gpu.id));
+}
+
+}  // namespace
+
+Outcome search_command(const SearchCommandOptions& given, const Common& common) {
+  SearchCommandOptions o = given;
+  check_options(o, common);
+  together(o.peers, [&] { o.text = read_spec_text(o.spec); });
+  if (!o.maximize.empty()) return largest_command(o, common);
+  PriceList prices;
+  std::vector<SearchTarget> targets;
+  together(o.peers, [&] {
+    prices = load_prices(o.prices);
+    targets = targets_of(o);
+    check_prices(targets, o, prices);
+  });
+  Findings f;
+  for (SearchTarget& target : targets) {
+    if (f.cases.empty() || !f.cases.back().result.stopped)
+      f.cases.push_back(search_case(std::move(target), o, common, prices));
+    else
+      f.dropped.push_back(machine_name(target));
+  }
+  const bool none = std::all_of(f.cases.begin(), f.cases.end(), [](const auto& c) { return !c.result.reason.empty(); });
+  if (none) throw Error(f.cases.front().result.reason);
+  f.best = choose(f.cases, o);
+  const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
+  const SearchCase& shown = f.shown();
+  // In every process: any of them may be the one that is left to print.
+  if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
+  f.rival = rival_of(shown, o);
+  for (const SearchCase& c : f.cases) {
+    if (o.pareto && proven && c.machine.excluded.empty() && !add_to_front(c, o, common, f.front)) f.front_cut = true;
+  }
+  f.front = front_of(std::move(f.front));
+  const int status = proven ? 0 : 1;
+  const std::string log = log_of(f, o, common);
+  if (common.json) return {json_of(f), status, log};
+  const bool machines = f.cases.size() > 1 || o.tokens > 0;
+  if (o.csv) return {machines ? machines_csv(f.machines()) : search_csv(*shown.space, shown.result), status, log};
+  return {text_of(f, o, prices, common.style), status, log};
+}
+
+}  // namespace orrery

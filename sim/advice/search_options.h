@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/load/load_spec.h"
+#include "models/run/peers.h"
+#include "models/spec/spec.h"
+#include "sim/print/progress.h"
+
+namespace orrery {
+
+// orrery search: the best strategies that fit, proven, and why the others lose; on several machines, which one for how
+// much. Exit status 1 where nothing fits or the user stopped it before that was proven; then what was found so far is
+// printed. Throws Error for bad input.
+struct SearchCommandOptions {
+  std::string spec;
+  SpecText text{};  // that the command has read from it
+  std::vector<std::string> overrides;
+  std::string profile;
+  std::vector<std::int64_t> gpus;     // none: the spec's
+  std::vector<std::string> clusters;  // nodes by name; none: the spec's
+  std::string objective = "time";     // time | cost | memory
+  std::string maximize;               // micro_batch | sequence | layers, "" = nothing
+  double max_memory_GiB = 0;          // of a GPU, 0 = what it has
+  std::int64_t max_gpus = 0;
+  double deadline_days = 0, budget_usd = 0, tokens = 0;
+  std::string prices;                // a price list's path, "" = the built-in one
+  std::vector<std::string> against;  // a strategy to judge beside: "strategy.tensor=8"
+  std::size_t top = 5;
+  double within = 0;  // percent of the best that may be missed
+  bool csv = false, pareto = false;
+  const std::atomic<bool>* stop = nullptr;
+  Peers* peers = nullptr;  // processes that run the same command, each to the same outcome
+
+  Bytes max_memory() const { return static_cast<Bytes>(max_memory_GiB * 1073741824.0); }
+};
+Outcome search_command(const SearchCommandOptions& options, const Common& common);
+
+}  // namespace orrery

@@ -1,0 +1,63 @@
+#include "sim/advice/targets.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+// The cluster of a spec made of other nodes, as a value of --set.
+std::string cluster_of(const std::string& node, std::int64_t nodes, const Cluster& site) {
+  std::string text = fmt::format("node: {}, nodes: {}", node, nodes);
+  if (site.oversubscribed_above_gpus > 0)
+    text += fmt::format(", oversubscription: {{above_gpus: {}, ratio: {}}}", site.oversubscribed_above_gpus,
+                        site.oversubscription);
+  std::vector<std::string> slow;
+  for (const Straggler& s : site.stragglers)
+    slow.push_back(fmt::format("{{rank: {}, slowdown: {}}}", s.rank, s.slowdown));
+  if (!slow.empty()) text += fmt::format(", stragglers: [{}]", fmt::join(slow, ", "));
+  if (site.straggler_share > 0)
+    text += fmt::format(", stragglers: {{share: {}, slowdown: {}}}", site.straggler_share, site.straggler_slowdown);
+  if (site.failures)
+    text += fmt::format(", failures: {{node_mtbf_hours: {}, restart_s: {}, checkpoint_every: {}}}",
+                        site.failures->node_mtbf_hours, site.failures->restart_s, site.failures->checkpoint_every);
+  return "cluster={" + text + "}";
+}
+
+}  // namespace
+
+std::vector<SearchTarget> targets_of(const SearchCommandOptions& o, const std::vector<std::string>& more) {
+  const Spec given = parse_open_spec(o.text.text, o.text.path, o.overrides).spec;
+  std::vector<std::string> nodes = o.clusters;
+  if (nodes.empty()) nodes.emplace_back();
+  std::vector<std::int64_t> gpus = o.gpus;
+  if (gpus.empty()) gpus.push_back(given.gpus);
+  std::vector<SearchTarget> targets;
+  for (const std::string& node : nodes) {
+    for (const std::int64_t n : gpus) {
+      if (n < 1) throw Error(fmt::format("--gpus: {} is not at least 1", n));
+      if (o.max_gpus > 0 && n > o.max_gpus) continue;
+      const Cluster base = node.empty() ? given.cluster : find_cluster(node, 1);
+      const std::int64_t count = ceil_div(n, std::max(1, base.gpus_per_node));
+      SearchTarget t{.gpus = n};
+      if (!node.empty())
+        t.overrides.push_back(cluster_of(node, count, given.cluster));
+      else if (!o.gpus.empty())
+        t.overrides.push_back(fmt::format("cluster.nodes={}", count));
+      if (!t.overrides.empty()) t.overrides.push_back(fmt::format("gpus={}", n));
+      std::vector<std::string> all = o.overrides;
+      all.insert(all.end(), t.overrides.begin(), t.overrides.end());
+      all.insert(all.end(), more.begin(), more.end());
+      t.open = parse_open_spec(o.text.text, o.text.path, all);
+      targets.push_back(std::move(t));
+    }
+  }
+  if (targets.empty()) throw Error(fmt::format("--max-gpus: {} leaves no machine of those asked for", o.max_gpus));
+  return targets;
+}
+
+}  // namespace orrery

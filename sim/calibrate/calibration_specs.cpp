@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "sim/calibrate/calibration.h"
+
+namespace orrery {
+namespace {
+
+// A model and a micro-batch: what shapes the products have.
+struct Shape {
+  std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
+  std::int64_t head_dim = 0;  // 0: hidden over heads
+};
+
+// hidden x tokens, with widths and heads that vary in between.
+constexpr Shape kShapes[] = {
+    {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
+    {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},
+    {256, 8, 4, 704, 256, 32, 2},  {256, 4, 4, 1024, 512, 128, 2},  {256, 8, 2, 640, 1024, 256, 4},
+    {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
+};
+constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
+constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight count
+// hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
+constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
+
+// Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
+constexpr Shape kGpuShapes[] = {
+    {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
+    {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
+    {2048, 16, 4, 8192, 128256, 4096, 1},  {2048, 32, 8, 5632, 16000, 8192, 1},
+    {2560, 20, 20, 6912, 50304, 1024, 8},  {3072, 24, 8, 8192, 64128, 2048, 2},
+    {4096, 32, 8, 14336, 32000, 4096, 1},  {4096, 16, 4, 7168, 16000, 4096, 1, 128},
+    {4096, 32, 32, 11008, 32000, 2048, 4}, {4096, 32, 8, 14336, 32000, 8192, 2},
+    {5120, 40, 10, 13824, 32000, 4096, 2}, {8192, 16, 2, 7168, 32000, 4096, 1, 128},
+    {8192, 64, 8, 28672, 32000, 4096, 1},
+};
+constexpr std::int64_t kGpuSteps = 14;
+
+// Kinds of layers: everything that differs in its ops.
+constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
+constexpr std::string_view kGpt =
+    "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
+constexpr std::string_view kDropout = "gated: false, norm: layernorm, positions: learned, bias: true, dropout: 0.1";
+
+constexpr std::string_view kExposed = "overlap: {gradient_reduce: false, parameter_gather: false, pipeline: false}";
+
+CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view kind, std::int64_t layers,
+                     std::int64_t ranks, const std::string& strategy) {
+  CalibrationSpec c;
+  c.name = fmt::format("{}: hidden {}, {} tokens", name, s.hidden, s.sequence * s.micro_batch);
+  c.text = fmt::format(
+      "model: {{name: calibration, layers: {}, hidden: {}, heads: {}, kv_heads: {}, {}feed_forward: {}, vocab: {}, "
+      "{}}}\n"
+      "sequence: {}\ncluster: {{node: localhost}}\ngpus: {}\nsoftware: {{profile: orrery, batched_p2p: false}}\n"
+      "strategy: {{precision: fp32, gradient_precision: fp32, micro_batch: {}, {}}}\n",
+      layers, s.hidden, s.heads, s.kv_heads, s.head_dim > 0 ? fmt::format("head_dim: {}, ", s.head_dim) : "",
+      s.feed_forward, s.vocab, kind, s.sequence, ranks, s.micro_batch, strategy);
+  const std::int64_t size = s.hidden * s.sequence * s.micro_batch;
+  c.steps = size <= kShortStep ? 24 : size <= kLongStep ? 16 : 10;
+  return c;
+}
+
+// Of so many micro-batches on each of the data ranks.
+std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
+  return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
+}
+
+// All kinds of compute over the shapes; gradients of a whole chunk, or buckets, as exposed transfers.
+void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
+  const double buckets[] = {0, 0.25, 1, 4};
+  const std::string data =
+      fmt::format("{}data: {}, bucket_MiB: {}, {}", batch(s, ranks, 2), ranks, buckets[number % 4], kExposed);
+  specs.push_back(spec("llama", s, kLlama, 1, ranks, data));
+  specs.push_back(spec("gpt", s, kGpt, 1, ranks, data + ", attention: unfused, sharding: zero1"));
+  if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
+}
+
+// Transfers between the ranks of a layer, of a pipeline, of shards.
+void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
+    const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
+    specs.push_back(spec("tensor", s, kLlama, 2, ranks, tensor + ", sequence_parallel: false"));
+    specs.push_back(spec("sequence", s, kLlama, 2, ranks, tensor + ", sequence_parallel: true"));
+  }
+  if (s.heads % ranks == 0 && s.sequence % (2 * ranks) == 0) {
+    const std::string context = fmt::format("{}context: {}, {}", batch(s, 1, 2), ranks, kExposed);
+    specs.push_back(spec("ring", s, kLlama, 2, ranks, context));
+    if (s.kv_heads % ranks == 0 || ranks % s.kv_heads == 0)
+      specs.push_back(spec("heads", s, kLlama, 2, ranks, context + ", context_kind: ulysses"));
+  }
+  specs.push_back(
+      spec("pipeline", s, kLlama, ranks, ranks, fmt::format("{}pipeline: {}, {}", batch(s, 1, 4), ranks, kExposed)));
+  specs.push_back(spec("shards", s, kLlama, 2, ranks,
+                       fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
+}
+
+// Experts over the ranks; what leaves the device and comes back. Every rank's host copies beside its compute.
+void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
+  const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
+    return fmt::format("{}, moe: {{experts: {}, top_k: {}, feed_forward: {}{}}}", kLlama, count, top_k, width, more);
+  };
+  specs.push_back(spec("experts", s, experts(2 * ranks, 2, s.feed_forward / 2, ""), 2, ranks,
+                       fmt::format("{}, expert: {}", data, ranks)));
+  specs.push_back(spec("capacity", s, experts(4 * ranks, 1, s.feed_forward, ", capacity_factor: 1.25"), 1, ranks,
+                       fmt::format("{}, expert: {}, sharding: zero1", data, ranks)));
+  specs.push_back(
+      spec("offload", s, kLlama, 2, ranks, data + ", sharding: zero2, offload: {optimizer: cpu, gradients: cpu}"));
+  specs.push_back(spec("parameters", s, kLlama, 2, ranks,
+                       data + ", sharding: zero3, offload: {optimizer: cpu, gradients: cpu, parameters: cpu}"));
+  specs.push_back(spec("disks", s, kLlama, 2, ranks,
+                       data + ", sharding: zero3, offload: {optimizer: nvme, gradients: nvme, parameters: nvme}"));
+  specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
+}
+
+// The same shapes with transfers under compute.
+void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
+  const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
+  specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));
+  specs.push_back(spec("overlapped shards", s, kLlama, 4, ranks, data + ", sharding: zero3"));
+}
+
+CalibrationSpec gpu_spec(const std::string& name, const Shape& s, std::string_view kind, const std::string& strategy) {
+  CalibrationSpec c = spec(name, s, kind, 1, 1, strategy);
+  const std::string cpu = "precision: fp32, gradient_precision: fp32";
+  c.text.replace(c.text.find(cpu), cpu.size(), "precision: bf16, gradient_precision: fp32");
+  c.steps = kGpuSteps;
+  return c;
+}
+
+}  // namespace
+
+std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick) {
+  std::vector<CalibrationSpec> specs;
+  for (std::size_t i = 0; i < std::size(kShapes); ++i) {
+    if (quick && std::find(std::begin(kQuick), std::end(kQuick), i) == std::end(kQuick)) continue;
+    add_compute(specs, kShapes[i], ranks, i);
+    if (ranks > 1 && i % 3 == 1) add_transfers(specs, kShapes[i], ranks);
+    if (ranks > 1 && i % 3 == 1 && !quick) add_families(specs, kShapes[i], ranks);
+    if (ranks > 1 && i % 6 == 4) add_overlapped(specs, kShapes[i], ranks);
+  }
+  // Few tokens and many weights: the largest messages, 64 MiB and beyond.
+  const Shape wide = {1024, 8, 8, 4096, 2048, 32, 1};
+  if (!quick && ranks > 1) {
+    const std::string data = fmt::format("{}data: {}, {}", batch(wide, ranks, 1), ranks, kExposed);
+    specs.push_back(spec("wide", wide, kLlama, 1, ranks, data + ", bucket_MiB: 1000000"));
+    specs.push_back(spec("wide shards", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 1000000"));
+    specs.push_back(spec("wide buckets", wide, kLlama, 1, ranks, data + ", sharding: zero1, bucket_MiB: 16"));
+  }
+  if (quick) {
+    for (CalibrationSpec& c : specs) c.steps = kQuickSteps;
+  }
+  return specs;
+}
+
+std::vector<CalibrationSpec> gpu_calibration_specs(bool quick) {
+  std::vector<CalibrationSpec> specs;
+  for (std::size_t i = 0; i < std::size(kGpuShapes); i += quick ? 3 : 1) {
+    const Shape& s = kGpuShapes[i];
+    const std::string strategy = batch(s, 1, 2) + "data: 1";
+    specs.push_back(gpu_spec("llama", s, kLlama, strategy));
+    if (i % 3 == 0) specs.push_back(gpu_spec("gpt", s, kGpt, strategy));
+    if (i % 6 == 3) specs.push_back(gpu_spec("unfused", s, kGpt, strategy + ", attention: unfused"));
+  }
+  return specs;
+}
+
+}  // namespace orrery

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/print/progress.h"
+#include "sim/runs/job.h"
+
+namespace orrery {
+
+inline constexpr int kDoesNotFit = 3;  // exit status of simulate --require-fit
+
+struct SimulateOptions {
+  std::string spec;
+  std::vector<std::string> overrides;  // "strategy.tensor=4"
+  std::string profile;                 // a measured profile's path, "" = the built-in one
+  std::string trace;                   // a Chrome trace to write, "" = none
+  bool unfold = false;
+  bool timeline = false;  // a picture of the step in letters after the tables
+  bool require_fit = false;
+};
+Outcome simulate_command(const SimulateOptions& options, const Common& common);
+
+// Executes the plan and reports the same figures, measured. Starts the ranks by mpirun and watches them, or, where a
+// launcher has started this process as one rank, becomes that rank. Throws Error with status 5 (kRankLost) when a rank
+// was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no process and no file is left.
+Outcome run_command(const RunOptions& options, const Common& common);
+
+// Measures single ops and transfers of this machine, all ranks at once, and writes a profile; or imports what others
+// measured (sim/calibrate/import.h). Throws Error with status 1 where the measurements are too noisy to be of use.
+struct CalibrateOptions {
+  std::string out;  // "" = stdout, of an import
+  std::string device = "cpu";
+  std::int64_t ranks = 2;
+  bool quick = false;                // two small shapes
+  double noise = 0.3;                // quartile distance over median that is accepted, by time
+  std::string date;                  // "" = today
+  std::vector<std::string> imports;  // files that others measured: read instead of measuring
+};
+Outcome calibrate_command(const CalibrateOptions& options, const Common& common);
+Outcome import_command(const CalibrateOptions& options);
+
+// Predicts every spec with a profile (on CPU ranks without one, the machine is measured in short form first), runs it,
+// and compares: kinds of ops, the engine (measured durations played
+// again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
+// Or, of files of published measurements, predicts every row and prints how far off it is; or does so of the built-in
+// recipes.
+struct ValidateOptions {
+  std::vector<std::string> specs, overrides;
+  std::vector<std::string> published;  // files; then nothing is run
+  bool recipes = false;                // likewise
+  bool leave_one_out = false;          // fits the listed numbers again without each source
+  // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
+  std::string scatter, page, intervals, rows;
+  std::string profile;
+  std::string device = "cpu";
+  std::int64_t ranks = 0;  // 0: as many as each spec says
+  std::int64_t steps = 20;
+  double tolerance = 0.25;
+  std::string out;        // a folder for the raw results, "" = not kept
+  bool composed = false;  // compute and memory of GPU ranks that run one by one, instead of steps
+};
+inline constexpr int kOutOfTolerance = 4;
+Outcome validate_command(const ValidateOptions& options, const Common& common);
+Outcome validate_published_command(const ValidateOptions& options, const Common& common);
+Outcome validate_recipes_command(const Common& common);
+
+// Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
+// {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
+// possible: then its Error is thrown.
+struct CompareOptions {
+  std::vector<std::string> specs;
+  std::vector<std::string> overrides, vary;
+  std::string profile;
+};
+Outcome compare_command(const CompareOptions& options, const Common& common);
+
+struct ExplainOptions {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string profile;
+};
+Outcome explain_command(const ExplainOptions& options, const Common& common);
+
+// what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming them for anything else.
+Outcome list_command(std::string_view what, const Common& common);
+std::vector<std::string_view> list_names();
+
+}  // namespace orrery

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "sim/cli/commands.h"
+#include "sim/predict/long_steps.h"
+#include "sim/predict/predict.h"
+#include "sim/print/table.h"
+#include "sim/report/report_text.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A key and the values it takes.
+struct Axis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+// One row: a spec with one value of every axis, and what became of it.
+struct Case {
+  std::string spec;
+  std::shared_ptr<const SpecText> text;  // none where it cannot be read
+  std::vector<std::string> values;       // by axis
+  std::vector<std::string> overrides;
+  std::string name;
+  std::optional<Report> report;
+  std::exception_ptr failure;
+  std::string reason;  // of an impossible one
+};
+
+// "a,[b,c],d" -> a; [b,c]; d.
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (c == ',' && depth <= 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+Axis parse_axis(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw Error(fmt::format("--vary: '{}' is not key=value,value; e.g. strategy.tensor=1,2,4", text));
+  }
+  return {text.substr(0, equals), split_list(std::string_view(text).substr(equals + 1))};
+}
+
+std::string last_word(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+std::string stem(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return file.substr(0, file.rfind('.'));
+}
+
+std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
+  try {
+    return std::make_shared<const SpecText>(read_spec_text(spec));
+  } catch (const Error&) {  // said where the case is predicted
+    return nullptr;
+  }
+}
+
+std::vector<Case> make_cases(const CompareOptions& options, const std::vector<Axis>& axes) {
+  std::vector<Case> cases;
+  for (const std::string& spec : options.specs) {
+    cases.push_back({.spec = spec, .text = text_of_spec(spec), .overrides = options.overrides, .name = stem(spec)});
+  }
+  for (const Axis& axis : axes) {
+    std::vector<Case> longer;
+    for (const Case& c : cases) {
+      for (const std::string& value : axis.values) {
+        longer.push_back(c);
+        longer.back().values.push_back(value);
+        longer.back().overrides.push_back(axis.key + '=' + value);
+        longer.back().name += fmt::format(" {}={}", last_word(axis.key), value);
+      }
+    }
+    cases = std::move(longer);
+  }
+  return cases;
+}
+
+void predict_case(Case& c, const std::string& profile) {
+  try {
+    const Spec spec = c.text ? parse_spec(c.text->text, c.text->path, c.overrides) : load_spec(c.spec, c.overrides);
+    c.report = predict_report(spec, profile_for(spec, profile));
+  } catch (const Error& error) {
+    c.failure = std::current_exception();
+    c.reason = error.what();
+  } catch (...) {
+    c.failure = std::current_exception();
+  }
+}
+
+// Workers take the next case each until none is left; every result lies in its case.
+void predict_all(std::vector<Case>& cases, const std::string& profile, const Common& common) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < cases.size(); i = next++) {
+      common.progress(fmt::format("{} of {}: {}", i + 1, cases.size(), cases[i].name));
+      predict_case(cases[i], profile);
+    }
+  };
+  std::vector<std::jthread> workers;
+  const std::size_t count = std::min<std::size_t>(common.threads, cases.size());
+  for (std::size_t i = 1; i < count; ++i) workers.emplace_back(work);
+  work();
+}
+
+void throw_failures(const std::vector<Case>& cases, bool varied) {
+  const bool any = std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.report.has_value(); });
+  for (const Case& c : cases) {
+    const bool row = varied && any && !c.reason.empty();
+    if (c.failure && !row) std::rethrow_exception(c.failure);
+  }
+}
+
+std::string to_json(const std::vector<Case>& cases) {
+  ordered_json list = ordered_json::array();
+  for (const Case& c : cases) {
+    ordered_json row = {{"name", c.name}};
+    if (c.report)
+      row["report"] = ordered_json::parse(orrery::to_json(*c.report));
+    else
+      row["error"] = c.reason;
+    list.push_back(std::move(row));
+  }
+  return list.dump(2) + '\n';
+}
+
+// Tokens per second of the best row that fits; of the best at all when none does.
+double best_rate(const std::vector<Case>& cases) {
+  double best = 0, fitting = 0;
+  for (const Case& c : cases) {
+    if (!c.report) continue;
+    best = std::max(best, c.report->tokens_per_s);
+    if (c.report->memory.fits) fitting = std::max(fitting, c.report->tokens_per_s);
+  }
+  return fitting > 0 ? fitting : best;
+}
+
+struct Scales {
+  Scale time, memory;
+  double best = 0;
+};
+
+std::vector<std::string> figures(const Report& r, const Scales& scales) {
+  const auto device = static_cast<double>(r.memory.peak_device);
+  return {number(r.step_time_s, scales.time),
+          fmt::format("{:.2f}", scales.best / r.tokens_per_s),
+          grouped(r.tokens_per_s_per_gpu),
+          fmt::format("{:.1f}", 100 * r.mfu),
+          fmt::format("{:.1f}", 100 * r.bubble_fraction),
+          fmt::format("{:.1f}", 100 * exposed_share(r)),
+          number(device, scales.memory),
+          r.memory.fits ? "yes" : "NO: " + lack_text(r.memory)};
+}
+
+std::string table_text(const std::vector<Case>& cases, const std::vector<Axis>& axes, bool names) {
+  double time = 0, memory = 0;
+  for (const Case& c : cases) {
+    if (!c.report) continue;
+    time = std::max(time, c.report->step_time_s);
+    memory = std::max(memory, static_cast<double>(c.report->memory.peak_device));
+  }
+  const Scales scales{time_scale(time), memory_scale(memory), best_rate(cases)};
+  Table t;
+  if (names) t.columns.push_back({"spec", "", Align::left});
+  for (const Axis& axis : axes) t.columns.push_back({last_word(axis.key), "", Align::left});
+  const std::size_t labels = t.columns.size();
+  for (const Column& column :
+       {Column{"step", std::string(scales.time.unit)}, Column{"time", "/ best"}, Column{"tokens/s", "per GPU"},
+        Column{"MFU", "%"}, Column{"bubble", "%"}, Column{"exposed", "comm %"},
+        Column{"memory", std::string(scales.memory.unit)}, Column{"fits", "", Align::left}}) {
+    t.columns.push_back(column);
+  }
+  for (const Case& c : cases) {
+    std::vector<std::string> row;
+    if (names) row.push_back(stem(c.spec));
+    row.insert(row.end(), c.values.begin(), c.values.end());
+    std::vector<std::string> rest(t.columns.size() - labels, "-");
+    if (c.report)
+      rest = figures(*c.report, scales);
+    else
+      rest.back() = c.reason;
+    row.insert(row.end(), rest.begin(), rest.end());
+    t.rows.push_back(row);
+  }
+  return print(t);
+}
+
+}  // namespace
+
+Outcome compare_command(const CompareOptions& options, const Common& common) {
+  std::vector<Axis> axes;
+  for (const std::string& text : options.vary) axes.push_back(parse_axis(text));
+  std::vector<Case> cases = make_cases(options, axes);
+  predict_all(cases, options.profile, common);
+  throw_failures(cases, !axes.empty());
+  const bool names = axes.empty() || options.specs.size() > 1;
+  return {common.json ? to_json(cases) : table_text(cases, axes, names)};
+}
+
+}  // namespace orrery

@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/cost/nccl/topology.h"
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
+#include "sim/cli/commands.h"
+#include "sim/explain/formulas.h"
+#include "sim/explain/techniques.h"
+#include "sim/predict/predict.h"
+#include "sim/print/table.h"
+#include "sim/report/critical_path.h"
+#include "sim/report/report_text.h"
+#include "sim/report/validated_rows.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kIndented = "  ";
+constexpr std::size_t kCriticalRows = 10;
+constexpr std::size_t kValidatedRows = 5;
+
+double as_double(std::int64_t n) { return static_cast<double>(n); }
+
+// Why a key that was given changes nothing, or "".
+std::string_view idle(const Spec& spec, const std::string& key) {
+  const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
+  return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
+}
+
+std::string origins(const Spec& spec) {
+  Table t;
+  t.columns = {{"key", "", Align::left}, {"value", "", Align::left}, {"from", "", Align::left}};
+  for (const Origin& o : spec.origins) {
+    const bool cut = o.key == "strategy.stage_layers" && spec.strategy.stage_layers.empty();
+    const std::string value = cut ? fmt::format("[{}]", fmt::join(stage_layers(spec), ", ")) : o.value;
+    std::string from = cut && spec.strategy.schedule == "dapple" ? "schedule dapple: DAPPLE's planner" : o.from;
+    if (!o.asked.empty()) from += fmt::format(" ({} over one rank)", o.asked);
+    t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
+  }
+  return print(t, kIndented);
+}
+
+// The formula with the numbers of a class of ranks: "2·2.18e+09 + 4·2.18e+09 + 12·2.18e+09/2".
+std::string with_numbers(const StateFormula& f, double elements) {
+  const auto part = [&](Bytes each, bool sharded) {
+    return fmt::format("{}·{:.4g}{}", each, elements, sharded ? fmt::format("/{}", f.shards) : "");
+  };
+  return fmt::format("{} + {} + {}", part(f.parameters, f.shards_parameters), part(f.gradients, f.shards_gradients),
+                     part(f.optimizer + f.copies, f.shards_optimizer));
+}
+
+// Where states lie that are not on the device, and what a rank copies in a step.
+std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
+  const Offload& o = spec.strategy.offload;
+  std::string text(kIndented);
+  for (const auto& [name, device] : {std::pair("parameters", o.parameters), std::pair("gradients", o.gradients),
+                                     std::pair("optimizer", o.optimizer), std::pair("activations", o.activations)})
+    text += fmt::format("{}: {}; ", name, name_of(home_of(device)));
+  if (f.copies > 0) text += fmt::format("gradients for the host's update: {}; ", term(f.copies, f.shards_optimizer));
+  std::map<std::pair<Home, Home>, Bytes> copied;
+  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    const auto* c = std::get_if<PlaceCopy>(&p.plan.op_of(t).work);
+    if (c != nullptr && c->from != c->to) copied[{c->from, c->to}] += c->bytes;
+  }
+  text += "copied in a step by a rank:";
+  for (const auto& [way, bytes] : copied)
+    text += fmt::format(" {} to {} {}", name_of(way.first), name_of(way.second), volume_text(as_double(bytes)));
+  return text + '\n';
+}
+
+// What servers write to go on from: weights and optimizer states, which are all that the plan has of them but
+// gradients.
+std::string snapshots(const Spec& spec, const Prediction& p) {
+  const auto& servers = spec.strategy.parameter_server;
+  if (!servers || servers->snapshot_every == 0) return "";
+  const StateFormula f = of_slot(state_formula(spec, p.plan), p.plan, p.plan.slots.size() - 1);
+  const double bytes = static_cast<double>(f.parameters + f.optimizer) *
+                       as_double(elements_of(p.plan, p.plan.slots.size() - 1)) / as_double(p.plan.servers);
+  return fmt::format("{}every {} steps each server writes {:.3f} GB ({}Ψ/S); a lost rank costs the steps since then\n",
+                     kIndented, servers->snapshot_every, bytes / 1e9, f.parameters + f.optimizer);
+}
+
+std::string states(const Spec& spec, const Prediction& p, const Style& style) {
+  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};  // that have shards of their own
+  const StateFormula all = state_formula(spec, p.plan);
+  const StateFormula f = of_slot(all, p.plan, 0);
+  const double largest = as_double(p.report.memory.peak);
+  const Scale scale = memory_scale(largest);
+  const std::string unit(scale.unit);
+  std::string text = heading(fmt::format("Model states per rank: {} bytes", text_of(f)), style);
+  text +=
+      fmt::format("\n{}parameters {}, gradients {}, optimizer {}; N = {} rank{} share{} a set of shards\n", kIndented,
+                  term(f.parameters, f.shards_parameters), term(f.gradients, f.shards_gradients),
+                  term(f.optimizer, f.shards_optimizer), f.shards, f.shards == 1 ? "" : "s", f.shards == 1 ? "s" : "");
+  for (const auto& [of, copies] : {std::pair{"experts", kOthers[0]}, {"the word table at both ends", kOthers[1]}}) {
+    if (copies == Dimension::embedding ? elements_of(p.plan, 0, copies) > 0 : spec.model.moe.has_value())
+      text += fmt::format("{}of {}: N = {}\n", kIndented, of, state_formula(spec, p.plan, copies).shards);
+  }
+  if (spec.strategy.offload.any()) text += offloaded(spec, p, f);
+  text += snapshots(spec, p);
+  Table t;
+  t.columns = {{"rank class", "", Align::left}, {"ranks"},         {"Ψ"},
+               {"in numbers", "", Align::left}, {"formula", unit}, {"plan", unit},
+               {"activations", unit},           {"peak", unit}};
+  for (std::size_t s = 0; s < p.plan.slots.size(); ++s) {
+    const SlotMemory& m = p.report.memory.ranks[s].memory;
+    double elements = 0, bytes = 0;
+    std::string numbers;
+    const auto add = [&](StateFormula kept, Dimension copies) {
+      const double n = as_double(elements_of(p.plan, s, copies));
+      if (n == 0 && copies != Dimension::data) return;
+      kept.parameters *= p.plan.slots[s].versions;  // all of them
+      elements += n;
+      bytes += kept.bytes(n);
+      numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
+    };
+    add(of_slot(all, p.plan, s), Dimension::data);
+    for (const Dimension copies : kOthers) add(state_formula(spec, p.plan, copies), copies);
+    t.rows.push_back({p.plan.slots[s].name, fmt::format("{}", p.plan.slots[s].multiplicity), count_text(elements),
+                      numbers, number(bytes, scale), number(as_double(states_in_plan(p.plan, s)), scale),
+                      number(as_double(m.at_peak[static_cast<std::size_t>(Category::activations)]), scale),
+                      number(as_double(m.peak), scale)});
+  }
+  return text + print(t, kIndented);
+}
+
+std::string volume_text(const Spec& spec, const Prediction& p, const Style& style) {
+  const std::vector<Volume> list = volumes(spec, p.plan, p.report);
+  if (list.empty()) return "";
+  Table t;
+  t.columns = {{"group", "", Align::left},
+               {"formula", "", Align::left},
+               {"with", "", Align::left},
+               {"formula", "GB"},
+               {"simulated", "GB"}};
+  for (const Volume& v : list) {
+    t.rows.push_back(
+        {v.what, v.formula, v.numbers, fmt::format("{:.3f}", v.bytes / 1e9), fmt::format("{:.3f}", v.simulated / 1e9)});
+  }
+  return '\n' + heading("Bytes that leave a GPU per step", style) + '\n' + print(t, kIndented);
+}
+
+std::string route_text(const Route& route) {
+  std::string text = to_string(route.hops.front().from);
+  for (const Hop& hop : route.hops) text += " - " + to_string(hop.to);
+  return text;
+}
+
+// By dimension: the way from the first member of rank 0's group to the next. What a link carries, before any protocol.
+std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
+  Table t;
+  t.columns = {{"group", "", Align::left},
+               {"ranks"},
+               {"from its first to its second", "", Align::left},
+               {"narrowest", "GB/s"},
+               {"latency", "us"}};
+  for (std::size_t d = 0; d < kDimensions; ++d) {
+    const GroupTable& table = p.plan.dimensions[d];
+    const auto& group = table.groups[table.member_of[0]];
+    if (group.size() < 2 || group[1] >= p.plan.workers()) continue;
+    const Route way = route(spec.cluster, group[0], group[1]);
+    t.rows.push_back({std::string(name_of(static_cast<Dimension>(d))), fmt::format("{}", group.size()), route_text(way),
+                      fmt::format("{:.1f}", way.GBps), fmt::format("{:.1f}", seconds(way.latency) * 1e6)});
+  }
+  if (t.rows.empty()) return "";
+  return '\n' + heading("Where groups lie", style) + '\n' + print(t, kIndented);
+}
+
+std::string bubble_text(const Spec& spec, const Report& report, const Style& style) {
+  const Strategy& s = spec.strategy;
+  if (s.pipeline == 1) return "";
+  std::string text = '\n' + heading("Pipeline bubble", style) + '\n' + std::string(kIndented);
+  if (const std::optional<Bubble> b = bubble_formula(s, spec.software.validates_after_update)) {
+    text += fmt::format("{}: {} = {} with p = {}, m = {}, v = {}; ", s.schedule, b->formula, percent_text(b->share),
+                        s.pipeline, s.micro_batches(), s.virtual_stages);
+  }
+  text += fmt::format("simulated {}\n", percent_text(report.bubble_fraction));
+  text += set_right_text(report);
+  for (const WeightRow& w : report.weights) {
+    text += fmt::format("{}{}: {} version{} of its weights, gradients of weights {} update{} old\n", kIndented, w.name,
+                        w.versions, w.versions == 1 ? "" : "s", w.staleness, w.staleness == 1 ? "" : "s");
+  }
+  return text;
+}
+
+// Whether a step's gradient depends on the micro-batches that it is made in. A norm is over one token's hidden
+// states; routers alone look at several samples.
+std::string coupling_text(const Spec& spec, const Style& style) {
+  if (spec.strategy.micro_batches() == 1) return "";
+  std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
+  const std::string& schedule = spec.strategy.schedule;
+  const Updates updates = schedule == "file" ? Updates::flush : find_schedule(schedule).updates;
+  if (updates == Updates::every_micro_batch)
+    return text + fmt::format(
+                      "{}no weights: every micro-batch updates them, so their number and size change what is "
+                      "learnt\n",
+                      kIndented);
+  if (const auto& moe = spec.model.moe; moe && (moe->aux_loss > 0 || moe->capacity_factor)) {
+    text += fmt::format("{}routers ", kIndented);
+    if (moe->aux_loss > 0) text += "balance experts' load (auxiliary loss)";
+    if (moe->capacity_factor) text += fmt::format("{}drop tokens over capacity", moe->aux_loss > 0 ? " and " : "");
+    text += " among a rank's tokens of a micro-batch: the gradient is another where micro-batches have another size\n";
+  } else {
+    text += fmt::format(
+        "{}no statistics of a batch: but for rounding the gradient is the same in micro-batches of any size\n",
+        kIndented);
+  }
+  if (updates == Updates::every_step)
+    text += fmt::format("{}all meet the same weights, which are not the newest\n", kIndented);
+  return text;
+}
+
+// The kinds of op that the step's length hangs on, by their time on the critical path.
+std::string critical_text(const Prediction& p, const Style& style) {
+  std::map<std::string, Picoseconds> by_name;
+  Picoseconds busy = 0, before = 0, late = 0;
+  for (const TaskId t : critical_path(p.plan, p.trace)) {
+    const Span& span = p.trace.spans[t];
+    late += std::max<Picoseconds>(span.entered - before, 0);
+    const Picoseconds time = span.ended - std::max(span.entered, before);
+    by_name[p.plan.op_of(t).name] += time;
+    busy += time;
+    before = span.ended;
+  }
+  std::vector<std::pair<Picoseconds, std::string>> rows;
+  rows.reserve(by_name.size() + 1);
+  for (const auto& [name, time] : by_name) rows.emplace_back(time, name);
+  if (late > 0) rows.emplace_back(late, "waiting for the host to launch");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const Scale scale = time_scale(seconds(busy + late));
+  Table t;
+  t.columns = {{"on the critical path", "", Align::left}, {"time", std::string(scale.unit)}, {"share", "%"}};
+  for (std::size_t i = 0; i < std::min(rows.size(), kCriticalRows); ++i) {
+    const double share = as_double(rows[i].first) / as_double(busy + late);
+    t.rows.push_back({rows[i].second, number(seconds(rows[i].first), scale), fmt::format("{:.1f}", 100 * share)});
+  }
+  return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
+}
+
+// What a technique's transfers come to: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
+std::string spent_text(const Report& report, const std::string& group) {
+  double bytes = 0, exposed = 0;
+  for (const CommunicationRow& row : report.communication) {
+    if (group.empty() || row.group != group) continue;
+    bytes += row.bytes_per_gpu;
+    exposed += row.exposed_s;
+  }
+  if (bytes == 0) return "";
+  return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
+}
+
+// What the techniques in use save and cost, what the step would be without each, and with others.
+std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
+  std::string used, others;
+  for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
+    const Technique& t = e.technique;
+    if (t.used)
+      used += fmt::format("{0}{1}\n{0}  saves: {2}\n{0}  costs: {3}{5}\n{0}  {4}\n", kIndented, t.name, t.saves,
+                          t.costs, text_of(e), spent_text(p.report, t.group));
+    else if (e.refused.empty())
+      others += fmt::format("{}  {}\n", kIndented, text_of(e));
+  }
+  std::string text = '\n' +
+                     heading("What each technique saves and costs here, by simulation without it", common.style) +
+                     '\n' + (used.empty() ? fmt::format("{}none is in use\n", kIndented) : used);
+  if (!others.empty()) text += fmt::format("{}not in use\n{}", kIndented, others);
+  return text;
+}
+
+// How far off predictions of steps like this one were.
+std::string validated_text(const Spec& spec, const Style& style) {
+  Table t;
+  t.columns = {{"published row", "", Align::left},
+               {"GPU", "", Align::left},
+               {"software", "", Align::left},
+               {"model", "", Align::left},
+               {"GPUs"},
+               {"layout", "", Align::left},
+               {"sequence"},
+               {"error", "%"}};
+  for (const ValidatedRow& r : nearest_rows(spec, kValidatedRows)) {
+    std::string layout = fmt::format("TP{} PP{}", r.tensor, r.pipeline);
+    if (r.context > 1) layout += fmt::format(" CP{}", r.context);
+    if (r.expert > 1) layout += fmt::format(" EP{}", r.expert);
+    if (r.sharding != "none") layout += ' ' + r.sharding;
+    t.rows.push_back({r.id, r.gpu, r.software, r.model, fmt::format("{}", r.gpus), layout,
+                      fmt::format("{}", r.sequence), fmt::format("{:+.1f}", 100 * r.error)});
+  }
+  return '\n' + heading("Nearest validated rows: predicted over measured step time", style) + '\n' +
+         print(t, kIndented);
+}
+
+std::string parameters_text(const Spec& spec) {
+  const Model& m = spec.model;
+  const auto count = [](const std::vector<Parameter>& list) {
+    std::int64_t sum = 0;
+    for (const Parameter& p : list) sum += elements(p);
+    return as_double(sum);
+  };
+  double layers = 0;
+  for (std::int64_t i = 0; i < m.layers; ++i) layers += count(layer_parameters(m, i));
+  return fmt::format("{}{} parameters: {} layers {}, embedding {}, head {}\n", kIndented,
+                     grouped(as_double(parameter_count(m, spec.sequence))), m.layers, count_text(layers),
+                     count_text(count(embedding_parameters(m, spec.sequence))), count_text(count(head_parameters(m))));
+}
+
+}  // namespace
+
+Outcome explain_command(const ExplainOptions& options, const Common& common) {
+  const Spec spec = load_spec(options.spec, options.overrides);
+  const Prediction p = predict(spec, false, options.profile);
+  const Style& style = common.style;
+  std::string text = title(spec, style) + parameters_text(spec);
+  text += '\n' + heading("Values and where they come from", style) + '\n' + origins(spec) + '\n';
+  text += states(spec, p, style) + volume_text(spec, p, style) + routes_text(spec, p, style);
+  text += bubble_text(spec, p.report, style);
+  text += coupling_text(spec, style);
+  text += critical_text(p, style);
+  text += fmt::format("\n{}\n{}step of {}: {}\n", heading("What limits the step", style), kIndented,
+                      time_text(p.report.step_time_s), p.report.limit);
+  return {text + advice_text(spec, p, common) + validated_text(spec, style)};
+}
+
+}  // namespace orrery

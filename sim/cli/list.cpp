@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/names.h"
+#include "models/load/hugging_face.h"
+#include "models/load/load_spec.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/cluster.h"
+#include "models/spec/recipes.h"
+#include "models/spec/sharding.h"
+#include "models/spec/software.h"
+#include "models/spec/spec.h"
+#include "sim/cli/commands.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(std::int64_t n) { return n == 0 ? "-" : fmt::format("{}", n); }
+std::string text_of(double x) { return x == 0 ? "-" : fmt::format("{}", x); }
+
+Table models() {
+  Table t;
+  t.columns = {{"model", "", Align::left},
+               {"parameters", "billion"},
+               {"layers"},
+               {"hidden"},
+               {"heads"},
+               {"kv heads"},
+               {"vocabulary"},
+               {"experts"},
+               {"top k"}};
+  for (const std::string_view name : data_names("models")) {
+    const Model m = find_model(name);
+    t.rows.push_back({std::string(name),
+                      fmt::format("{:.3f}", static_cast<double>(parameter_count(m, m.max_positions)) / 1e9),
+                      text_of(m.layers), text_of(m.hidden), text_of(m.heads), text_of(m.kv_heads), text_of(m.vocab),
+                      text_of(m.moe ? m.moe->experts : 0), text_of(m.moe ? m.moe->top_k : 0)});
+  }
+  return t;
+}
+
+std::string predicted(const Gpu& g) {
+  if (g.uncalibrated) return "with --profile, uncalibrated";
+  return g.architecture == Architecture::other ? "with --profile" : "yes";
+}
+
+Table gpus() {
+  Table t;
+  t.columns = {{"gpu", "", Align::left}, {"bf16", "TFLOP/s"}, {"memory", "GB"},
+               {"bandwidth", "GB/s"},    {"NVLink", "GB/s"},  {"predicted", "", Align::left},
+               {"name", "", Align::left}};
+  for (const std::string_view id : data_names("gpus")) {
+    const Gpu g = find_gpu(id);
+    const auto peak = g.tflops.find("bf16");
+    const Bytes tenths_GB = g.memory_bytes / 100'000'000;
+    t.rows.push_back({std::string(id), text_of(peak == g.tflops.end() ? 0.0 : peak->second),
+                      text_of(static_cast<double>(tenths_GB) / 10), text_of(g.memory_GBps), text_of(g.nvlink_GBps),
+                      predicted(g), g.name});
+  }
+  return t;
+}
+
+Table clusters() {
+  Table t;
+  t.columns = {{"node", "", Align::left}, {"gpu", "", Align::left},    {"GPUs"},       {"NVLink domain"}, {"NICs"},
+               {"each", "Gb/s"},          {"fabric", "", Align::left}, {"power", "kW"}};
+  for (const std::string_view id : data_names("nodes")) {
+    const Cluster c = find_cluster(id, 1);
+    t.rows.push_back({std::string(id), c.gpu.id, text_of(std::int64_t{c.gpus_per_node}),
+                      text_of(std::int64_t{c.nvlink_domain}), text_of(std::int64_t{c.nics}), text_of(c.nic_Gbps),
+                      std::string(name_of(c.fabric)), text_of(c.power_kW)});
+  }
+  return t;
+}
+
+template <class Rows>
+Table named(const char* what, const Rows& rows) {
+  Table t;
+  t.columns = {{what, "", Align::left}, {"about", "", Align::left}};
+  for (const auto& row : rows) t.rows.push_back({std::string(row.name), std::string(row.about)});
+  return t;
+}
+
+Table schedules() { return named("schedule", schedule_rows()); }
+Table shardings() { return named("sharding", sharding_rows()); }
+
+Table software() {
+  Table t;
+  t.columns = {{"software", "", Align::left},
+               {"attention", "", Align::left},
+               {"rank order", "", Align::left},
+               {"stages", "", Align::left},
+               {"launch", "us"},
+               {"about", "", Align::left}};
+  for (const std::string_view name : data_names("software")) {
+    const Software s = find_software(name);
+    const auto file = ordered_json::parse(data_file(fmt::format("software/{}.json", name)));
+    t.rows.push_back(
+        {std::string(name), s.attention, s.rank_order, s.stage_rule, text_of(s.launch_us), file.value("about", "")});
+  }
+  return t;
+}
+
+Table recipes() {
+  Table t;
+  t.columns = {{"recipe", "", Align::left}, {"GPUs"}, {"about", "", Align::left}};
+  for (const std::string_view name : recipe_names())
+    t.rows.push_back({std::string(name), text_of(load_spec(std::string(name)).gpus), find_recipe(name).about});
+  return t;
+}
+
+struct NamedList {
+  std::string_view name;
+  Table (*make)();
+};
+constexpr NamedList kLists[] = {{"models", models},       {"clusters", clusters},   {"gpus", gpus},
+                                {"schedules", schedules}, {"shardings", shardings}, {"software", software},
+                                {"recipes", recipes}};
+
+// A figure as a number, "-" as null.
+ordered_json value_of(const std::string& cell) {
+  if (cell == "-") return nullptr;
+  ordered_json value = ordered_json::parse(cell, nullptr, false);
+  return value.is_number() ? value : ordered_json(cell);
+}
+
+// One object a row, with the table's own words: {"gpu": "h100-sxm", "bf16 (TFLOP/s)": 989.4, ...}.
+std::string to_json(const Table& table) {
+  ordered_json list = ordered_json::array();
+  for (const std::vector<std::string>& cells : table.rows) {
+    ordered_json row;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const Column& column = table.columns[i];
+      row[column.unit.empty() ? column.name : fmt::format("{} ({})", column.name, column.unit)] = value_of(cells[i]);
+    }
+    list.push_back(std::move(row));
+  }
+  return list.dump(2) + '\n';
+}
+
+}  // namespace
+
+std::vector<std::string_view> list_names() {
+  std::vector<std::string_view> names;
+  for (const NamedList& list : kLists) names.push_back(list.name);
+  return names;
+}
+
+Outcome list_command(std::string_view what, const Common& common) {
+  for (const NamedList& list : kLists) {
+    if (list.name != what) continue;
+    const Table table = list.make();
+    return {common.json ? to_json(table) : print(table)};
+  }
+  throw Error(unknown_name("list", what, list_names()));
+}
+
+}  // namespace orrery

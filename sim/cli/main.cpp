@@ -1,0 +1,408 @@
+// orrery: reads the command line, runs one command, prints what it returns.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+#include "models/base/version.h"
+#include "sim/advice/search_options.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/heartbeat.h"
+#include "sim/cli/option_figures.h"
+#include "sim/parallel/peers.h"
+#include "sim/runs/launch.h"
+#include "sim/runs/processes.h"
+#include "sim/runs/rank_starter.h"
+
+namespace {
+
+using orrery::Error;
+
+constexpr int kBadUsage = 2;
+constexpr int kFailure = 1;
+constexpr double kMostCount = 1e7;
+
+struct Options {
+  orrery::SimulateOptions simulate;
+  orrery::CompareOptions compare;
+  orrery::SearchCommandOptions search;
+  orrery::ExplainOptions explain;
+  orrery::RunOptions run;
+  orrery::CalibrateOptions calibrate;
+  orrery::ValidateOptions validate;
+  std::string list;
+  bool json = false, quiet = false;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+};
+
+// A list option that takes one value each time it is given.
+void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about) {
+  app.add_option(name, values, about)->allow_extra_args(false)->type_name("KEY=VALUE");
+}
+
+void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string& profile) {
+  add_repeated(app, "--set", overrides, "override a key of the spec, e.g. --set strategy.tensor=4; may be repeated");
+  app.add_option("--profile", profile, "kernel times measured by calibrate, instead of the built-in ones")
+      ->type_name("FILE");
+}
+
+// unit: that a bare figure has; name: of the value, in the help.
+void positive(CLI::Option* option, const char* name, std::string_view unit = "", double most = 1e18) {
+  const auto read = [=](std::string& text) { return orrery::read_figure(text, {name, unit, most}); };
+  option->transform(CLI::Validator(read, ""))->type_name(name);
+}
+void positive_count(CLI::Option* option, const char* name) {
+  const auto read = [=](std::string& text) { return orrery::read_count(text, {name, "", kMostCount}); };
+  option->transform(CLI::Validator(read, ""))->type_name(name);
+}
+
+void add_simulate(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("simulate", "predict one training step: time, memory, communication");
+  c.add_option("SPEC", o.simulate.spec, "what to train, on what, and how (YAML or JSON), or a recipe (list recipes)")
+      ->required()
+      ->type_name("");
+  add_shared(c, o.simulate.overrides, o.simulate.profile);
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
+  c.add_option("--trace", o.simulate.trace, "write the timeline for Perfetto or chrome://tracing (.json, .json.gz)")
+      ->type_name("FILE");
+  c.add_flag("--timeline", o.simulate.timeline, "draw the step in letters, a line per class of ranks");
+  c.add_flag("--unfold", o.simulate.unfold, "simulate every rank instead of one of each class");
+  c.add_flag("--require-fit", o.simulate.require_fit, "exit 3 if the step does not fit in memory");
+  c.footer("example: orrery simulate examples/llama-3.1-70b.yaml --set strategy.sharding=zero1");
+}
+
+void add_compare(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("compare", "strategies side by side");
+  c.add_option("SPEC", o.compare.specs, "one or more specs")->required()->type_name("");
+  add_repeated(c, "--vary", o.compare.vary,
+               "try these values of a key, e.g. --vary strategy.tensor=1,2,4; repeated: every combination");
+  add_shared(c, o.compare.overrides, o.compare.profile);
+  c.add_flag("--json", o.json, "print a list of {name, report or error}");
+  c.footer("example: orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3");
+}
+
+void add_search(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("search", "the best strategies that fit, proven; which machine, for how much");
+  orrery::SearchCommandOptions& s = o.search;
+  c.add_option("SPEC", s.spec, "what is given is fixed, what is absent is searched")->required()->type_name("");
+  add_shared(c, s.overrides, s.profile);
+  c.add_option("--gpus", s.gpus, "numbers of GPUs to search with; the spec's, if absent")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...");
+  c.add_option("--cluster", s.clusters, "nodes to search on (list clusters); may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NODE");
+  c.add_option("--objective", s.objective, "time (the default), cost or memory")->type_name("WHAT");
+  c.add_option("--maximize", s.maximize, "instead: the largest micro_batch, sequence or layers that fit")
+      ->type_name("SIZE");
+  positive(c.add_option("--max-memory", s.max_memory_GiB, "of a GPU"), "GiB", "GiB", 1e6);
+  positive_count(c.add_option("--max-gpus", s.max_gpus, "leave larger machines out"), "N");
+  positive(c.add_option("--tokens", s.tokens, "length of the run, for its time and price, e.g. 15T"), "N");
+  positive(c.add_option("--deadline", s.deadline_days, "leave machines out whose run takes longer"), "DAYS", "days",
+           1e6);
+  positive(c.add_option("--budget", s.budget_usd, "leave machines out whose run costs more to rent, e.g. 30M"), "USD");
+  c.add_option("--prices", s.prices, "a price list, instead of models/data/prices.json")->type_name("FILE");
+  add_repeated(c, "--against", s.against, "a strategy to set beside the best, e.g. --against strategy.tensor=8");
+  positive_count(c.add_option("--top", s.top, "strategies to show (5)"), "K");
+  positive(c.add_option("--within", s.within, "leave out what is not that much better than the best: faster"),
+           "PERCENT", "", 1e6);
+  c.add_flag("--pareto", s.pareto,
+             "the best in ever less memory too; of several machines the front over time, cost and memory");
+  c.add_flag("--json", o.json, "print the result as JSON (schema orrery.search/1)");
+  c.add_flag("--csv", s.csv, "print a row of each strategy, or of each machine");
+  c.footer(
+      "examples: orrery search examples/search-gpt3-175b.yaml\n"
+      "          orrery search examples/search-gpt3-175b.yaml --gpus 512,1024,2048 --tokens 300G");
+}
+
+// Ctrl-C, or a scheduler that ends a job (SIGTERM), ends a search with the best so far; a second one ends the program.
+std::atomic<bool> stop_search = false;
+void on_interrupt(int) {
+  stop_search = true;
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+}
+
+void add_explain(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("explain", "every value and its origin, and the formulas behind the prediction");
+  c.add_option("SPEC", o.explain.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  add_shared(c, o.explain.overrides, o.explain.profile);
+  c.footer("example: orrery explain examples/llama-3.1-8b-fsdp.yaml");
+}
+
+void add_run(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("run", "execute the plan for real, and report the same figures, measured");
+  c.add_option("SPEC", o.run.spec, "what to train, on what, and how (YAML or JSON)")->required()->type_name("");
+  add_shared(c, o.run.overrides, o.run.profile);
+  c.add_option("--device", o.run.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_flag("--composed", o.run.composed,
+             "GPU ranks run one by one, each alone; the step is composed of what they measure and of modelled "
+             "communication");
+  c.add_option("--ranks", o.run.ranks, "processes; as many as the spec has GPUs, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->type_name("N");
+  c.add_option("--steps", o.run.steps, "training steps; the spec's, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->type_name("K");
+  positive(c.add_option("--hang-timeout", o.run.hang_timeout, "a rank that does nothing for so long is hung (30)"),
+           "SECONDS", "s", 1e6);
+  c.add_flag("--json", o.json, "print the report as JSON (schema orrery.report/2)");
+  c.add_option("--trace", o.run.trace, "write the timeline of the median step (.json, .json.gz)")->type_name("FILE");
+  c.footer("example: orrery run examples/cpu-small.yaml --steps 5");
+}
+
+void add_calibrate(CLI::App& app, Options& o) {
+  CLI::App& c =
+      *app.add_subcommand("calibrate", "measure single ops and transfers of this machine, or import such measurements");
+  c.add_option("--out", o.calibrate.out, "the profile to write; what is imported goes to stdout without it")
+      ->type_name("FILE");
+  c.add_option("--import", o.calibrate.imports,
+               "files to read instead: nccl-tests output (text, -J), NCCL's log (GRAPH, TUNING), Kineto traces")
+      ->type_name("FILE...");
+  c.add_option("--device", o.calibrate.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_option("--ranks", o.calibrate.ranks, "processes that run at once, as in the steps to predict (2)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
+      ->type_name("N");
+  c.add_flag("--quick", o.calibrate.quick, "two small shapes, in some ten seconds: enough for specs of their size");
+  positive(c.add_option("--noise", o.calibrate.noise, "the spread of repetitions that is accepted (0.3)"), "SHARE", "",
+           1e6);
+  c.footer(
+      "examples:\n"
+      "  orrery calibrate --device cpu --out machine.json\n"
+      "  orrery calibrate --import all_reduce_perf.txt nccl.log rank0.json.gz --out cluster.json");
+}
+
+void add_validate(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("validate", "predict, run, and print predicted against measured");
+  c.add_option("SPEC", o.validate.specs, "one or more specs")->type_name("");
+  c.add_option("--published", o.validate.published, "instead: files of published measurements to predict")
+      ->type_name("FILE...");
+  c.add_flag("--recipes", o.validate.recipes, "instead: the built-in recipes beside what was published of them");
+  c.add_flag("--leave-one-out", o.validate.leave_one_out,
+             "published: fit the listed numbers again without each source, and judge it");
+  c.add_option("--page", o.validate.page, "published: write the errors per source, Markdown")->type_name("FILE");
+  c.add_option("--scatter", o.validate.scatter, "published: write predicted over measured, SVG")->type_name("FILE");
+  c.add_option("--intervals", o.validate.intervals, "published: write the 80 % intervals of like rows, JSON")
+      ->type_name("FILE");
+  c.add_option("--rows", o.validate.rows, "published: write every row's error, for explain, JSON")->type_name("FILE");
+  add_shared(c, o.validate.overrides, o.validate.profile);
+  c.add_option("--device", o.validate.device, "cpu (the default) or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda");
+  c.add_flag("--composed", o.validate.composed,
+             "compute and memory of GPU ranks that run one by one, instead of steps");
+  c.add_option("--ranks", o.validate.ranks, "processes of each run; as many as a spec has GPUs, if absent")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->type_name("N");
+  c.add_option("--steps", o.validate.steps, "of each run (20)")
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1'000'000}))
+      ->type_name("K");
+  positive(c.add_option("--tolerance", o.validate.tolerance, "exit 4 when a step is further off (0.25)"), "SHARE", "",
+           1e6);
+  c.add_option("--out", o.validate.out, "keep the ranks' files and the reports in this folder")->type_name("FOLDER");
+  c.add_flag("--json", o.json, "print a list with both reports and the errors of every spec");
+  c.footer(
+      "examples: orrery validate examples/cpu-small.yaml --profile machine.json\n"
+      "          orrery validate --published benchmarks/offload_papers.json --scatter published.svg");
+}
+
+void add_list(CLI::App& app, Options& o) {
+  CLI::App& c = *app.add_subcommand("list", "what is built in");
+  c.add_option("WHAT", o.list, fmt::format("{}", fmt::join(orrery::list_names(), ", ")))->required()->type_name("");
+  c.add_flag("--json", o.json, "print a list of objects");
+}
+
+void set_up(CLI::App& app, Options& o) {
+  app.set_version_flag("--version", fmt::format("orrery {}", orrery::kVersion));
+  app.add_flag("--quiet", o.quiet, "no progress on stderr");
+  app.add_option("--threads", o.threads, "workers; results do not depend on it")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.allow_extras();  // refused by check_extras(), in words of our own
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  add_simulate(app, o);
+  add_compare(app, o);
+  add_search(app, o);
+  add_explain(app, o);
+  add_run(app, o);
+  add_calibrate(app, o);
+  add_validate(app, o);
+  add_list(app, o);
+  app.footer(
+      "examples:\n"
+      "  orrery simulate examples/gpt-64-gpus.yaml\n"
+      "  orrery compare examples/llama-3.1-70b.yaml --vary strategy.sharding=none,zero1,zero2,zero3\n"
+      "  orrery explain examples/llama-3.1-8b-fsdp.yaml --set strategy.micro_batch=2\n"
+      "  orrery run examples/cpu-small.yaml --steps 5\n"
+      "exit status: 0 ok, 1 failure, 2 bad usage or input, 3 does not fit (simulate --require-fit), 4 out of tolerance "
+      "(validate), 5 a rank was lost or hung");
+}
+
+// Throws Error for words that no command takes.
+void check_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen[0];
+  std::vector<std::string> names;
+  const bool option = !extras.empty() && extras[0].starts_with("-");
+  if (option) {
+    for (const CLI::App* level : {&at, &app}) {
+      for (const CLI::Option* o : level->get_options([](const CLI::Option* x) { return !x->get_positional(); })) {
+        if (std::find(names.begin(), names.end(), o->get_name()) == names.end()) names.push_back(o->get_name());
+      }
+    }
+  } else {
+    for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(c->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (option) throw Error(orrery::unknown_name("option", extras[0], known));
+  if (!extras.empty() && chosen.empty()) throw Error(orrery::unknown_name("command", extras[0], known));
+  if (!extras.empty()) throw Error(fmt::format("{}: takes no further argument '{}'", at.get_name(), extras[0]));
+  if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
+}
+
+// mpirun gives every process a terminal of its own, and passes on what it prints, to a file or not.
+bool is_terminal(int descriptor) {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+}
+
+orrery::Common common_of(const Options& o) {
+  orrery::Common common;
+  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: set and not empty
+  common.style.bars = is_terminal(STDOUT_FILENO);
+  common.style.colour = common.style.bars && (no_color == nullptr || *no_color == '\0');
+  common.threads = o.threads;
+  common.json = o.json;
+  const bool shown = !o.quiet && is_terminal(STDERR_FILENO);
+  common.progress = [shown](std::string_view line) {
+    if (shown) std::fputs(fmt::format("\r\x1b[K{}", line).c_str(), stderr);
+  };
+  return common;
+}
+
+// Where a launcher passes stderr on there is no terminal to draw on: a line every ten seconds.
+orrery::Progress progress_in_lines() {
+  using Clock = std::chrono::steady_clock;
+  const auto last = std::make_shared<Clock::time_point>(Clock::now());
+  return [last](std::string_view line) {
+    if (line.empty() || Clock::now() - *last < std::chrono::seconds(10)) return;
+    *last = Clock::now();
+    std::fputs(fmt::format("orrery: {}\n", line).c_str(), stderr);
+  };
+}
+
+// Under mpirun or srun all processes search together, and the first one speaks, while the others are still there:
+// mpirun passes Ctrl-C on as SIGTERM, and gives no more than a second.
+orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
+  peers = orrery::peers_of_environment();
+  orrery::SearchCommandOptions options = o.search;
+  options.stop = &stop_search;
+  options.peers = peers.get();
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, on_interrupt);
+  if (peers == nullptr) return orrery::search_command(options, common);
+  const bool speaks = peers->rank() == 0;
+  common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
+  try {
+    return orrery::search_command(options, common);
+  } catch (const Error&) {  // of all processes: the first one speaks, and the others wait for its word
+    if (peers->first() != peers->rank()) return {};
+    peers->gather("failed");
+    throw;
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("orrery: rank {}: {}\n", peers->rank(), error.what()).c_str(), stderr);
+    peers->abort(kFailure);
+    throw;
+  }
+}
+
+orrery::Outcome run(const CLI::App& app, const Options& o, std::unique_ptr<orrery::Peers>& peers) {
+  orrery::Common common = common_of(o);
+  const std::string name = app.get_subcommands().at(0)->get_name();
+  orrery::Heartbeat heart(common.progress, name);
+  common.progress = [&heart](std::string_view line) { heart.say(line); };
+  if (name == "simulate") return orrery::simulate_command(o.simulate, common);
+  if (name == "compare") return orrery::compare_command(o.compare, common);
+  if (name == "search") return search(o, common, peers);
+  if (name == "explain") return orrery::explain_command(o.explain, common);
+  if (name == "calibrate") return orrery::calibrate_command(o.calibrate, common);
+  if (name == "validate") return orrery::validate_command(o.validate, common);
+  if (name == "run") return orrery::run_command(o.run, common);
+  return orrery::list_command(o.list, common);
+}
+
+void write_out(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) throw Error(fmt::format("stdout: cannot write: {}", std::strerror(errno)), kFailure);
+}
+
+int fail(std::string_view what, int status) {
+  std::fputs(fmt::format("orrery: {}\n", orrery::printable(std::string(what))).c_str(), stderr);
+  return status;
+}
+
+int run_command_line(int argc, char** argv) {
+  Options options;
+  std::unique_ptr<orrery::Peers> peers;
+  CLI::App app("A clockwork model of a training cluster.", "orrery");
+  set_up(app, options);
+  try {
+    app.parse(argc, argv);
+    check_extras(app);
+    const orrery::Outcome outcome = run(app, options, peers);
+    const auto say = [&] {
+      common_of(options).progress("");
+      write_out(orrery::printable_lines(outcome.text));
+      if (!options.quiet && !outcome.log.empty()) std::fputs(orrery::printable_lines(outcome.log).c_str(), stderr);
+    };
+    peers == nullptr ? say() : orrery::said_by_one(*peers, say);
+    return outcome.status;
+  } catch (const CLI::CallForHelp&) {
+    write_out(app.help());
+  } catch (const CLI::CallForVersion& version) {
+    write_out(std::string(version.what()) + '\n');
+  } catch (const CLI::ParseError& error) {
+    return fail(error.what(), kBadUsage);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc > 3 && argv[1] == std::string_view(orrery::kStartRank)) return orrery::start_rank(argv[2], argv + 3);
+    return run_command_line(argc, argv);
+  } catch (const Error& error) {
+    return fail(error.what(), error.exit_code);
+  } catch (const orrery::Interrupted& stop) {  // everything is cleaned up; end as who started us expects
+    std::signal(stop.signal, SIG_DFL);
+    std::raise(stop.signal);
+    return kFailure;
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", kFailure);
+  } catch (const std::exception& error) {
+    return fail(error.what(), kFailure);
+  }
+}

@@ -1,0 +1,137 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "models/run/witness.h"
+#include "sim/cli/commands.h"
+#include "sim/export/chrome_trace.h"
+#include "sim/memory/live_memory.h"
+#include "sim/report/report_text.h"
+#include "sim/runs/job.h"
+#include "sim/runs/measured.h"
+#include "sim/runs/processes.h"
+#include "sim/validate/compose.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds started, const Common& common) {
+  std::optional<Prediction> predicted;
+  if (job.options.composed) predicted = predict(job.spec, true, job.options.profile);
+  const Trace trace =
+      predicted ? compose(*predicted, runs) : measured_trace(job.plan, runs, median_step(step_times(runs)));
+  if (!job.options.trace.empty())
+    write_chrome_trace(job.options.trace, job.plan, trace, live_memory(job.plan, trace), {.device = runs[0].device});
+  Report report = predicted ? composed_report(job.spec, job.plan, runs, trace, predicted->prices.notes)
+                            : measured_report(job.spec, job.plan, runs, trace, job.options.device == "cuda");
+  report.simulation.wall_s = now() - started;
+  return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};
+}
+
+// The other ranks' results are there when they say so, which may be a moment after rank 0 has ended.
+void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree) {
+  Witnesses witnesses(folder, job.plan.ranks, false, now());
+  const Seconds start = now();
+  for (witnesses.look(start); !witnesses.all_finished(); witnesses.look(now())) {
+    if (now() > start + job.options.hang_timeout)
+      throw Error(
+          fmt::format("{}: not all ranks have put their results there; it must be a folder that all nodes share "
+                      "(set TMPDIR)",
+                      folder),
+          1);
+    tree.wait(kLook);
+  }
+}
+
+constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
+
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+// The folder of a launched job, which rank 0 removes however the job ends.
+class JobFolder {
+ public:
+  JobFolder(std::string path, bool owner) : path_(std::move(path)), owner_(owner) {
+    if (::mkdir(path_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+      throw Error(fmt::format("{}: cannot be made: {}", path_, std::strerror(errno)), 1);
+    check_owner();
+  }
+  ~JobFolder() {
+    std::error_code ignored;  // nobody is left to be told
+    if (owner_) fs::remove_all(path_, ignored);
+  }
+  JobFolder(const JobFolder&) = delete;
+  JobFolder& operator=(const JobFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  // Its name can be guessed: whoever made it before could have put links there, or read what ranks leave.
+  void check_owner() const {
+    struct stat status {};
+    const bool there = ::lstat(path_.c_str(), &status) == 0;
+    if (there && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & kOthers) == 0) return;
+    throw Error(fmt::format("{}: is not a folder of this user alone; remove it, or set TMPDIR", path_), 1);
+  }
+
+  std::string path_;
+  bool owner_;
+};
+
+std::vector<std::string> launched_arguments(const Job& job, const std::string& folder) {
+  RankArguments arguments = arguments_for(job, folder);
+  arguments.hang_timeout = job.options.hang_timeout;
+  return rank_arguments(find_rank_program(job.options.device), arguments);
+}
+
+// The user's own launcher has started this process as one of the ranks, and ends them all when one fails.
+[[noreturn]] void become_rank(const Job& job) {
+  const JobFolder folder(job_folder(), false);
+  std::vector<std::string> words = launched_arguments(job, folder.path());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
+}
+
+// Rank 0 is a child of this process, which stays to report and to leave nothing behind.
+Outcome run_launched(const Job& job, const Common& common) {
+  const Seconds started = now();
+  const HeldSignals signals;
+  const JobFolder folder(job_folder(), true);
+  const std::string log = folder.path() + "/log";
+  ProcessTree tree(signals);
+  tree.start(launched_arguments(job, folder.path()), {}, log);
+  while (!tree.status()) tree.wait(kLook);
+  std::fputs(tail_of(log).c_str(), stderr);
+  if (*tree.status() > kSignalled)
+    throw Error(fmt::format("rank 0 was lost (signal {})", *tree.status() - kSignalled), kRankLost);
+  if (*tree.status() != 0) return {"", *tree.status()};
+  wait_for_files(job, folder.path(), tree);
+  return report_run(job, read_runs(folder.path(), job.plan, job.hash), started, common);
+}
+
+}  // namespace
+
+Outcome run_command(const RunOptions& options, const Common& common) {
+  const Job job = make_job(options);
+  const Seconds started = now();
+  const std::int64_t rank = launched_rank();
+  if (rank < 0) check_cores(job, std::thread::hardware_concurrency());
+  if (rank > 0) become_rank(job);
+  Outcome outcome = rank == 0 ? run_launched(job, common) : report_run(job, run_job(job, common), started, common);
+  if (const std::string steps = rounded_steps(job); !steps.empty()) outcome.log += steps + '\n';
+  return outcome;
+}
+
+}  // namespace orrery

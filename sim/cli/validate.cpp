@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/base/output_file.h"
+#include "models/load/load_spec.h"
+#include "models/trace/trace_file.h"
+#include "sim/cli/commands.h"
+#include "sim/runs/job.h"
+#include "sim/runs/launch.h"
+#include "sim/runs/measured_loads.h"
+#include "sim/validate/compose.h"
+#include "sim/validate/validation.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostHere = 64;  // ranks of one machine that are measured at once
+constexpr double kAnyNoise = 1e9;       // a busy machine is predicted badly rather than not; how busy it was is printed
+
+// The ranks' own files, as they were read.
+void keep(const std::string& folder, const std::vector<RankRun>& runs) {
+  fs::create_directories(folder);
+  for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
+}
+
+// A spec that was run, and what was predicted of it.
+struct Ran {
+  Job job;
+  Prediction prediction;
+  std::vector<RankRun> runs;
+};
+
+Ran run_one(const std::string& path, const ValidateOptions& options, const Common& common) {
+  const std::string name = fs::path(path).stem().string();
+  Common named = common;
+  named.progress = [&](std::string_view line) { common.progress(fmt::format("{}: {}", name, line)); };
+  Job job = make_job({.spec = path,
+                      .overrides = options.overrides,
+                      .profile = options.profile,
+                      .device = options.device,
+                      .ranks = options.ranks,
+                      .steps = options.steps,
+                      .composed = options.composed});
+  check_cores(job, std::thread::hardware_concurrency());
+  Prediction prediction = predict(job.spec, true, options.profile);
+  std::vector<RankRun> runs = run_job(job, named);
+  if (!options.out.empty()) keep(options.out + '/' + name, runs);
+  return {std::move(job), std::move(prediction), std::move(runs)};
+}
+
+void write(const ValidateOptions& options, const std::string& name, const std::string& text) {
+  if (options.out.empty()) return;
+  fs::create_directories(options.out);
+  OutputFile file(options.out + '/' + name);
+  file.write(text);
+  file.commit();
+}
+
+// The rows of all specs that are run. One that fails is a row that says why, unless it is the only one; the file is
+// written anew after each, so that what was measured stays whatever comes next.
+template <class Row>
+struct Rows {
+  std::vector<Row> rows;
+  int status = 0;  // of the first that failed
+
+  template <class Compare>
+  void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {
+    for (const std::string& path : options.specs) {
+      Row row;
+      try {
+        row = compare(run_one(path, options, common));
+      } catch (const std::exception& error) {
+        if (options.specs.size() == 1) throw;
+        const auto* known = dynamic_cast<const Error*>(&error);
+        row.failure = error.what();
+        if (status == 0) status = known != nullptr ? known->exit_code : 1;
+        common.progress(fmt::format("{} failed: {}", path, row.failure));
+      }
+      row.name = fs::path(path).stem().string();
+      rows.push_back(std::move(row));
+      write(options, file, to_json(rows));
+    }
+  }
+};
+
+Outcome validate_steps(const ValidateOptions& options, const Common& common) {
+  Rows<Validation> all;
+  all.run(options, common, "validation.json", [&](const Ran& ran) {
+    const Prediction loaded = with_measured_loads(ran.job.spec, ran.prediction, ran.runs);
+    return validate(ran.job.spec, loaded, ran.runs, options.device == "cuda");
+  });
+  Outcome outcome{.status = all.status};
+  for (const Validation& v : all.rows) {
+    if (!v.failure.empty()) continue;
+    if (!common.json && all.rows.size() <= 3) outcome.text += validation_text(v) + '\n';
+    if (!(std::abs(v.step_error) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
+  }
+  outcome.text = common.json ? to_json(all.rows) : outcome.text + validation_table(all.rows, common.style);
+  return outcome;
+}
+
+Outcome validate_composed(const ValidateOptions& options, const Common& common) {
+  Rows<Composed> all;
+  all.run(options, common, "composed.json",
+          [](const Ran& ran) { return compare_composed(ran.job.spec, ran.prediction, ran.runs); });
+  Outcome outcome{common.json ? to_json(all.rows) : composed_table(all.rows, common.style), all.status};
+  for (const Composed& c : all.rows) {
+    if (!(worst_compute_error(c) <= options.tolerance) && outcome.status == 0) outcome.status = kOutOfTolerance;
+  }
+  return outcome;
+}
+
+// As many ranks as the first spec has that can be read; the others' errors are told in their rows.
+std::int64_t ranks_to_measure(const ValidateOptions& options) {
+  for (const std::string& path : options.specs) {
+    try {
+      const std::int64_t ranks = options.ranks > 0 ? options.ranks : load_spec(path, options.overrides).gpus;
+      return std::clamp<std::int64_t>(ranks, 2, kMostHere);
+    } catch (const Error&) {
+      if (options.specs.size() == 1) throw;
+    }
+  }
+  return 2;
+}
+
+// On a machine that nobody has measured yet.
+Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
+  const TemporaryFolder folder(short_temporary());
+  options.profile = folder.path() + "/machine.json";
+  const Outcome calibrated = calibrate_command(
+      {.out = options.profile, .ranks = ranks_to_measure(options), .quick = true, .noise = kAnyNoise}, common);
+  Outcome outcome = validate_command(options, common);
+  if (!common.json)
+    outcome.text += fmt::format(
+        "this machine was measured in short form: repetitions differ by {:.0f} % (quartiles); `orrery calibrate` and "
+        "--profile do better\n",
+        100 * calibrated.spread);
+  return outcome;
+}
+
+}  // namespace
+
+Outcome validate_command(const ValidateOptions& options, const Common& common) {
+  if ((options.recipes || !options.published.empty()) && !options.overrides.empty())
+    throw Error("--set: published steps are predicted as they were run; leave it out, or give a SPEC", 2);
+  if (options.recipes) return validate_recipes_command(common);
+  if (!options.published.empty()) return validate_published_command(options, common);
+  if (options.specs.empty()) throw Error("validate: give one or more SPECs, or --published FILE");
+  if (options.profile.empty() && options.device != "cuda") return validate_unmeasured(options, common);
+  return options.composed ? validate_composed(options, common) : validate_steps(options, common);
+}
+
+}  // namespace orrery

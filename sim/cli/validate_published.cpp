@@ -1,0 +1,94 @@
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/base/output_file.h"
+#include "sim/cli/commands.h"
+#include "sim/published/fit.h"
+#include "sim/published/predict.h"
+
+namespace orrery {
+namespace {
+
+// Workers take the next number each until none is left.
+ForEach on_threads(unsigned threads) {
+  return [threads](std::size_t n, const std::function<void(std::size_t)>& body) {
+    std::vector<std::exception_ptr> failures(n);
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < n; i = next++) {
+        try {
+          body(i);
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      }
+    };
+    {
+      std::vector<std::jthread> workers;
+      for (unsigned i = 1; i < threads; ++i) workers.emplace_back(work);
+      work();
+    }
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  };
+}
+
+// Every result lies in its row's place.
+std::vector<PublishedCase> predict_rows(const std::vector<PublishedRow>& rows, const std::string& profile,
+                                        const Common& common) {
+  std::vector<PublishedCase> cases(rows.size());
+  on_threads(common.threads)(rows.size(), [&](std::size_t i) {
+    common.progress(fmt::format("{} of {}: {}", i + 1, rows.size(), rows[i].id));
+    cases[i] = predict_published(rows[i], profile);
+  });
+  return cases;
+}
+
+Refit refit_rows(const std::vector<PublishedRow>& rows, const Common& common) {
+  std::atomic<std::size_t> done = 0;
+  const ForEach run = on_threads(common.threads);
+  return refit(rows, [&](std::size_t n, const std::function<void(std::size_t)>& body) {
+    done = 0;
+    run(n, [&](std::size_t i) {
+      common.progress(fmt::format("leaving sources out: {} of {}", ++done, n));
+      body(i);
+    });
+  });
+}
+
+void save(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace
+
+// Everything is printed at the end, so a user who stops it leaves nothing half done.
+Outcome validate_published_command(const ValidateOptions& options, const Common& common) {
+  std::vector<PublishedRow> rows;
+  for (const std::string& path : options.published) {
+    for (PublishedRow& row : read_published(path)) rows.push_back(std::move(row));
+  }
+  if (options.leave_one_out && !options.profile.empty())
+    throw Error("--leave-one-out: fits numbers of the built-in profiles; leave --profile out", 2);
+  const std::vector<PublishedCase> cases = predict_rows(rows, options.profile, common);
+  Refit fit;
+  if (options.leave_one_out) fit = refit_rows(rows, common);
+  save(options.scatter, scatter_svg(cases));
+  save(options.intervals, intervals_json(residuals(cases)));
+  save(options.rows, validated_rows_json(validated_rows(cases)));
+  const std::string picture = std::filesystem::path(options.scatter).filename().string();
+  save(options.page, published_page(cases, options.leave_one_out ? &fit : nullptr, picture));
+  if (common.json) return {options.leave_one_out ? refit_json(fit) : published_json(cases)};
+  return {published_text(cases) + (options.leave_one_out ? '\n' + refit_text(fit) : "")};
+}
+
+}  // namespace orrery

@@ -1,0 +1,106 @@
+// orrery validate --recipes: predictions beside the figures that were published.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/load/load_spec.h"
+#include "models/spec/recipes.h"
+#include "models/spec/spec.h"
+#include "sim/cli/commands.h"
+#include "sim/predict/long_steps.h"
+#include "sim/predict/predict.h"
+#include "sim/print/table.h"
+#include "sim/report/report_text.h"
+
+namespace orrery {
+namespace {
+
+struct Row {
+  NamedRecipe recipe;
+  Spec spec;
+  Report report;
+  double predicted = 0;  // the recipe's figure
+
+  double error() const { return predicted / recipe.value - 1; }
+};
+
+std::string layout_text(const Strategy& s) {
+  std::string text = fmt::format("TP{}", s.tensor);
+  if (s.context > 1) text += fmt::format(" CP{}", s.context);
+  if (s.pipeline > 1) text += fmt::format(" PP{}", s.pipeline);
+  if (s.virtual_stages > 1) text += fmt::format(" VP{}", s.virtual_stages);
+  text += fmt::format(" DP{}", s.data);
+  if (s.expert > 1) text += fmt::format(" EP{}", s.expert);
+  if (s.pipeline > 1) text += " " + s.schedule;
+  return text + fmt::format(" {}", name_of(s.sharding));
+}
+
+// "8.95 s", "46.2 %", "400 TFLOP/s".
+std::string figure_text(const std::string& figure, double value) {
+  if (figure == "step_time_s") return time_text(value);
+  if (figure == "mfu") return percent_text(value) + " MFU";
+  return fmt::format("{:.0f} TFLOP/s", value);
+}
+
+// A recipe's figure as its paper counts it: attention over all s x s.
+double predicted_figure(const Report& r, const std::string& figure) {
+  if (figure == "mfu") return r.mfu_full_attention;
+  if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;
+  if (figure == "hardware_tflops_per_gpu") return r.hardware_tflops_full_attention;
+  return r.step_time_s;
+}
+
+Row row_of(std::string_view name) {
+  Row row{find_recipe(name), load_spec(std::string(name)), {}};
+  row.report = predict_report(row.spec, profile_for(row.spec, ""));
+  row.predicted = predicted_figure(row.report, row.recipe.figure);
+  return row;
+}
+
+std::string to_json(const std::vector<Row>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Row& r : rows) {
+    list.push_back({{"name", r.recipe.name},
+                    {"figure", r.recipe.figure},
+                    {"predicted", r.predicted},
+                    {"published", r.recipe.value},
+                    {"error", r.error()},
+                    {"source", r.recipe.figure_source},
+                    {"layout_source", r.recipe.source},
+                    {"report", nlohmann::ordered_json::parse(orrery::to_json(r.report))}});
+    if (!r.recipe.machine.empty()) list.back()["measured_on"] = r.recipe.machine;
+  }
+  return list.dump(2) + '\n';
+}
+
+}  // namespace
+
+Outcome validate_recipes_command(const Common& common) {
+  std::vector<Row> rows;
+  for (const std::string_view name : recipe_names()) {
+    common.progress(fmt::format("{}: predicting", name));
+    rows.push_back(row_of(name));
+  }
+  if (common.json) return {to_json(rows)};
+  Table t{{{"recipe", "", Align::left},
+           {"GPUs"},
+           {"layout", "", Align::left},
+           {"memory", "GiB"},
+           {"fits", "", Align::left},
+           {"predicted"},
+           {"published"},
+           {"error", "%"}},
+          {}};
+  std::string sources;
+  for (const Row& r : rows) {
+    const MemoryReport& m = r.report.memory;
+    t.rows.push_back({r.recipe.name, fmt::format("{}", r.spec.gpus), layout_text(r.spec.strategy),
+                      fmt::format("{:.1f}", static_cast<double>(m.peak_device) / 1073741824.0), m.fits ? "yes" : "NO",
+                      figure_text(r.recipe.figure, r.predicted), figure_text(r.recipe.figure, r.recipe.value),
+                      fmt::format("{:+.1f}", 100 * r.error())});
+    sources += fmt::format("{}: {}; published: {}{}\n", r.recipe.name, r.recipe.source, r.recipe.figure_source,
+                           r.recipe.machine.empty() ? "" : ", on " + r.recipe.machine);
+  }
+  return {print(t) + '\n' + sources};
+}
+
+}  // namespace orrery

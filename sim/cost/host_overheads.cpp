@@ -1,0 +1,67 @@
+#include "sim/cost/host_overheads.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "models/base/units.h"
+#include "models/layers/blocks.h"
+#include "models/layers/placement.h"
+
+namespace orrery {
+namespace {
+
+// The part of a block's forward ops that its backward runs again: the host calls them again.
+double recomputed_share(const Plan& plan, const Block& block) {
+  const auto again = std::count_if(block.backward.begin(), block.backward.end(),
+                                   [&](std::uint32_t op) { return plan.ops[op].recompute; });
+  return std::min(1.0,
+                  static_cast<double>(again) / static_cast<double>(std::max<std::size_t>(1, block.forward.size())));
+}
+
+}  // namespace
+
+void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row) {
+  const auto add = [&](std::span<const std::uint32_t> ops, double us) {
+    if (ops.empty()) return;
+    const Picoseconds all = picoseconds(us * kMicrosecond), each = all / static_cast<Picoseconds>(ops.size());
+    for (const std::uint32_t op : ops) row[op].issue += each;
+    row[ops.front()].issue += all - each * static_cast<Picoseconds>(ops.size());
+  };
+  const auto last_of = [](const std::vector<std::uint32_t>& pass) {
+    return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
+  };
+  // What stands at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and logits.
+  const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
+                                  [](const Block& block) { return block.role == BlockRole::exchange; });
+  for (const Block& block : plan.blocks) {
+    const bool words = !block.parameters.empty() && block.parameters.front().name == kWordTable;
+    const bool first =
+        block.role == BlockRole::embedding ? !shared || words : block.role == BlockRole::receive && !shared;
+    const bool last = block.role == BlockRole::output || (block.role == BlockRole::send && !shared);
+    if (block.role == BlockRole::layer) {
+      add(block.forward, software.layer_us + far_us);
+      add(block.backward, software.layer_us + far_us + software.layer_us * recomputed_share(plan, block));
+    }
+    if (first) add(last_of(block.forward), software.micro_batch_us);
+    if (last) add(last_of(block.backward), software.micro_batch_us);
+  }
+  // Once a step: where the host has read the loss, else in however many parts a rank updates.
+  const auto reads_loss = [](const Op& op) {
+    const auto* wait = std::get_if<Wait>(&op.work);
+    return wait != nullptr && wait->device && op.phase == Phase::step;
+  };
+  const bool reads = std::any_of(plan.ops.begin(), plan.ops.end(), reads_loss);
+  const auto updating = [&](const Op& op) { return reads ? reads_loss(op) : std::holds_alternative<Update>(op.work); };
+  const auto parts = std::count_if(plan.tasks.begin(), plan.tasks.begin() + plan.task_count(),
+                                   [&](const Task& task) { return updating(plan.ops[task.op]); });
+  const auto who = std::count_if(plan.slots.begin(), plan.slots.end(),
+                                 [&](const RankSlot& slot) { return reads || updates(plan, slot); });
+  const double all = (software.step_us + static_cast<double>(plan.ranks) * software.rank_us) *
+                     static_cast<double>(who * plan.steps) * kMicrosecond;
+  const Picoseconds each = picoseconds(all / static_cast<double>(std::max<std::ptrdiff_t>(1, parts)));
+  for (std::size_t i = 0; i < row.size(); ++i) row[i].issue += updating(plan.ops[i]) ? each : 0;
+}
+
+}  // namespace orrery

@@ -1,0 +1,67 @@
+#include "sim/cost/host_work.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/base/error.h"
+
+namespace orrery {
+namespace {
+
+// Of a link's nominal rate that a copy from pinned memory reaches: 25.1 GB/s of a gen 4 x16 link's 31
+// (nvbandwidth on A100, NVIDIA/nvbandwidth issue 42); 12 of gen 3's 15.75 is as much (NCCL's PCI_BW for gen 3).
+constexpr double kPinnedFraction = 0.8;
+// Of the host's memory bandwidth that a vectorised Adam of all its cores reaches: ZeRO-Offload (2101.06840), table 4,
+// updates 1, 2, 4, 8, 10 B parameters on two Xeon 8168 (256 GB/s) in 0.22 to 2.57 s: 117 to 136 GB/s at 30 bytes each.
+constexpr double kAdamFraction = 0.5;
+
+double& at(HostWork& w, Port p) { return w.share[static_cast<std::size_t>(p)]; }
+
+}  // namespace
+
+HostRates host_rates(const Cluster& c) {
+  constexpr double kGiga = 1e9;
+  HostRates r{.link = c.gpu.pcie_GBps * kGiga * kPinnedFraction, .memory = std::numeric_limits<double>::infinity()};
+  const bool known = c.host && c.host->dram_GBps > 0;
+  if (known) r.memory = c.host->dram_GBps * kGiga;
+  if (known) r.update = r.memory * kAdamFraction;
+  if (c.nvme) r.read = c.nvme->read_GBps * kGiga;
+  if (c.nvme) r.write = c.nvme->write_GBps * kGiga;
+  return r;
+}
+
+bool is_host_work(const Op& op) {
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
+  return op.lane == LaneKind::cpu || (c != nullptr && c->from != c->to);
+}
+
+HostWork host_work(const Op& op, const Plan& plan, const Cluster& cluster, Seconds start) {
+  const HostRates rates = host_rates(cluster);
+  HostWork w;
+  const auto* c = std::get_if<PlaceCopy>(&op.work);
+  if (c == nullptr) {
+    if (rates.update <= 0)
+      throw Error("cluster.host: missing; an update on the host needs dram_GiB and dram_GBps of a node");
+    w.seconds = cost_of(op.work, plan.element_bytes).bytes / rates.update;
+    if (w.seconds == 0) return w;
+    at(w, Port::processors) = 1;
+    at(w, Port::host_memory) = kAdamFraction;
+    return w;
+  }
+  const bool fetch = c->from == Home::nvme, store = c->to == Home::nvme;
+  if ((fetch || store) && (rates.read <= 0 || rates.write <= 0))
+    throw Error("cluster.nvme: missing; offload to disks needs TB, read_GBps and write_GBps of a node");
+  const double way = fetch ? rates.read : store ? rates.write : rates.link, rate = std::min(way, rates.memory);
+  const Port port = fetch                     ? Port::disk_read
+                    : store                   ? Port::disk_write
+                    : c->from == Home::device ? Port::down
+                                              : Port::up;
+  w.seconds = start + static_cast<double>(c->bytes) / rate;
+  const double moving = static_cast<double>(c->bytes) / w.seconds;
+  at(w, port) = moving / way;
+  w.device_bytes_per_s = fetch || store ? 0 : moving;
+  at(w, Port::host_memory) = std::min(1.0, moving / rates.memory);
+  return w;
+}
+
+}  // namespace orrery

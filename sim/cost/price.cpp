@@ -1,0 +1,395 @@
+#include "sim/cost/price.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/cost/kernel_time.h"
+#include "models/cost/nccl/model.h"
+#include "models/layers/expert_sizes.h"
+#include "models/layers/placement.h"
+#include "models/spec/one_queue.h"
+#include "models/spec/stragglers.h"
+#include "sim/cost/host_overheads.h"
+#include "sim/cost/host_work.h"
+#include "sim/cost/price_servers.h"
+#include "sim/cost/shared_links.h"
+#include "sim/cost/uplinks.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kPressureUnit = 65536;
+
+// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the stages
+// that the plan's transfers name (by Transfer::offset, in order) stay in a node, whether they leave a pod, and which
+// dimensions' groups leave one.
+using Spread = std::vector<int>;
+constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
+                      kSlowdown = kDimensions + 3;
+constexpr double kSlowdownUnit = 1e6;
+
+class Pricer {
+ public:
+  Pricer(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus)
+      : plan_(plan), spec_(spec), profile_(profile), uplinks_(plan, spec.cluster, nccl_node_gpus(spec.cluster)) {
+    compute_.reserve(plan.ops.size());
+    for (const Op& op : plan.ops) {
+      if (const auto* t = std::get_if<Transfer>(&op.work)) offsets_.insert(t->offset);
+      compute_.push_back(is_host_work(op) ? 0
+                                          : kernel_time(op, plan.element_bytes, spec.cluster.gpu, profile,
+                                                        spec.software.attention_kernel));
+    }
+    prices_.notes.resize(plan.ops.size());
+    node_gpus_ = nccl_node_gpus(spec.cluster);
+    slowest_ = slowest_beyond_a_node(profile.spread, job_gpus);
+  }
+
+  Prices run() {
+    std::map<std::vector<Spread>, std::uint32_t> rows;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      std::vector<Spread> lie;
+      for (const GroupTable& table : plan_.dimensions) lie.push_back(spread(table, plan_.slots[s].representative));
+      lie.resize(kCrossings);
+      for (const std::int64_t offset : offsets_) {
+        lie[kHops].push_back(is_near(s, offset) ? 1 : 0);
+        lie[kHopCrossings].push_back(leaves_pod(s, offset) ? 1 : 0);
+      }
+      lie.push_back(crossings(plan_.slots[s].representative));
+      const double slow = slowdown_of(spec_, plan_.slots[s].representative);
+      lie.push_back({static_cast<int>(std::lround(slow * kSlowdownUnit)), plan_.slots[s].server ? 1 : 0});
+      const auto [it, fresh] = rows.try_emplace(lie, static_cast<std::uint32_t>(rows.size()));
+      if (fresh) prices_.timing.rows.push_back(row(lie));
+      prices_.timing.row_of_slot.push_back(it->second);
+      prices_.nccl_bytes.push_back(communicator_bytes(s, lie));
+    }
+    find_host_parts();
+    add_step_begin();
+    find_shared_links(plan_, spec_.cluster, prices_.timing);
+    prices_.timing.one_queue = has_one_queue(spec_);
+    return std::move(prices_);
+  }
+
+ private:
+  std::int64_t node_of(std::int64_t rank) const { return plan_.seat_of(rank) / node_gpus_; }
+
+  Spread spread(const GroupTable& table, std::int64_t rank) const {
+    Spread result;
+    std::int64_t last = -1;
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // in rank order, so node by node
+      const std::int64_t node = node_of(r);
+      if (node != last) result.push_back(0);
+      ++result.back();
+      last = node;
+    }
+    return result;
+  }
+
+  // By dimension: 1 where the rank's group lies in several pods.
+  Spread crossings(std::int64_t rank) const {
+    Spread result;
+    for (std::size_t d = 0; d < kDimensions; ++d)
+      result.push_back(uplinks_.crosses(static_cast<Dimension>(d), rank) ? 1 : 0);
+    return result;
+  }
+
+  // Whether this slot and the stage `offset` further, modulo the group, lie on one node: where a hop leads.
+  bool is_near(std::uint32_t s, std::int64_t offset) const {
+    return node_of(plan_.slots[s].representative) == node_of(stage_beside(s, offset));
+  }
+  bool leaves_pod(std::uint32_t s, std::int64_t offset) const {
+    return uplinks_.crosses(plan_.slots[s].representative, stage_beside(s, offset));
+  }
+  std::int64_t stage_beside(std::uint32_t s, std::int64_t offset) const {
+    const GroupTable& pipeline = plan_.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
+    const auto& group = pipeline.groups[pipeline.member_of[plan_.slots[s].representative]];
+    const auto at = std::find(group.begin(), group.end(), plan_.slots[s].representative) - group.begin();
+    const auto size = static_cast<std::int64_t>(group.size());
+    return group[(at + offset + size) % size];
+  }
+
+  // One connection per channel of every communicator that the slot's lanes use.
+  Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
+    std::set<Dimension> used;
+    for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
+      const Op& op = plan_.op_of(t);
+      const auto* c = std::get_if<Collective>(&op.work);
+      if (c != nullptr && c->servers == 0) used.insert(c->group);
+      if (std::holds_alternative<Transfer>(op.work)) used.insert(Dimension::pipeline);
+    }
+    std::int64_t channels = 0;
+    for (const Dimension d : used) channels += model(lie[static_cast<std::size_t>(d)]).graphs.collective_channels;
+    return channels * kNcclConnectionBytes;
+  }
+
+  const NcclModel& model(const Spread& members) {
+    const auto it = models_.find(members);
+    if (it != models_.end()) return it->second;
+    return models_
+        .emplace(members, nccl_model(spec_.cluster, members, {spec_.software.nccl_minor, spec_.gpus}, profile_.nccl))
+        .first->second;
+  }
+
+  // What lies between tasks was measured too; an import tells durations alone.
+  bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
+
+  static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
+
+  // The same transfer in another time, in which it takes other shares of its links.
+  static NcclChoice lasting(NcclChoice choice, Seconds time) {
+    choice.nic_share *= choice.seconds / time;
+    choice.nvlink_share *= choice.seconds / time;
+    choice.seconds = time;
+    return choice;
+  }
+
+  // What was measured goes before the model.
+  NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
+    const TransferTable* table =
+        find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
+    if (table == nullptr || !covers(*table, bytes)) return choice;
+    return lasting(choice, interpolate(*table, bytes));
+  }
+
+  std::vector<OpTiming> row(const std::vector<Spread>& lie) {
+    std::vector<OpTiming> result(plan_.ops.size());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const Op& op = plan_.ops[i];
+      OpTiming& t = result[i];
+      if (const auto* c = std::get_if<Collective>(&op.work))
+        transfer(i, t, choose(op, *c, lie), lie[kSlowdown][1] == 1);
+      else if (const auto* p = std::get_if<Transfer>(&op.work))
+        transfer(i, t, send(op, *p, lie), false);
+      else if (is_host_work(op))
+        beyond_device(i, t);
+      else
+        compute(i, t, lie[kSlowdown][0] / kSlowdownUnit);
+      t.issue = issue(op);
+    }
+    if (!spec_.software.cuda_graphs) add_host_overheads(plan_, spec_.software, far_stage_us(), result);
+    if (spec_.software.blocking_launches) block_launches(result);
+    return result;
+  }
+
+  // Between steps a measured host puts the last one away before it issues the first task.
+  void add_step_begin() {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
+      firsts.insert({prices_.timing.row_of_slot[s], plan_.tasks[plan_.slots[s].begin].op});
+    for (const auto& [row, op] : firsts) prices_.timing.rows[row][op].issue += picoseconds(profile_.measured.step);
+  }
+
+  Seconds first_layers_issue() const {
+    const auto layer = std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
+                                    [](const Block& block) { return block.role == BlockRole::layer; });
+    const auto add = [&](Picoseconds sum, std::uint32_t op) { return sum + prices_.timing.rows[0][op].issue; };
+    return seconds(std::accumulate(layer->forward.begin(), layer->forward.end(), Picoseconds{0}, add));
+  }
+
+  // Whether some stage of a pipeline lies on another node than the next.
+  bool has_far_stages() const {
+    for (std::uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      if (plan_.slots[s].stage < plan_.slots.back().stage && !is_near(s, 1)) return true;
+    }
+    return false;
+  }
+
+  // Ranks of a tensor group, times the cube root of the nodes that they lie on; a rank alone waits for nobody.
+  double tensor_reach() const {
+    if (spec_.strategy.tensor == 1) return 0;
+    const auto& tensor = plan_.dimensions[static_cast<std::size_t>(Dimension::tensor)];
+    const Spread lie = spread(tensor, plan_.slots.front().representative);
+    return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
+  }
+
+  // Per layer and pass.
+  double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
+
+  // Of the time that issuing a layer takes, what the host needs.
+  void find_host_parts() {
+    const double far = far_stage_us(), own = spec_.software.host_layer_us;
+    if (far == 0 && own == 0) return;
+    const double whole = first_layers_issue() / kMicrosecond;
+    if (whole <= far) return;
+    const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
+    prices_.host_part = (far + mine) / whole;
+    // What far stages add is the host's too, but while a pipeline fills: then it waits for nobody, its device for them.
+    prices_.filling_part = mine / whole;
+  }
+
+  // The device idles while the host prepares the next kernel.
+  static void block_launches(std::vector<OpTiming>& row) {
+    for (OpTiming& t : row) t.duration += std::exchange(t.issue, 0);
+  }
+
+  void compute(std::size_t i, OpTiming& t, double slowdown) const {
+    const Op& op = plan_.ops[i];
+    // Samples are from one end to the next, so the gaps are in them.
+    const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
+    const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
+    // Like GPUs differ in work whose pace is the clock's; what streams through memory hardly does.
+    const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
+                         std::holds_alternative<FlashAttention>(op.work);
+    const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
+    t.duration = picoseconds(time);
+    t.memory = time > 0 ? memory_share(cost_of(op.work, plan_.element_bytes).bytes / time) : 0;
+  }
+
+  void beyond_device(std::size_t i, OpTiming& t) {
+    const HostWork work = host_work(plan_.ops[i], plan_, spec_.cluster, profile_.memory.start_us * kMicrosecond);
+    t.duration = picoseconds(work.seconds);
+    for (std::size_t p = 0; p < kPorts; ++p) {
+      t.ports[p] = static_cast<Rate>(std::min(work.share[p], 1.0) * static_cast<double>(kFullRate));
+      t.host = t.host || t.ports[p] > 0;
+    }
+    t.memory = memory_share(work.device_bytes_per_s);
+  }
+
+  std::uint32_t memory_share(double bytes_per_s) const {
+    const double share = bytes_per_s / (spec_.cluster.gpu.memory_GBps * 1e9 * profile_.memory.fraction);
+    return static_cast<std::uint32_t>(std::min(share, 1.0) * 65536 + 0.5);
+  }
+
+  NcclChoice choose(const Op& op, const Collective& c, const std::vector<Spread>& lie) {
+    const Spread& spread = lie[static_cast<std::size_t>(c.group)];
+    if (ranks_in(spread) == 1) return copied(c);
+    if (c.servers > 0) return served(c, plan_, spec_, profile_);
+    const NcclModel& members = model(spread);
+    NcclChoice choice = c.algorithm.starts_with("hierarchical")
+                            ? two_stage_all_to_all(members, c.bytes, copies(spread))
+                            : measured(in_a_step(members, c), transfer_kind(op), spread, c.bytes);
+    choice.seconds += static_cast<double>(c.tensors - 1) * nccl_next_tensor(members, c.kind);
+    if (c.algorithm == kCopyEngines) choice.channels = 0;
+    const bool crosses = lie[kCrossings][static_cast<std::size_t>(c.group)] == 1;
+    const bool to_all = c.kind == CollectiveKind::all_to_all;
+    return crosses
+               ? over_uplinks(choice, c.group, members, to_all ? Uplinks::Pattern::pairs : Uplinks::Pattern::neighbours)
+               : choice;
+  }
+
+  static NcclChoice in_a_step(const NcclModel& members, const Collective& c) {
+    const NcclChoice choice = nccl_choose(members, c.kind, c.bytes);
+    return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
+  }
+
+  // A group of one copies in its memory.
+  NcclChoice copied(const Collective& c) const {
+    NcclChoice choice;
+    choice.seconds = choice.nccl_seconds =
+        profile_.memory.start_us * kMicrosecond +
+        2 * static_cast<double>(c.bytes) / (spec_.cluster.gpu.memory_GBps * 1e9 * profile_.memory.fraction);
+    return choice;
+  }
+
+  TokenCopies copies(const Spread& members) const {
+    const Moe& moe = *spec_.model.moe;
+    const double nodes = static_cast<double>(members.size());
+    return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
+  }
+
+  // A hop of the pipeline, to a neighbour or farther: inside a node or between two, one rank of each.
+  NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
+    const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
+    const bool near = lie[kHops][way] == 1;
+    const Spread pair = near ? Spread{2} : Spread{1, 1};
+    const NcclModel& members = model(pair);
+    const bool scattered = is_scattered(op);
+    const Bytes bytes = scattered ? t.bytes / spec_.strategy.tensor : t.bytes;
+    const NcclChoice sent = measured(nccl_point_to_point(members, near, bytes), transfer_kind(op), pair, bytes);
+    const bool crosses = lie[kHopCrossings][way] == 1;
+    const NcclChoice choice =
+        crosses ? over_uplinks(sent, Dimension::pipeline, members, Uplinks::Pattern::neighbours) : sent;
+    if (!scattered) return choice;
+    const NcclModel& group = model(lie[static_cast<std::size_t>(Dimension::tensor)]);
+    return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
+  }
+
+  // Whether a stage's tensor ranks, which hold the same, each send a share of it, and the receivers gather the rest.
+  bool is_scattered(const Op& op) const {
+    const Strategy& s = spec_.strategy;
+    const std::string& what = spec_.software.scattered_sends;
+    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;  // BPipe's
+    return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
+           (what == "all" || (what == "activations" && op.phase == Phase::forward));
+  }
+
+  // A transfer between pods, which waits for the busiest uplink.
+  NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
+    const NcclTopology& t = members.topology;
+    const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
+    return lasting(c, std::max(c.seconds, uplinks_.least_time(d, pattern, node_bytes)));
+  }
+
+  void transfer(std::size_t op, OpTiming& t, const NcclChoice& choice, bool server) {
+    t.duration = picoseconds(choice.seconds);
+    const double sms = spec_.cluster.gpu.sms;
+    const double taken = std::min<double>(choice.channels, sms / 2);
+    t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
+    // What crosses a port is read from and written to memory on its way, once each at least.
+    const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
+    t.memory = memory_share(2 * wire);
+    t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
+    t.nvlink = static_cast<Rate>(std::min(choice.nvlink_share, 1.0) * static_cast<double>(kFullRate));
+    if (const auto* c = std::get_if<Collective>(&plan_.ops[op].work)) {
+      t.group = c->group;
+      if (c->servers > 0) t.out = server == (c->kind == CollectiveKind::pull);
+      if (c->servers > 0) t.in = !t.out;
+    }
+    if (const auto* p = std::get_if<Transfer>(&plan_.ops[op].work)) {
+      t.out = p->send;
+      t.in = !p->send;
+    }
+    TransferNote& note = prices_.notes[op];
+    if (!note.link.empty()) return;
+    note.link = choice.nic_share > 0 ? "network" : choice.nvlink_share > 0 ? "nvlink" : "pcie";
+    note.algorithm = choice.algorithm == NcclAlgorithm::point_to_point
+                         ? std::string("send")
+                         : fmt::format("{}/{}", name_of(choice.algorithm), name_of(choice.protocol));
+  }
+
+  Picoseconds issue(const Op& op) const {
+    const Software& s = spec_.software;
+    if (s.cuda_graphs) return 0;
+    if (calibrated()) return picoseconds(profile_.measured.issue);
+    const auto* moved = std::get_if<Collective>(&op.work);
+    if (moved != nullptr && (moved->algorithm == kUserBuffers || moved->algorithm == kCopyEngines))
+      return picoseconds(s.launch_us * kMicrosecond);
+    const auto* product = std::get_if<Gemm>(&op.work);
+    const double pieces = product != nullptr ? static_cast<double>(product->pieces) : 1;
+    const bool by_autograd = op.phase != Phase::forward && op.phase != Phase::step && !op.recompute;
+    const double calls =
+        s.compile ? 0 : s.call_us * (by_autograd ? s.backward_call_share : 1) * calls_of(op.work) / pieces;
+    return picoseconds((calls + (moves(op) ? s.collective_launch_us : s.launch_us * kernels_of(op.work))) *
+                       kMicrosecond);
+  }
+
+  const Plan& plan_;
+  const Spec& spec_;
+  const Profile& profile_;
+  std::vector<Seconds> compute_;
+  std::set<std::int64_t> offsets_;  // of the plan's transfers
+  std::int64_t node_gpus_ = 1;
+  double slowest_ = 1;  // of the job's GPUs
+  std::map<Spread, NcclModel> models_;
+  Uplinks uplinks_;
+  Prices prices_;
+};
+
+}  // namespace
+
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::int64_t job_gpus) {
+  const bool complete = !has_formulas(profile) && !profile.measured.transfers.empty();
+  return complete ? price_measured(plan, spec, profile) : Pricer(plan, spec, profile, job_gpus).run();
+}
+
+Prices price(const Plan& plan, const Spec& spec, const Profile& profile) {
+  return price(plan, spec, profile, plan.workers());
+}
+
+}  // namespace orrery

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/base/units.h"
+#include "sim/engine/heap.h"
+
+namespace orrery {
+
+// Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
+// Ranks that do the same work act at the same instants, so the heap holds instants rather than events: each leads to a
+// chain of the events due then. Which chains can be lengthened is remembered for the instants pushed to last; one that
+// was forgotten gets a second chain, and all chains of an instant are emptied together.
+class EventQueue {
+ public:
+  struct Event {
+    std::uint32_t id = 0;
+    std::uint32_t serial = 0;  // tells an event that was put off from the one that replaced it
+
+    friend bool operator<(const Event& a, const Event& b) { return a.order() < b.order(); }
+    friend bool operator==(const Event&, const Event&) = default;
+
+   private:
+    std::uint64_t order() const { return static_cast<std::uint64_t>(id) << 32 | serial; }
+  };
+
+  Picoseconds now() const { return now_; }
+
+  // Whether events of now() are left to take.
+  bool due() const { return taken_ < due_.size() || !late_.empty(); }
+
+  Event take() {
+    assert(due());
+    if (!late_.empty() && (taken_ == due_.size() || late_event() < due_[taken_])) {
+      const Event first = late_event();
+      late_.pop();
+      return first;
+    }
+    return due_[taken_++];
+  }
+
+  void push(Picoseconds time, Event event) {
+    assert(time >= now_);
+    if (time == now_) {
+      late_.push({time, event.id, event.serial});
+      return;
+    }
+    const std::uint32_t link = add_link(event);
+    Recent& recent = recent_[place(time)];
+    if (recent.time == time)
+      links_[recent.last].next = link;
+    else
+      push_instant({time, link});
+    recent = {time, link};
+  }
+
+  // Goes on to the next instant that has events. Returns false when there is none.
+  bool advance() {
+    assert(!due());
+    if (spent_) instants_.pop();
+    spent_ = !instants_.empty();
+    if (!spent_) return false;
+    now_ = instants_.top().time;
+    due_.clear();
+    taken_ = 0;
+    empty(instants_.top().id);
+    while (instants_.tied()) {
+      instants_.pop();
+      empty(instants_.top().id);
+    }
+    if (due_.size() > 1 && !std::is_sorted(due_.begin(), due_.end())) std::sort(due_.begin(), due_.end());
+    return true;
+  }
+
+ private:
+  struct Link {
+    Event event;
+    std::uint32_t next = kNone;  // of the chain, or of the spare links
+  };
+  struct Recent {
+    Picoseconds time = -1;
+    std::uint32_t last = kNone;  // link
+  };
+  static constexpr std::uint32_t kNone = 0xffffffffU;
+  static constexpr int kRecentBits = 4;
+
+  Event late_event() const { return {late_.top().id, late_.top().serial}; }
+
+  // Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+  static std::size_t place(Picoseconds time) {
+    return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
+  }
+
+  std::uint32_t add_link(Event event) {
+    if (spare_ == kNone) {
+      links_.push_back({event});
+      return static_cast<std::uint32_t>(links_.size() - 1);
+    }
+    const std::uint32_t link = spare_;
+    spare_ = links_[link].next;
+    links_[link] = {event};
+    return link;
+  }
+
+  void push_instant(TimedId instant) {
+    if (spent_)
+      instants_.replace_top(instant);
+    else
+      instants_.push(instant);
+    spent_ = false;
+  }
+
+  void empty(std::uint32_t first) {
+    std::uint32_t last = first;
+    for (;; last = links_[last].next) {
+      due_.push_back(links_[last].event);
+      if (links_[last].next == kNone) break;
+    }
+    links_[last].next = spare_;
+    spare_ = first;
+  }
+
+  Picoseconds now_ = 0;
+  std::vector<Event> due_;  // at now(), in order
+  std::size_t taken_ = 0;   // of them
+  Heap late_;               // pushed for now() when it had come
+  Heap instants_;           // to come, with their chains
+  bool spent_ = false;      // the first of them is now(): it stays until another is put in its place
+  std::vector<Link> links_;
+  std::uint32_t spare_ = kNone;
+  std::array<Recent, std::size_t{1} << kRecentBits> recent_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,17 @@
+#include "sim/engine/huge_pages.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/mman.h>
+
+namespace orrery {
+
+void prefer_huge_pages(void* data, std::size_t bytes) {
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;  // x86-64; Linux rounds to its own
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t begin = (at + kHugePage - 1) / kHugePage * kHugePage, end = (at + bytes) / kHugePage * kHugePage;
+  if (begin < end) madvise(static_cast<std::byte*>(data) + (begin - at), end - begin, MADV_HUGEPAGE);
+}
+
+}  // namespace orrery

@@ -1,0 +1,343 @@
+#include "sim/engine/simulate.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "models/base/error.h"
+#include "sim/engine/contention.h"
+#include "sim/engine/event_queue.h"
+#include "sim/engine/huge_pages.h"
+#include "sim/engine/kernel_queues.h"
+
+namespace orrery {
+namespace {
+
+using Stretch = Contention::Stretch;
+constexpr Stretch kUnit = Contention::kAlone;
+constexpr std::uint32_t kIssued = 0;              // serial of the event that a task's host has issued it
+constexpr std::uint32_t kTurnsToLook = 1U << 14;  // moments between looks at whether to go on: some milliseconds
+constexpr TaskId kFetchAhead = 8;                 // tasks; as good as 6 to 24 on 1.3 M tasks of 64 ranks
+constexpr auto kCompute = static_cast<std::uint32_t>(LaneKind::compute);
+
+__extension__ using Wide = unsigned __int128;
+
+// Rounds to nearest; a * b may exceed 64 bits.
+Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
+  return static_cast<Picoseconds>((static_cast<Wide>(a) * b + c / 2) / c);
+}
+
+// A lane, or the host of a slot, that waits for a task to end. One dependency is awaited at a time, the last one first.
+struct Waiter {
+  TaskId awaited = kNone;
+  std::uint32_t dependency = 0;  // its place in Plan::dependencies
+  std::uint32_t next = kNone;    // the waiter for a task of the same lane that comes as late or later
+};
+
+// An in-order queue. Its head runs, or waits to.
+struct Lane {
+  Picoseconds left = 0, since = 0;  // of the running task: nominal time left then
+  Stretch stretch = kUnit;
+  std::uint32_t serial = 0;  // of its latest event
+  TaskId head = kNone;
+  std::uint32_t waiters = kNone;  // for tasks of this lane, in its order
+  bool unissued = false;          // the head waits for its host alone
+};
+
+// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When nothing else
+// can come between, it issues late, as tasks are needed: their memory is at hand then.
+struct HostThread {
+  const OpTiming* row = nullptr;  // of the slot
+  TaskId next = 0;                // to be issued
+  TaskId wait = 0;                // the host waits before it issues this one; or the slot's end
+  Picoseconds clock = 0;
+  std::vector<TaskId> waits;  // later ones, the next at the back
+};
+
+class Engine {
+ public:
+  Engine(const Plan& plan, const Timing& timing)
+      : plan_(plan),
+        count_(plan.task_count()),
+        lane_count_(static_cast<std::uint32_t>(plan.slots.size()) * kLanes),
+        contention_(plan, timing),
+        queues_(plan, timing.one_queue),
+        lanes_(lane_count_),
+        waiters_(lane_count_ + plan.slots.size()),
+        next_in_lane_(std::make_unique_for_overwrite<TaskId[]>(count_)),
+        ended_(count_),
+        entered_(plan.matches.size()) {
+    trace_.spans.reserve(count_);
+    prefer_huge_pages(trace_.spans.data(), count_ * sizeof(Span));
+    prefer_huge_pages(next_in_lane_.get(), count_ * sizeof(TaskId));
+    trace_.spans.resize(count_);
+    trace_.host.resize(plan.slots.size());
+    for (std::uint32_t s = 0; s < plan.slots.size(); ++s)
+      hosts_.push_back({timing.rows[timing.row_of_slot[s]].data(), plan.slots[s].begin, plan.slots[s].begin, 0, {}});
+    line_up();
+  }
+
+  PartTrace run(Picoseconds latest, const std::atomic<bool>* stop) {
+    for (std::uint32_t lane = 0; lane < lane_count_; ++lane) {
+      if (lanes_[lane].head != kNone) come_up(lane, kNone);
+    }
+    for (std::uint32_t s = 0; s < hosts_.size(); ++s) resume(s, kNone);
+    for (std::uint32_t turn = 1;; ++turn) {
+      if (turn % kTurnsToLook == 0 && stop != nullptr && *stop) throw Stopped();
+      while (queue_.due()) handle(queue_.take());
+      if (contention_.unsettled()) {
+        for (const Contention::Change& c : contention_.settle()) restretch(c);
+      } else if (!queue_.advance()) {
+        break;
+      }
+      // Ends that were foretold before a task went faster are still to come when all is done.
+      if (now() > latest && done_ < count_) return {std::move(trace_), true};
+    }
+    // Of an unchecked plan: check_plan() finds it too.
+    if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
+    return {std::move(trace_), false};
+  }
+
+ private:
+  std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
+  Picoseconds now() const { return queue_.now(); }
+
+  // Every lane's tasks in issue order, and where hosts wait.
+  void line_up() {
+    for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
+    for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
+      for (TaskId t = plan_.slots[s].end; t-- > plan_.slots[s].begin;) {
+        TaskId& head = lanes_[lane_of(t)].head;
+        next_in_lane_[t] = head;
+        head = t;
+        if (held_by_host(t)) hosts_[s].waits.push_back(t);
+      }
+    }
+  }
+
+  void handle(EventQueue::Event e) {
+    const Lane& lane = lanes_[lane_of(e.id)];
+    if (e.serial == kIssued)
+      arrive(e.id);
+    else if (lane.head == e.id && lane.serial == e.serial)
+      finish(e.id);
+  }
+
+  // A task's dependencies are its host's when that waits for them.
+  bool held_by_host(TaskId t) const {
+    return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
+           t != plan_.slots[plan_.slot_of(t)].begin;
+  }
+
+  // The host goes on until its next wait, and over those where it has nothing to wait for.
+  void resume(std::uint32_t slot, TaskId cause) {
+    HostThread& host = hosts_[slot];
+    const TaskId end = plan_.slots[slot].end;
+    for (;;) {
+      issue(host, host.wait);
+      host.clock = std::max(host.clock, now());
+      trace_.host[slot].push_back({host.next, host.clock, cause});
+      host.wait = end;
+      if (!host.waits.empty()) {
+        host.wait = host.waits.back();
+        host.waits.pop_back();
+      }
+      launch_heads(slot);
+      if (host.wait == end || !await(lane_count_ + slot, host.wait, dependencies_end(host.wait))) return;
+      cause = last_ended(plan_.dependencies_of(host.wait));
+    }
+  }
+
+  void issue(HostThread& host, TaskId end) {
+    for (; host.next < end; ++host.next) {
+      host.clock += host.row[plan_.tasks[host.next].op].issue;
+      trace_.spans[host.next].issued = host.clock;
+    }
+  }
+
+  void launch_heads(std::uint32_t slot) {
+    for (std::uint32_t lane = slot * kLanes; lane < (slot + 1) * kLanes; ++lane) {
+      if (!lanes_[lane].unissued || lanes_[lane].head >= hosts_[slot].wait) continue;
+      lanes_[lane].unissued = false;
+      launch(lanes_[lane].head);
+    }
+  }
+
+  TaskId last_ended(std::span<const TaskId> tasks) const {
+    return *std::max_element(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
+      return std::pair(trace_.spans[a].ended, a) < std::pair(trace_.spans[b].ended, b);
+    });
+  }
+
+  // A task has come to the head of its lane.
+  void come_up(std::uint32_t lane, TaskId cause) {
+    const TaskId t = lanes_[lane].head;
+    if (held_by_host(t) || await(lane, t, dependencies_end(t))) ready(lane, cause);
+  }
+
+  std::uint32_t dependencies_end(TaskId t) const { return plan_.tasks[t + 1].first_dependency; }
+
+  // Whether t's dependencies before place `end` have ended; if not, the waiter is woken when the last of them has.
+  bool await(std::uint32_t waiter, TaskId t, std::uint32_t end) {
+    for (std::uint32_t i = end; i > plan_.tasks[t].first_dependency; --i) {
+      const TaskId before = plan_.dependencies[i - 1];
+      if (ended_[before]) continue;
+      std::uint32_t* place = &lanes_[lane_of(before)].waiters;
+      while (*place != kNone && waiters_[*place].awaited < before) place = &waiters_[*place].next;
+      waiters_[waiter] = {before, i - 1, *place};
+      *place = waiter;
+      return false;
+    }
+    return true;
+  }
+
+  void wake(Lane& lane, TaskId ended) {
+    while (lane.waiters != kNone && waiters_[lane.waiters].awaited == ended) {
+      const std::uint32_t waiter = lane.waiters;
+      lane.waiters = waiters_[waiter].next;
+      go_on(waiter, ended);
+    }
+  }
+
+  void go_on(std::uint32_t waiter, TaskId cause) {
+    const bool host = waiter >= lane_count_;
+    const TaskId t = host ? hosts_[waiter - lane_count_].wait : lanes_[waiter].head;
+    if (!await(waiter, t, waiters_[waiter].dependency)) return;
+    if (host)
+      resume(waiter - lane_count_, cause);
+    else
+      ready(waiter, cause);
+  }
+
+  void ready(std::uint32_t lane, TaskId cause) {
+    const TaskId t = lanes_[lane].head;
+    trace_.spans[t].cause = cause;
+    if (t < hosts_[lane / kLanes].wait)
+      launch(t);
+    else
+      lanes_[lane].unissued = true;
+  }
+
+  void launch(TaskId t) {
+    issue(hosts_[plan_.slot_of(t)], t + 1);
+    if (trace_.spans[t].issued > now())
+      queue_.push(trace_.spans[t].issued, {t, kIssued});
+    else
+      arrive(t);
+  }
+
+  // Its host has issued it, and what it depends on has ended. With one queue for all of a rank's kernels, one that
+  // comes before those launched earlier is held until they begin; copies, what is received and, in plans of experts,
+  // what reduces gradients are let through (KernelQueues).
+  void arrive(TaskId t) {
+    if (!queues_.takes(t)) return enter(t);
+    queues_.arrive(t, [&](TaskId next) {
+      if (next != t) trace_.spans[next].cause = trace_.spans[t].cause;
+      enter(next);
+    });
+  }
+
+  void enter(TaskId t) {
+    trace_.spans[t].entered = now();
+    const Task& task = plan_.tasks[t];
+    if (task.match == kNone) {
+      trace_.spans[t].matched = now();
+      const bool compute = task.lane % kLanes == kCompute;
+      start_run(t, compute ? contention_.start_compute(t) : contention_.start_transfer({&t, 1}));
+      return;
+    }
+    const auto members = plan_.members_of(task.match);
+    if (++entered_[task.match] < members.size()) return;
+    for (const TaskId m : members) trace_.spans[m].matched = now();
+    start_run(members.front(), contention_.start_transfer(members));
+  }
+
+  void start_run(TaskId t, Stretch stretch) {
+    const Task& task = plan_.tasks[t];
+    Lane& lane = lanes_[task.lane];
+    lane.left = hosts_[task.lane / kLanes].row[task.op].duration;
+    lane.since = now();
+    lane.stretch = stretch;
+    if (stretch != Contention::kUnsettled) schedule(lane);
+  }
+
+  void schedule(Lane& lane) {
+    const Picoseconds length = lane.stretch == kUnit ? lane.left : scale(lane.left, lane.stretch, kUnit);
+    queue_.push(lane.since + length, {lane.head, ++lane.serial});
+  }
+
+  // Goes on at another speed from now on.
+  void restretch(const Contention::Change& change) {
+    Lane& lane = lanes_[lane_of(change.task)];
+    if (lane.stretch == change.stretch) return;
+    if (lane.stretch != Contention::kUnsettled)
+      lane.left -= std::min(lane.left, scale(now() - lane.since, kUnit, lane.stretch));
+    lane.since = now();
+    lane.stretch = change.stretch;
+    schedule(lane);
+  }
+
+  void finish(TaskId t) {
+    const Task& task = plan_.tasks[t];
+    if (task.match != kNone) {
+      const auto members = plan_.members_of(task.match);
+      contention_.stop_transfer(members);
+      for (const TaskId m : members) complete(m);
+      return;
+    }
+    if (task.lane % kLanes == kCompute)
+      contention_.stop_compute(t);
+    else
+      contention_.stop_transfer({&t, 1});
+    complete(t);
+  }
+
+  // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
+  void fetch_ahead(TaskId t) const {
+    const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
+    __builtin_prefetch(&plan_.tasks[ahead]);
+    __builtin_prefetch(&trace_.spans[ahead], 1);
+    __builtin_prefetch(&next_in_lane_[ahead]);
+  }
+
+  void complete(TaskId t) {
+    fetch_ahead(t);
+    ++done_;
+    trace_.spans[t].ended = now();
+    trace_.step_time = now();  // events come in order
+    ended_[t] = true;
+    const std::uint32_t lane = lane_of(t);
+    lanes_[lane].head = next_in_lane_[t];
+    wake(lanes_[lane], t);
+    if (lanes_[lane].head != kNone) come_up(lane, t);
+  }
+
+  const Plan& plan_;
+  TaskId count_;
+  std::uint32_t lane_count_;
+  Contention contention_;
+  KernelQueues queues_;
+  EventQueue queue_;
+  TaskId done_ = 0;
+  Trace trace_;
+  std::vector<char> op_waits_;     // by op
+  std::vector<HostThread> hosts_;  // by slot
+  std::vector<Lane> lanes_;
+  std::vector<Waiter> waiters_;  // lanes, then hosts
+  std::unique_ptr<TaskId[]> next_in_lane_;
+  std::vector<bool> ended_;
+  std::vector<std::uint32_t> entered_;  // members, by match
+};
+
+}  // namespace
+
+Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop) {
+  return Engine(plan, timing).run(std::numeric_limits<Picoseconds>::max(), stop).trace;
+}
+
+PartTrace simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest, const std::atomic<bool>* stop) {
+  return Engine(plan, timing).run(latest, stop);
+}
+
+}  // namespace orrery

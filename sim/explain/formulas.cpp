@@ -1,0 +1,388 @@
+#include "sim/explain/formulas.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/layers/blocks.h"
+#include "models/layers/expert_sizes.h"
+#include "models/schedule/schedule_file.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+double simulated_bytes(const Report& report, std::initializer_list<Dimension> groups, std::string_view but = "") {
+  double sum = 0;
+  for (const CommunicationRow& row : report.communication) {
+    if (row.op == but) continue;
+    for (const Dimension d : groups) sum += row.group == name_of(d) ? row.bytes_per_gpu : 0;
+  }
+  return sum;
+}
+
+// Elements of an average rank; or what it sends of them as one part of a ring of its copies.
+double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
+  double sum = 0;
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const double n = real(group_size(plan, copies, s));
+    sum += real(elements_of(plan, s, copies, again)) * real(plan.slots[s].multiplicity) * (sent ? (n - 1) / n : 1);
+  }
+  return sum / real(plan.ranks);
+}
+
+// The bytes of a dimension's collectives that layers run again in backward, over those that they run in forward.
+double run_again(const Plan& plan, Dimension group) {
+  double forward = 0, again = 0;
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role != BlockRole::layer || f.micro_batch != 0) continue;
+    const auto add = [&](const std::vector<std::uint32_t>& ops, bool recompute, double& sum) {
+      for (const std::uint32_t op : ops) {
+        const auto* c = std::get_if<Collective>(&plan.ops[op].work);
+        if (c != nullptr && c->group == group && plan.ops[op].recompute == recompute)
+          sum += real(c->bytes) * real(plan.slots[f.slot].multiplicity);
+      }
+    };
+    add(block.forward, false, forward);
+    add(block.backward, true, again);
+  }
+  return forward > 0 ? again / forward : 0;
+}
+
+// "4", or "2, 1" where stages differ from the ones before.
+std::string group_sizes(const Plan& plan, Dimension copies) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) sizes.push_back(group_size(plan, copies, s));
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return fmt::format("{}", fmt::join(sizes, ", "));
+}
+
+// What one micro-batch's hidden states take on a rank of the tensor group, before sequence parallelism cuts them.
+double hidden_bytes(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
+         real(storage_bytes(s.precision));
+}
+
+// Elements of the unit with a tied table on a stage that has both ends of the model, on average of all ranks: other
+// micro-batches pass between its lookups and its logits, so that each gathers and reduces it. Logits gather it once
+// more for backward where they give it up.
+struct TableUses {
+  double elements = 0;
+  bool again = false;
+};
+
+bool gives_table_up(const Plan& plan, const Block& block) {
+  return std::any_of(block.forward.begin(), block.forward.end(), [&](std::uint32_t op) {
+    const std::vector<Operand>& frees = plan.ops[op].frees;
+    const auto gathered = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+    return std::any_of(frees.begin(), frees.end(), gathered);
+  });
+}
+
+bool holds_word_table(const Block& block) {
+  const auto is_table = [](const LocalParameter& p) { return p.name.starts_with("embedding.word"); };
+  return block.role == BlockRole::embedding && std::any_of(block.parameters.begin(), block.parameters.end(), is_table);
+}
+
+TableUses table_used_twice(const Spec& spec, const Plan& plan) {
+  TableUses uses;
+  if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return uses;
+  std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;  // the table's elements, and whether logits are there
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    if (block.role == BlockRole::output) by_slot[f.slot].second = true;
+    if (block.role == BlockRole::output && gives_table_up(plan, block)) uses.again = true;
+    if (!holds_word_table(block)) continue;
+    by_slot[f.slot].first = 0;
+    for (const LocalParameter& p : block.parameters) by_slot[f.slot].first += p.out * p.in;
+  }
+  for (const auto& [slot, table] : by_slot)
+    uses.elements += table.second ? real(table.first) * real(plan.slots[slot].multiplicity) / real(plan.ranks) : 0;
+  return uses;
+}
+
+// techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
+Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
+  const Strategy& s = spec.strategy;
+  const ShardingRow& row = row_of(s.sharding);
+  const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const bool eight_bit = spec.software.gathers_eight_bit && is_eight_bit(s.precision);
+  // Micro-batches go over one copy of the model or another, and a rank has a part of each.
+  const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
+  const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
+  Volume v{.what = std::string(name_of(copies))};
+  if (!row.shards_optimizer) {
+    const std::int64_t updates = std::max<std::int64_t>(1, plan.step_micro_batches() / plan.update_every);
+    v.formula = updates > 1 ? "2Ψ·g·m" : "2Ψ·g";
+    v.bytes = 2 * g * real(updates) * all;
+  } else if (!unit_gradients(spec, row)) {
+    const bool whole = !scatters_gradients(row, spec.software.shards_all_reduce);
+    v.formula = fmt::format("{}Ψ·g + Ψ·{}", whole ? "2" : "", eight_bit ? "1" : "w");
+    v.bytes = ((whole ? 2 : 1) * g + (eight_bit ? 1 : w)) * all;
+  } else if (!row.shards_parameters) {
+    v.formula = fmt::format("mΨ·g + Ψ·{}", eight_bit ? "1" : "w");
+    v.bytes = (m * g + (eight_bit ? 1 : w)) * all;
+  } else {
+    const bool twice = again == all;
+    v.formula = again == 0 ? "mΨ·g + mΨ·w" : twice ? "mΨ·g + 2mΨ·w" : "mΨ·g + m(Ψ+A)·w";
+    v.bytes = m * g * all + m * w * (all + again);
+  }
+  const bool tied = copies == Dimension::data && unit_gradients(spec, row);
+  const TableUses table = tied ? table_used_twice(spec, plan) : TableUses{};
+  if (table.elements > 0) {
+    v.formula += !row.shards_parameters ? " + mT·g" : table.again ? " + mT·(g+2w)" : " + mT·(g+w)";
+    v.bytes += m * table.elements * (g + (row.shards_parameters ? (table.again ? 2 : 1) * w : 0)) * (n - 1) / n;
+  }
+  v.formula = fmt::format("({})(N-1)/N", v.formula);
+  if (r > 1) {
+    v.formula += " + 2(Ψ/N)·g·(R-1)/R";
+    v.bytes += 2 * elements / n * g * (r - 1) / r;
+  }
+  v.numbers =
+      fmt::format("Ψ = {:.4g}, N = {}, m = {}, g = {} B, w = {} B", elements, group_sizes(plan, copies), m, g, w);
+  if (v.formula.find('A') != std::string::npos)
+    v.numbers += fmt::format(", A = {:.4g} gathered again for backward", average_elements(plan, copies, false, true));
+  if (table.elements > 0) v.numbers += fmt::format(", T = {:.4g} of the tied table", table.elements);
+  if (r > 1) v.numbers += fmt::format(", R = {}", r);
+  return v;
+}
+
+// DataParallel: weights to every rank and gradients back, each passed on by all but one rank of a ring; ids of tokens,
+// logits and their gradients between rank 0 and the others.
+Volume master_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const std::int64_t multiple = spec.software.vocab_multiple;
+  const double rows = real(s.micro_batch * spec.sequence), m = real(s.micro_batches());
+  const double vocab = real(ceil_div(spec.model.vocab, multiple) * multiple);
+  return {.what = "data",
+          .formula = "Ψ·w + Ψ·g + m·R·(8 + 2V·w)(N-1)/N",
+          .numbers = fmt::format("Ψ = {:.4g}, N = {}, m = {}, R = {} tokens, V = {}, g = {} B, w = {} B", elements, n,
+                                 m, rows, vocab, g, w),
+          .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
+}
+
+// A parameter server: every worker pushes its gradients and pulls the weights. Chains of R servers hand the sums on
+// R - 1 times.
+Volume server_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
+  const double elements = average_elements(plan, Dimension::data), workers = real(plan.workers());
+  const double further = real(plan.copies - 1), servers = real(plan.ranges());
+  const double each = (g + w) * workers + g * further;
+  return {.what = "servers",
+          .formula = plan.copies == 1 ? "Ψ·g + Ψ·w per worker, W/S of it through a server"
+                                      : "Ψ·g + Ψ·w per worker; Ψ·((W+R-1)·g + W·w)/S through a server's machine",
+          .numbers = fmt::format(
+              "Ψ = {:.4g}, W = {} workers, S = {} servers{}, g = {} B, w = {} B; {:.3f} GB per server", elements,
+              workers, servers, plan.copies == 1 ? "" : fmt::format(", R = {} copies", plan.copies), g, w,
+              each * elements / servers / 1e9),
+          .bytes = each * elements / workers};
+}
+
+// Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
+// twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
+// inputs again; forward's once more under full recomputation. In fp8 what is gathered takes half.
+Volume tensor_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
+  const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
+  const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
+  const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
+  // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
+  const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
+  const double per_layer = 2 * (1 + gather) * blocks + again + full;
+  return {.what = "tensor (layers)",
+          .formula = fmt::format("{:.4g}·S·m·(L/p)·(t-1)/t", per_layer),
+          .numbers =
+              fmt::format("S = s·b·h·w/c = {:.4g} B, m = {}, L/p = {:.4g}, t = {}", hidden_bytes(spec), m, layers, t),
+          .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
+}
+
+// Products of a grid: of each the blocks X of the input, W of the weight and Z of the output; T of the table, Y of the
+// logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes two of a product's three matrices, panel by
+// panel, forward and for each of the two gradients; a cube all but a rank's own part of all three. A lookup passes the
+// table twice. Full recomputation runs forward once more. What norms, loss and biases add is left out.
+Volume grid_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const BlockContext c(spec, row_of(s.sharding));
+  const double q = real(c.tensor), w = real(c.width), rows = real(c.rows), cube = c.cube ? q : 1;
+  const double heads = real(m.heads * m.head_dim), qkv = heads + real(2 * m.kv_heads * m.head_dim);
+  const double up = real(m.feed_forward * (m.gated ? 2 : 1)), down = real(m.feed_forward), h = real(m.hidden);
+  const double x = rows * (h + heads + h + down) / q * w, z = rows * (qkv + h + up + h) / q * w;
+  const double weights = (h * qkv + heads * h + h * up + down * h) / (q * q * cube) * w;
+  const double table = real(c.table_rows * c.hidden) * w, hidden = rows * real(c.hidden) * w;
+  const double logits = rows * real(c.padded_vocab) / q * w;
+  const double passes = s.recompute.all_layers() ? 4 : 3, layers = real(m.layers);
+  const double per_micro_batch =
+      c.cube ? (q - 1) * (passes * (x + weights + z) * layers + 5 * (table + hidden) + 3 * logits)
+             : q * (passes * (x + weights) * layers + 5 * table + 3 * logits);
+  const auto terms = [&](const char* of_layer, const char* times, const char* ends) {
+    return fmt::format("({:.0f}{}·L + {})·{}·m/p", passes, of_layer, ends, times);
+  };
+  return {
+      .what = "tensor (" + s.tensor_kind + ")",
+      .formula = c.cube ? terms("(X + W + Z)", "(q-1)", "5(T + H) + 3Y") : terms("(X + W)", "q", "5T + 3Y"),
+      .numbers = fmt::format("X = {:.4g}, W = {:.4g}, Z = {:.4g}, T = {:.4g}, H = {:.4g}, Y = {:.4g} B, L = {}, q = "
+                             "{}, m = {}, p = {}",
+                             x, weights, z, table, hidden, logits, m.layers, c.tensor, s.micro_batches(), s.pipeline),
+      .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
+}
+
+// A ring passes the keys and values K of a block on n - 1 times forward and as often back, and their gradients n times;
+// a gather moves those of all blocks, twice, and a scatter their gradients once. Inside a block of u ranks queries,
+// keys, values and results A are exchanged once each way. What is recomputed is moved once more.
+Volume context_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const bool gathers = s.context_kind == "allgather";
+  const double n = real(s.context_ring), u = real(s.context_ulysses);
+  const double again = run_again(plan, Dimension::context), swapped_again = run_again(plan, Dimension::ulysses);
+  const std::int64_t heads = spec.model.heads / s.tensor,
+                     kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
+  const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
+                      real(storage_bytes(s.precision));  // of one head of a rank's tokens
+  // Keys and values of latent attention travel expanded, those narrower than these.
+  const auto& mla = spec.model.mla;
+  const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
+  const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
+  const double all = two * real(heads + std::max(mla ? heads : kv, s.context_ulysses)) * head;
+  const double passes = gathers ? (3 + again) * (n - 1) : n > 1 ? 3 * n - 2 + again * (n - 1) : 0;
+  const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.pipeline), m = real(s.micro_batches());
+  return {.what = "context",
+          .formula = fmt::format("({:.4g}·K + {:.4g}·A·(u-1)/u)·m·L/p", passes, 2 + swapped_again),
+          .numbers = fmt::format("K = {:.4g} B, A = {:.4g} B, ring {}, u = {}, m = {}, L/p = {:.4g}", block, all,
+                                 s.context_ring, s.context_ulysses, m, layers),
+          .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
+}
+
+// Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more on
+// each: hidden states and embeddings, and the gradients of both, pass it.
+std::int64_t crossings(const Strategy& s) {
+  const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
+  const Schedule schedule = s.schedule == "file" ? read_schedule(s.schedule_file, shape)
+                                                 : place_chunks(find_schedule(s.schedule).placement, shape);
+  std::int64_t count = spreads_vocabulary(s.schedule) ? 2 * s.pipeline : 0;
+  for (std::int64_t k = 0; k + 1 < schedule.virtual_stages(); ++k)
+    count += hop(schedule, static_cast<std::size_t>(k)) != 0 ? 1 : 0;
+  return count;
+}
+
+// Activations of a micro-batch that a stage leaves with another: what the first move of the plan takes away.
+double moved_bytes(const Plan& plan) {
+  std::int32_t first = -1;
+  double bytes = 0;
+  for (TaskId t = plan.slots[0].begin; t < plan.slots[0].end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane != LaneKind::send_partner) continue;
+    const std::int32_t micro_batch = plan.frames[plan.tasks[t].frame].micro_batch;
+    if (first < 0) first = micro_batch;
+    if (micro_batch == first) bytes += real(std::get<Transfer>(op.work).bytes);
+  }
+  return bytes;
+}
+
+// Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
+// V. A rank of a stage with replicas has a part of each. Micro-batches divide over copies of the model. What stages
+// leave with one another goes there and back.
+Volume pipeline_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
+  const std::int64_t count = crossings(s);
+  const double m = real(s.micro_batches()), p = real(s.places());
+  Volume v = {.what = "pipeline",
+              .formula = cut > 1 ? "2m·(S/t)·c/p" : "2m·S·c/p",
+              .numbers = fmt::format("S = {:.4g} B, m = {}, p = {}, c = {} crossings between stages",
+                                     hidden_bytes(spec), m, s.places(), count),
+              .bytes = 2 * m * hidden_bytes(spec) / cut * real(count) / p};
+  const bool known = s.schedule != "file";
+  if (known && find_schedule(s.schedule).moves != nullptr) {
+    const double moves = real(std::ssize(make_schedule(s.schedule, {s.pipeline, s.micro_batches(), 1, {}}).moves));
+    v.formula += " + 2·A·n/p";
+    v.numbers += fmt::format(", A = {:.4g} B of activations, left n = {} times", moved_bytes(plan), moves);
+    v.bytes += 2 * moved_bytes(plan) * moves / p;
+  }
+  return v;
+}
+
+// Of each row of logits its maximum, then its sum and its label's logit, are all-reduced over those that have parts.
+Volume vocabulary_volume(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);
+  return {.what = "vocabulary",
+          .formula = "24R·m·(n-1)/n",
+          .numbers = fmt::format("R = {} rows, m = {}, n = p·t = {}", rows, s.micro_batches(), n),
+          .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
+}
+
+// Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
+Volume expert_volume(const Spec& spec, const Plan& plan) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
+  const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
+  const bool predicts_with_experts =
+      has_experts(m, m.layers - 1);  // layers that predict further tokens are as the last
+  double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
+  for (std::int64_t l = 0; l < m.layers; ++l) {
+    if (!has_experts(m, l)) continue;
+    layers += 1 / real(s.pipeline);
+    const ExpertSizes sizes = expert_sizes(spec, l, static_cast<std::int64_t>(tokens));
+    rows = std::max(rows, real(std::max(sizes.sent, sizes.received)));
+  }
+  const double row = 4 * real(m.hidden) * real(storage_bytes(s.precision)) + 2 * 4;
+  const double again = run_again(plan, Dimension::expert);
+  const double full = again * (2 * real(m.hidden) * real(storage_bytes(s.precision)) + 4);
+  return {.what = "expert",
+          .formula = fmt::format("R·({:.4g}h·w + {:.4g})·m·(L/p)·(e-1)/e", 4 + 2 * again, 8 + 4 * again),
+          .numbers = fmt::format("R = {:.4g} rows, h = {}, m = {}, L/p = {:.4g}, e = {}", rows, m.hidden,
+                                 s.micro_batches(), layers, s.expert),
+          .bytes = rows * (row + full) * real(s.micro_batches()) * layers * (e - 1) / e};
+}
+
+}  // namespace
+
+std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report) {
+  std::vector<Volume> list;
+  const auto add = [&](bool used, Volume v, std::initializer_list<Dimension> groups) {
+    if (!used) return;
+    v.simulated = simulated_bytes(report, groups);
+    list.push_back(std::move(v));
+  };
+  const Strategy& s = spec.strategy;
+  const ShardingRow& row = row_of(s.sharding);
+  add(row.servers, server_volume(spec, plan), {Dimension::world});
+  add(row.master && s.data > 1, master_volume(spec, plan), {Dimension::data});
+  const bool alike = !row.servers && !row.master;
+  add((alike && group_sizes(plan, Dimension::data) != "1") || group_size(plan, Dimension::replicate) > 1,
+      data_volume(spec, plan, Dimension::data), {Dimension::data, Dimension::replicate});
+  add(alike && elements_of(plan, 0, Dimension::embedding) > 0, data_volume(spec, plan, Dimension::embedding),
+      {Dimension::embedding});
+  if (spec.model.moe) {
+    add(group_size(plan, Dimension::expert_data) > 1 || group_size(plan, Dimension::expert_replicate) > 1,
+        data_volume(spec, plan, Dimension::expert_data), {Dimension::expert_data, Dimension::expert_replicate});
+    add(s.expert > 1, expert_volume(spec, plan), {Dimension::expert});
+  }
+  if (s.on_grid()) {
+    list.push_back(grid_volume(spec));
+    list.back().simulated = simulated_bytes(
+        report, {Dimension::tensor_row, Dimension::tensor_column, Dimension::tensor_depth}, "all_reduce");
+  }
+  add(s.tensor > 1 && !s.on_grid(), tensor_volume(spec, plan), {Dimension::tensor});
+  add(s.context > 1, context_volume(spec, plan), {Dimension::context, Dimension::ulysses});
+  if (s.pipeline > 1) add(true, pipeline_volume(spec, plan), {Dimension::pipeline});
+  add(s.pipeline > 1 && spreads_vocabulary(s.schedule), vocabulary_volume(spec), {Dimension::vocabulary});
+  return list;
+}
+
+}  // namespace orrery

@@ -1,0 +1,140 @@
+// Model states by their formulas.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/layers/blocks.h"
+#include "models/layers/placement.h"
+#include "models/spec/sharding.h"
+#include "sim/explain/formulas.h"
+
+namespace orrery {
+namespace {
+
+// Whether all ranks of both ends of a pipeline reduce the word table together: where they are unlike. Else two of them
+// sum it once their own stages have.
+bool sums_table_apart(const Plan& plan, std::size_t slot) {
+  if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
+  for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
+    const auto* c = std::get_if<Collective>(&plan.op_of(t).work);
+    if (c != nullptr && c->group == Dimension::embedding) return true;
+  }
+  return false;
+}
+
+Dimension copies_of(const LocalParameter& p, bool table_apart) {
+  if (p.experts > 0) return Dimension::expert_data;
+  return table_apart && p.name == kWordTable ? Dimension::embedding : Dimension::data;
+}
+
+}  // namespace
+
+std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  if (table.groups.empty()) return 1;
+  return static_cast<std::int64_t>(table.groups[table.member_of[plan.slots[slot].representative]].size());
+}
+
+double StateFormula::bytes(double elements) const {
+  const auto part = [&](Bytes each, bool sharded) {
+    return static_cast<double>(each) * elements / (sharded ? static_cast<double>(shards) : 1);
+  };
+  return part(parameters, shards_parameters) + part(gradients, shards_gradients) +
+         part(optimizer + copies, shards_optimizer) + part(whole, false);
+}
+
+StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies) {
+  const Strategy& s = spec.strategy;
+  const ShardingRow& row = row_of(s.sharding);
+  const Bytes width = storage_bytes(s.precision);
+  StateFormula f;
+  f.parameters = row.fp32_shards ? s.optimizer.master_bytes : width;
+  f.gradients = storage_bytes(s.gradient_precision);
+  if (spec.software.widens_gradient_shards && unit_gradients(spec, row) && row.fp32_shards)
+    f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
+  f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
+  const bool on_host = s.offload.optimizer != Device::none;
+  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;  // from the shard it is
+  if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
+    f.optimizer += s.optimizer.master_bytes;
+  if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
+  const bool keeps_masters = row.shards_optimizer && spec.software.whole_master == name_of(s.precision);
+  if (keeps_masters && f.optimizer > s.optimizer.master_bytes) {
+    f.whole = s.optimizer.master_bytes;
+    f.optimizer -= f.whole;
+  }
+  f.shards_parameters = row.shards_parameters;
+  f.shards_gradients = unit_gradients(spec, row);
+  f.shards_optimizer = row.shards_optimizer;
+  f.shards = row.shards_optimizer ? group_size(plan, copies) : 1;
+  return f;
+}
+
+StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot) {
+  if (plan.slots[slot].server) {
+    f.shards_parameters = f.shards_gradients = f.shards_optimizer = true;
+    f.shards = plan.ranges();
+  } else if (!updates(plan, plan.slots[slot])) {
+    f.optimizer = 0;
+  } else if (f.shards_optimizer) {
+    f.shards = group_size(plan, Dimension::data, slot);
+  }
+  return f;
+}
+
+std::string term(Bytes per_parameter, bool sharded) { return fmt::format("{}Ψ{}", per_parameter, sharded ? "/N" : ""); }
+
+std::string text_of(const StateFormula& f) {
+  Bytes whole = 0, cut = 0;
+  (f.shards_parameters ? cut : whole) += f.parameters;
+  (f.shards_gradients ? cut : whole) += f.gradients;
+  (f.shards_optimizer ? cut : whole) += f.optimizer + f.copies;
+  whole += f.whole;
+  if (cut == 0) return term(whole, false);
+  return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
+}
+
+// Whether a block's weights are gathered once more for backward: its forward gives them up, and backward reads some.
+static bool gathered_again(const Plan& plan, const Block& block) {
+  const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
+  const auto any = [&](const std::vector<std::uint32_t>& ops, auto&& list) {
+    return std::any_of(ops.begin(), ops.end(), [&](std::uint32_t op) {
+      const std::vector<Operand>& operands = list(plan.ops[op]);
+      return std::any_of(operands.begin(), operands.end(), of_unit);
+    });
+  };
+  const auto frees = [](const Op& op) -> const std::vector<Operand>& { return op.frees; };
+  return any(block.forward, frees) && any(block.backward, frees);
+}
+
+std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies, bool again) {
+  const bool apart = sums_table_apart(plan, slot);
+  const auto of_block = [&](const Block& block) {
+    std::int64_t sum = 0;
+    if (again && !gathered_again(plan, block)) return sum;
+    for (const LocalParameter& p : block.parameters) sum += copies_of(p, apart) == copies ? p.out * p.in : 0;
+    return sum;
+  };
+  std::map<std::uint32_t, std::int64_t> by_unit;  // a tied output shares the embedding's unit, which comes first
+  for (const Frame& f : plan.frames) {
+    const Block& block = plan.blocks[f.block];
+    const bool weights = block.role != BlockRole::unit && !outlives_steps(block.role) && f.unit != kNone;
+    if (f.slot == slot && weights && f.micro_batch == 0) by_unit.try_emplace(f.unit, of_block(block));
+  }
+  std::int64_t sum = 0;
+  for (const auto& [unit, elements] : by_unit) sum += elements;
+  return sum;
+}
+
+Bytes states_in_plan(const Plan& plan, std::size_t slot) {
+  Bytes sum = 0;
+  for (const Frame& f : plan.frames) {
+    const BlockRole role = plan.blocks[f.block].role;
+    if (f.slot != slot || (role != BlockRole::state && role != BlockRole::version)) continue;
+    for (const Slot& buffer : plan.blocks[f.block].slots)
+      sum += buffer.category == Category::buffers ? 0 : buffer.bytes;
+  }
+  return sum;
+}
+
+}  // namespace orrery

@@ -1,0 +1,191 @@
+#include "sim/export/pytorch_ops.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+namespace orrery {
+namespace {
+
+using TorchShape = std::vector<std::int64_t>;
+
+// Refusals, as counted for the user.
+constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
+constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
+constexpr char kRole[] = "products of which forward or backward cannot be told";
+constexpr char kMask[] = "attention that is not causal";
+constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // of one dimension
+constexpr double kMostTensor = 1e15;                         // elements
+
+// The shape of an input; empty if it is none, or not recorded, or nothing that a GPU holds.
+TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
+  const auto args = op.find("args");
+  if (args == op.end() || !args->is_object() || !args->contains("Input Dims")) return {};
+  const nlohmann::json& dims = args->at("Input Dims");
+  if (!dims.is_array() || input >= dims.size() || !dims[input].is_array()) return {};
+  TorchShape shape;
+  double elements = 1;
+  for (const nlohmann::json& d : dims[input]) {
+    if (!d.is_number_integer()) return {};  // a list of tensors
+    shape.push_back(d.get<std::int64_t>());
+    elements *= static_cast<double>(shape.back());
+    if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
+  }
+  return shape;
+}
+
+std::string torch_text(const nlohmann::json& op, const char* key, std::size_t input) {
+  const auto args = op.find("args");
+  if (args == op.end() || !args->is_object() || !args->contains(key)) return "";
+  const nlohmann::json& list = args->at(key);
+  return list.is_array() && input < list.size() && list[input].is_string() ? list[input].get<std::string>() : "";
+}
+
+std::int64_t leading_rows(const TorchShape& s) {
+  return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
+}
+
+// Everything a reader of one operator sees.
+struct SeenOperator {
+  const nlohmann::json& op;
+  bool backward;
+  const Products& forward;
+  TorchShape first;  // the shape of the input that the table names
+};
+
+using Meant = std::variant<Work, const char*>;
+
+// Where an operator's two factors are among its inputs; 0 if it is no product.
+std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
+
+std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
+  const auto name = op.value("name", "");
+  if (name != "aten::mm" && name != "aten::addmm") return std::nullopt;
+  const TorchShape a = torch_shape(op, first_factor(name)), b = torch_shape(op, first_factor(name) + 1);
+  if (a.size() != 2 || b.size() != 2) return std::nullopt;
+  return TorchShape{a[0], b[1], a[1]};
+}
+
+Gemm torch_gemm(const TorchShape& mnk, Gemm::Role role) {
+  return {.m = mnk[0], .n = mnk[1], .k = mnk[2], .role = role};
+}
+
+Meant torch_product(const SeenOperator& s) {
+  const auto p = torch_product_of(s.op);
+  if (!p) return kNoShapes;
+  const std::int64_t m = (*p)[0], n = (*p)[1], k = (*p)[2];
+  if (!s.backward) return torch_gemm({m, n, k}, Gemm::Role::output);
+  if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
+  if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
+  if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
+  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);  // recomputed
+  return kRole;
+}
+
+// q (batch, sequence, heads, head_dim), or heads before the sequence; k at the next input.
+Meant torch_attention(const SeenOperator& s, std::size_t q_input, std::size_t causal, bool heads_first,
+                      Direction direction) {
+  const TorchShape k = torch_shape(s.op, q_input + 1);
+  if (s.first.size() != 4 || k.size() != 4) return kNoShapes;
+  if (torch_text(s.op, "Concrete Inputs", causal) != "True") return kMask;
+  const std::size_t heads = heads_first ? 1 : 2, sequence = heads_first ? 2 : 1;
+  return FlashAttention{.batch = s.first[0],
+                        .heads = s.first[heads],
+                        .kv_heads = k[heads],
+                        .query = s.first[sequence],
+                        .key = k[sequence],
+                        .head_dim = s.first[3],
+                        .value_dim = s.first[3],
+                        .direction = direction};
+}
+
+template <std::size_t q, std::size_t causal, bool heads_first, Direction direction>
+Meant torch_attention(const SeenOperator& s) {
+  return torch_attention(s, q, causal, heads_first, direction);
+}
+
+template <bool layernorm, Direction direction>
+Meant torch_norm(const SeenOperator& s) {
+  return Normalize{
+      .rows = leading_rows(s.first), .columns = s.first.back(), .layernorm = layernorm, .direction = direction};
+}
+
+template <Direction direction>
+Meant torch_gelu(const SeenOperator& s) {
+  return Activation{.rows = leading_rows(s.first), .columns = s.first.back(), .gated = false, .direction = direction};
+}
+
+// Two activations of the same shape: the residual stream, or two sources of a gradient.
+Meant torch_sum(const SeenOperator& s) {
+  if (s.first.size() < 2 || s.first != torch_shape(s.op, 1)) return kOther;
+  if (s.backward) return Add{leading_rows(s.first) * s.first.back()};
+  return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
+}
+
+// By name; which input's shape is looked at. Places of is_causal: the operators' signatures (native_functions.yaml;
+// flash_attn/flash_attn_interface.py).
+struct Operator {
+  std::string_view name;
+  std::size_t input;
+  Meant (*meant)(const SeenOperator&);
+};
+constexpr Direction kForward = Direction::forward, kBackward = Direction::backward;
+constexpr Operator kOperators[] = {
+    {"aten::mm", 0, torch_product},
+    {"aten::addmm", 1, torch_product},
+    {"aten::_flash_attention_forward", 0, torch_attention<0, 8, false, kForward>},
+    {"aten::_flash_attention_backward", 1, torch_attention<1, 11, false, kBackward>},
+    {"aten::_scaled_dot_product_cudnn_attention", 0, torch_attention<0, 6, true, kForward>},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", 1, torch_attention<1, 14, true, kBackward>},
+    {"flash_attn::_flash_attn_forward", 0, torch_attention<0, 5, false, kForward>},
+    {"flash_attn::_flash_attn_backward", 1, torch_attention<1, 11, false, kBackward>},
+    {"aten::native_layer_norm", 0, torch_norm<true, kForward>},
+    {"aten::native_layer_norm_backward", 0, torch_norm<true, kBackward>},
+    {"aten::_fused_rms_norm", 0, torch_norm<false, kForward>},
+    {"aten::_fused_rms_norm_backward", 0, torch_norm<false, kBackward>},
+    {"aten::gelu", 0, torch_gelu<kForward>},
+    {"aten::gelu_backward", 0, torch_gelu<kBackward>},
+    {"aten::add", 0, torch_sum},
+    {"aten::add_", 0, torch_sum},
+};
+
+struct ElementType {
+  std::string_view name;
+  Bytes bytes;
+};
+constexpr ElementType kTypes[] = {{"float", 4}, {"c10::BFloat16", 2}, {"c10::Half", 2},  {"Float", 4},  {"BFloat16", 2},
+                                  {"Half", 2},  {"Double", 8},        {"Long", 8},       {"Int", 4},    {"Short", 2},
+                                  {"Byte", 1},  {"Char", 1},          {"Bool", 1},       {"double", 8}, {"long int", 8},
+                                  {"int", 4},   {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
+
+}  // namespace
+
+Bytes element_bytes(const std::string& type) {
+  const auto found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const ElementType& t) { return t.name == type; });
+  return found == std::end(kTypes) ? 0 : found->bytes;
+}
+
+void add_product(const nlohmann::json& op, Products& products) {
+  if (const auto p = torch_product_of(op)) products.insert(*p);
+}
+
+Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward) {
+  const auto name = op.value("name", "");
+  for (const Operator& o : kOperators) {
+    if (o.name != name) continue;
+    const SeenOperator seen{op, backward, forward, torch_shape(op, o.input)};
+    if (seen.first.empty()) return std::string(kNoShapes);
+    const Bytes width = element_bytes(torch_text(op, "Input type", o.input));
+    if (width != 2 && width != 4) return std::string(kType);
+    const Meant meant = o.meant(seen);
+    if (const auto* reason = std::get_if<const char*>(&meant)) return std::string(*reason);
+    return shape_of(std::get<Work>(meant), width);
+  }
+  return std::string(kOther);
+}
+
+}  // namespace orrery

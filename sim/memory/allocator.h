@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/base/units.h"
+#include "sim/memory/free_set.h"
+
+namespace orrery {
+
+using BlockId = std::uint32_t;
+
+struct AllocatorOptions {
+  Bytes capacity = 0;                // what segments may take together: the device less context and libraries
+  bool expandable_segments = false;  // PYTORCH_ALLOC_CONF=expandable_segments:True
+};
+
+struct Gauge {
+  Bytes now = 0;
+  Bytes peak = 0;
+
+  void add(Bytes bytes) {
+    now += bytes;
+    if (now > peak) peak = now;
+  }
+};
+
+// What torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >= requested.
+struct AllocatorStats {
+  Gauge allocated;                      // blocks handed out, rounding and unsplit remainders included
+  Gauge requested;                      // bytes asked for, of blocks handed out or waiting for events
+  Gauge active;                         // blocks handed out or waiting for events
+  Gauge reserved;                       // segments, or mapped pages of expandable ones
+  Gauge inactive_split;                 // free parts of segments that are in use; expandable segments are not counted
+  std::int64_t device_allocations = 0;  // cudaMalloc, or one mapping of pages
+  std::int64_t device_frees = 0;
+  std::int64_t retries = 0;            // cached blocks were released because a segment did not fit
+  std::int64_t out_of_memory = 0;      // and it still did not
+  Picoseconds synchronized_until = 0;  // the latest event that such a release had to wait for
+};
+
+// A replay of PyTorch's CUDA caching allocator without a device: addresses are integers that only rise.
+// Blocks are rounded to 512 bytes and cut from segments of 2 MiB (up to 1 MiB), 20 MiB (below 10 MiB) or their size
+// rounded to 2 MiB; a request takes the smallest free block of its own stream that is large enough, of these the
+// lowest. Freed blocks merge with free neighbours and stay cached until a segment does not fit. With expandable
+// segments, each stream and pool has one range of addresses whose pages (2 MiB or 20 MiB) are mapped as it grows.
+// Options that are off by default (max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold) and the
+// private pools of CUDA graphs are not replayed. It never knows time beyond the events it is given.
+// Source: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.x, whose rules are named beside each step in allocator.cpp.
+class CachingAllocator {
+ public:
+  explicit CachingAllocator(AllocatorOptions options);
+
+  // Takes bytes > 0 on a stream (small numbers from 0); events up to now have completed. None when out of memory:
+  // then every unused segment has been given back and nothing else has changed.
+  std::optional<BlockId> malloc(Bytes bytes, int stream, Picoseconds now = 0);
+
+  // Gives a block back. The id may be handed out again.
+  void free(BlockId id);
+
+  // The same for a block that other streams use (record_stream): it stays active until their events, the last of them
+  // at `until`, have completed and malloc looks at them.
+  void free_after(BlockId id, Picoseconds until);
+
+  // Returns blocks whose events have completed, as every malloc does first.
+  void process_events(Picoseconds now);
+
+  // torch.cuda.empty_cache(): waits for events and gives unused segments (pages) back to the device.
+  void empty_cache();
+
+  void reset_peaks();
+
+  // From now on segments may take so much together.
+  void set_capacity(Bytes capacity) { options_.capacity = capacity; }
+
+  const AllocatorStats& stats() const { return stats_; }
+  Bytes address(BlockId id) const { return blocks_[id].address; }
+  Bytes size(BlockId id) const { return blocks_[id].size; }
+
+ private:
+  static constexpr BlockId kNone = ~BlockId{0};
+
+  enum class State : std::uint8_t { free, allocated, pending, unmapped };
+
+  struct Block {
+    Bytes address = 0;
+    Bytes size = 0;
+    Bytes requested = 0;
+    BlockId prev = kNone;  // neighbours in the segment
+    BlockId next = kNone;
+    std::uint32_t pool = 0;  // 2 * stream, + 1 if it holds large blocks
+    State state = State::free;
+  };
+
+  struct Pool {
+    FreeSet free;
+    std::vector<BlockId> unmapped;  // by address
+  };
+
+  struct Event {
+    Picoseconds until;
+    BlockId block;
+  };
+
+  Bytes page(std::uint32_t pool) const;
+  bool split(const Block& block) const { return block.prev != kNone || block.next != kNone; }
+  BlockId new_block(Bytes address, Bytes size, std::uint32_t pool, State state);
+  void link_after(BlockId left, BlockId right);
+  BlockId find_free(std::uint32_t pool, Bytes size) const;
+  BlockId grow(std::uint32_t pool, Bytes size);
+  BlockId new_segment(std::uint32_t pool, Bytes size);
+  BlockId expand(std::uint32_t pool, Bytes size);
+  BlockId find_range(std::uint32_t pool, Bytes size);
+  bool map(BlockId id, Bytes size);
+  void unmap(BlockId id);
+  void cut(BlockId id, Bytes size);
+  void release(BlockId id);
+  void merge(BlockId id, BlockId neighbour);
+  void insert(BlockId id);
+  void remove(BlockId id);
+  bool take_from_device(Bytes bytes);
+  void give_to_device(Bytes bytes);
+
+  AllocatorOptions options_;
+  AllocatorStats stats_;
+  std::vector<Block> blocks_;
+  std::vector<BlockId> spare_;  // unused places in blocks_
+  std::vector<Pool> pools_;
+  std::vector<Event> events_;  // a heap, earliest first
+  Bytes next_address_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,456 @@
+#include "sim/memory/replay.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/layers/blocks.h"
+#include "models/plan/stream_pool.h"
+#include "sim/memory/state_tensors.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kLargest = 6;
+constexpr std::ptrdiff_t kReplayedSteps = 12;  // that are played after the first, to see what a steady one takes again
+constexpr int kNotHeld = -1;
+constexpr int kBeyond = -2;  // on the host or on disks
+constexpr int kPlaced = -3;  // in the arena, which is held from the start
+
+struct Held {
+  BlockId block = 0;
+  int stream = kNotHeld;
+  Picoseconds used_until = 0;  // by the last collective that it was for, where those hold their tensors
+};
+
+constexpr Bytes kWithoutEnd = Bytes{1} << 60;
+
+// What a task puts into the device's launch queue: its kernels; around a collective of another stream PyTorch records
+// two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and WorkNCCL::synchronize).
+TaskId launches(const Op& op) {
+  constexpr TaskId kEvents = 4;
+  return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
+}
+
+// ZeRO-1's, of what its ranks have updated.
+bool gathers_parameters(const Op& op, const Collective& c) {
+  return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
+}
+
+// What data ranks reduce or gather once a step.
+bool ends_step(const Op& op) {
+  return op.phase == Phase::step && (reduces_gradients(op.lane) || op.lane == LaneKind::data_gather);
+}
+
+class Replay : BlockSource {
+ public:
+  Replay(const Plan& plan, const Trace& trace, const MemoryOptions& options, std::vector<Held>& held,
+         std::vector<char>& named, const std::vector<std::uint32_t>& frames, MemoryCurve* curve)
+      : plan_(plan),
+        trace_(trace),
+        options_(options),
+        allocator_({options.capacity, options.expandable_segments}),
+        states_(plan, frames, options.moments_by_weight, options.gradients_by_weight, *this),
+        held_(held),
+        named_(named),
+        curve_(curve) {}
+
+  SlotMemory run(const RankSlot& slot, const std::vector<std::uint32_t>& frames) {
+    if (options_.workspace > 0) {
+      count(Category::workspace, allocator_.size(allocate(options_.workspace, 0, 0)));
+    }
+    for (const std::uint32_t f : frames) {
+      const Frame& frame = plan_.frames[f];
+      if (!outlives_steps(plan_.blocks[frame.block].role)) continue;
+      const auto& slots = plan_.blocks[frame.block].slots;
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        if (!slots[s].lazy || options_.moments_at_start) take(f, static_cast<std::uint16_t>(s), 0, 0);
+      }
+    }
+    find_filling(slot);
+    find_update(slot);
+    slot_ = static_cast<std::uint32_t>(&slot - plan_.slots.data());
+    play(slot);
+    result_.first_step_peak = result_.peak;
+    play_to_rest(slot);
+    result_.update_reserved = allocator_.stats().reserved.peak;
+    result_.peak_reserved = std::max(reserved_before_, result_.update_reserved);
+    result_.retries = allocator_.stats().retries;
+    name_largest();
+    return result_;
+  }
+
+ private:
+  // Moments appeared at the first step's end: what later steps give back to make room for them, they do not need again,
+  // until none gives anything back, or each as much as the one before. Where neither comes, the last half's mean
+  // counts.
+  void play_to_rest(const RankSlot& slot) {
+    std::vector<std::int64_t> calls;
+    bool rests = false;
+    while (!rests && std::ssize(calls) < kReplayedSteps) {
+      const bool gives_back = play(slot);
+      if (result_.out_of_memory || options_.expandable_segments) return;
+      rests = !gives_back || (!calls.empty() && calls.back() == calls_);
+      calls.push_back(gives_back ? calls_ : 0);
+    }
+    const auto first = rests ? calls.end() - 1 : calls.begin() + kReplayedSteps / 2;
+    result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
+  }
+
+  // All of the plan once more. Whether cached segments had to be given back.
+  bool play(const RankSlot& slot) {
+    const AllocatorStats before = allocator_.stats();
+    if (curve_ != nullptr) curve_->emplace_back();
+    clock_ = lag_ = 0;
+    sample();
+    for (TaskId t = slot.begin; t < slot.end; ++t) visit(slot, t);
+    ++step_;
+    const AllocatorStats& after = allocator_.stats();
+    calls_ = after.device_allocations - before.device_allocations + after.device_frees - before.device_frees;
+    return after.retries > before.retries;
+  }
+
+  void visit(const RankSlot& slot, TaskId t) {
+    const Op& op = plan_.op_of(t);
+    if (t == update_) {
+      reserved_before_ = std::max(reserved_before_, allocator_.stats().reserved.peak);
+      allocator_.reset_peaks();
+    }
+    if (t == slot.begin) queued_ = 0, oldest_ = t;
+    for (queued_ += launches(op); queued_ > kLaunchQueue; ++oldest_) queued_ -= launches(plan_.op_of(oldest_));
+    const auto* collective = std::get_if<Collective>(&op.work);
+    const bool lists = options_.gathers_lists && collective && gathers_parameters(op, *collective);
+    const bool copies = options_.flat_copies > 0 && collective && ends_step(op);
+    if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
+    const Picoseconds offset = step_ * trace_.step_time;
+    const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
+    // Whoever copies so looks for infinities too, and waits for the answer before it updates.
+    const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
+    const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
+    visited_ = t;
+    clock_ = std::max(clock_, now - offset);
+    const int stream = pool_of(op.lane);
+    for (const Operand& o : op.allocates) take(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, now);
+    if (states_.has_gradients())
+      states_.change_gradients(
+          t, [&] { return added_gradient(t); }, now);
+    note_most(t);
+    if (const auto* update = std::get_if<Update>(&op.work)) widen_gradients(t, *update, now);
+    if (copies) copy_flat(t, *collective, now, offset + trace_.spans[t].ended);
+    if (options_.collectives_hold_tensors && collective) note_uses(t, offset + trace_.spans[t].ended);
+    if (lists) gather_lists(t, *collective, now, offset + trace_.spans[t].ended);
+    for (const Operand& o : op.frees) {
+      const bool sent = std::holds_alternative<Transfer>(op.work) || std::holds_alternative<PlaceCopy>(op.work);
+      give(frame_of(plan_, plan_.tasks[t].frame, o), o.slot, stream, sent, offset + trace_.spans[t].ended);
+    }
+    sample();
+  }
+
+  // Adds a sample of the slot's memory unless the last one says the same.
+  void sample() {
+    if (curve_ == nullptr || (!curve_->back().empty() && curve_->back().back().bytes == now_)) return;
+    curve_->back().push_back({clock_, slot_, now_});
+  }
+
+  // The forwards that fill a pipeline, from the third on. What the first of a pipeline puts out is taken at once; the
+  // second's waits until the next stage has ended its first, and the device, whose stream waits for the sends, with it.
+  // The host goes on: inferred from the peaks of nanotron's first stages, as is which forward is the first to wait.
+  void find_filling(const RankSlot& slot) {
+    constexpr std::int32_t kTaken = 2;
+    const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
+    const std::int64_t fill = plan_.slots.back().stage - slot.stage + 1;  // forwards before the first backward may run
+    TaskId end = slot.begin;
+    while (end < slot.end && plan_.op_of(end).phase != Phase::backward && micro_batch(end) < fill) ++end;
+    TaskId third = slot.begin;
+    while (third < end && micro_batch(third) < kTaken) ++third;
+    filling_ = {third, end};
+  }
+
+  // What comes after the last pass of the last micro-batch.
+  void find_update(const RankSlot& slot) {
+    update_ = slot.end;
+    while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
+  }
+
+  // When the host comes to a task, at its own pace from its last wait.
+  Picoseconds host_at(TaskId t) const {
+    const Picoseconds issued = trace_.spans[t].issued;
+    if (options_.host_part == 1 && options_.filling_part == 1) return issued;
+    const std::vector<HostResume>& waits = trace_.host[plan_.slot_of(t)];
+    const auto after = std::upper_bound(waits.begin(), waits.end(), t,
+                                        [](TaskId task, const HostResume& w) { return task < w.first; });
+    const Picoseconds waited = after == waits.begin() ? 0 : std::prev(after)->time;
+    const auto from = [](Picoseconds begin, Picoseconds end, double part) {
+      return begin + static_cast<Picoseconds>(part * static_cast<double>(end - begin));
+    };
+    if (t < filling_.first || t >= filling_.second) return from(waited, issued, options_.host_part);
+    const Picoseconds fills = trace_.spans[filling_.first].issued;
+    if (waited >= fills) return from(waited, issued, options_.filling_part);
+    return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
+  }
+
+  // A retry waits until the device has ended what cached blocks wait for. So much later the host issues what follows,
+  // up to where it waits by itself: it is no longer ahead of its device, and needs as much less memory.
+  Picoseconds lag_at(TaskId t) const {
+    const std::vector<HostResume>& waits = trace_.host[slot_];
+    const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
+                          return lagging_since_ < w.first && w.first <= t;
+                        });
+    return waited ? 0 : lag_;
+  }
+
+  void fall_behind(Picoseconds now) {
+    const Picoseconds wait = allocator_.stats().synchronized_until - now;
+    if (wait <= 0) return;
+    lag_ = lag_at(visited_) + wait;
+    lagging_since_ = visited_;
+  }
+
+  // What every rank of the group updated comes into a buffer of all, and from there into a tensor a rank.
+  void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
+    const auto ranks =
+        static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
+    std::vector<Bytes> copies(static_cast<std::size_t>(ranks) + 1, ceil_div(gather.bytes, ranks));
+    copies.push_back(gather.bytes);
+    pass_through(copies, t, now, ended);
+  }
+
+  // A bucket's gradients are put side by side to be reduced, if they do not lie so, and what is gathered comes into one
+  // buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
+    const bool reduces = reduces_gradients(plan_.op_of(t).lane);
+    if (reduces && !states_.has_gradients()) return;
+    const auto number = static_cast<std::size_t>(reduces ? options_.flat_copies : 1);
+    const std::vector<Bytes> copies(number, std::min(of.bytes, options_.flat_copy));
+    pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
+  }
+
+  // Of a chunk in 16 bits, what others update is given up, the own part is put into one tensor, and that into one as
+  // wide as the master weights (DeepSpeed stage_1_and_2.py, step()).
+  void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
+    if (!states_.has_gradients()) return;
+    const std::uint32_t state = frame_of(plan_, plan_.tasks[t].frame, Scope::state);
+    if (options_.flat_copies > 0 && update.master > update.gradient) {
+      states_.give_gradients(state, update.elements * update.gradient);
+      const BlockId flat = take(update.elements * update.gradient, Category::gradients, now);
+      const BlockId wide = take(update.elements * update.master, Category::gradients, now);
+      note_most(t);
+      give(flat, Category::gradients);
+      states_.give_gradients(state, 0);
+      give(wide, Category::gradients);
+    }
+  }
+
+  // What an accumulation adds, taken from its buffer.
+  std::optional<BlockId> added_gradient(TaskId t) {
+    for (const Operand& o : plan_.op_of(t).operands) {
+      if (o.scope != Scope::own || o.access != Access::read) continue;
+      Held& held = held_[plan_.frames[plan_.tasks[t].frame].first_buffer + o.slot];
+      if (held.stream != 0 || held.used_until != 0) continue;
+      held.stream = kNotHeld;
+      const Frame& frame = plan_.frames[plan_.tasks[t].frame];
+      count(plan_.blocks[frame.block].slots[o.slot].category, -allocator_.size(held.block));
+      count(Category::gradients, allocator_.size(held.block));
+      return held.block;
+    }
+    return std::nullopt;
+  }
+
+  // Copies that a collective needs until it has ended; 0: until the host goes on.
+  void pass_through(const std::vector<Bytes>& copies, TaskId t, Picoseconds now, Picoseconds ended) {
+    std::vector<BlockId> blocks;
+    blocks.reserve(copies.size());
+    for (const Bytes copy : copies) blocks.push_back(take(copy, Category::buffers, now));
+    note_most(t);
+    for (const BlockId block : blocks) {
+      count(Category::buffers, -allocator_.size(block));
+      ended == 0 ? allocator_.free(block) : allocator_.free_after(block, ended);
+    }
+  }
+
+  BlockId take(Bytes bytes, Category category, Picoseconds now) override {
+    const BlockId block = allocate(bytes, 0, now);
+    count(category, allocator_.size(block));
+    return block;
+  }
+
+  void give(BlockId block, Category category) override {
+    count(category, -allocator_.size(block));
+    allocator_.free(block);
+  }
+
+  Bytes size(BlockId block) const override { return allocator_.size(block); }
+
+  // What is gathered lies in buffers that the stack keeps.
+  void note_uses(TaskId t, Picoseconds ended) {
+    const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
+    for (const Operand& o : plan_.op_of(t).operands) {
+      if (gathers && o.access != Access::read) continue;
+      const Frame& frame = plan_.frames[frame_of(plan_, plan_.tasks[t].frame, o.scope)];
+      held_[frame.first_buffer + o.slot].used_until = ended;
+    }
+  }
+
+  void take(std::uint32_t frame, std::uint16_t slot, int stream, Picoseconds now) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    Held& held = held_[plan_.frames[frame].first_buffer + slot];
+    if (what.bytes == 0 || held.stream != kNotHeld) return;
+    if (what.contiguous) {
+      held.stream = kPlaced;
+      return;
+    }
+    if (what.home != Home::device) {
+      held.stream = kBeyond;
+      count_beyond(what.home, what.bytes);
+      return;
+    }
+    const bool state = plan_.blocks[plan_.frames[frame].block].role == BlockRole::state;
+    if (state && slot == kGradients && states_.has_gradients()) return;
+    if (what.lazy && states_.has_moments(frame)) {
+      if (slot == kMoment1) states_.take_moments(frame, now);
+      held.stream = kPlaced;
+      return;
+    }
+    held = {allocate(what.bytes, stream, now), stream, 0};
+    count(what.category, allocator_.size(held.block));
+  }
+
+  // Where there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
+  // then say how much it would have needed.
+  BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
+    const std::int64_t retries = allocator_.stats().retries;
+    const auto block = allocator_.malloc(bytes, stream, now);
+    if (allocator_.stats().retries > retries) fall_behind(now);
+    if (block) return *block;
+    if (!result_.out_of_memory) {
+      result_.refused = bytes;
+      result_.free_then = options_.capacity - allocator_.stats().active.now;
+    }
+    result_.out_of_memory = true;
+    allocator_.set_capacity(kWithoutEnd);
+    return *allocator_.malloc(bytes, stream, now);
+  }
+
+  void give(std::uint32_t frame, std::uint16_t slot, int stream, bool sent, Picoseconds ended) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[slot];
+    Held& held = held_[plan_.frames[frame].first_buffer + slot];
+    if (what.bytes == 0) return;
+    if (held.stream == kNotHeld) return;
+    if (held.stream == kPlaced) {
+      held.stream = kNotHeld;
+      return;
+    }
+    if (held.stream == kBeyond) {
+      held.stream = kNotHeld;
+      count_beyond(what.home, -what.bytes);
+      return;
+    }
+    count(what.category, -allocator_.size(held.block));
+    const bool elsewhere = held.stream != stream || stream != 0 || sent;
+    const Picoseconds until = std::max(held.used_until, elsewhere ? ended : 0);
+    if (until == 0)
+      allocator_.free(held.block);
+    else
+      allocator_.free_after(held.block, until);
+    held.stream = kNotHeld;
+  }
+
+  void count(Category category, Bytes bytes) {
+    now_[static_cast<std::size_t>(category)] += bytes;
+    allocated_ += bytes;
+  }
+
+  void count_beyond(Home home, Bytes bytes) {
+    (home == Home::host ? host_ : nvme_) += bytes;
+    result_.host_peak = std::max(result_.host_peak, host_);
+    result_.nvme_peak = std::max(result_.nvme_peak, nvme_);
+  }
+
+  // Notes the level of memory after a task has taken all its buffers; it may be the slot's peak.
+  void note_most(TaskId t) {
+    sample();
+    if (allocated_ <= result_.peak) return;
+    result_.peak = allocated_;
+    result_.at_peak = now_;
+    result_.peak_task = t;
+    result_.peak_step = step_;
+  }
+
+  void name_largest();
+
+  const Plan& plan_;
+  const Trace& trace_;
+  const MemoryOptions& options_;
+  CachingAllocator allocator_;
+  StateTensors states_;
+  std::vector<Held>& held_;   // by buffer
+  std::vector<char>& named_;  // by buffer: counted by name_largest()
+  SlotMemory result_;
+  CategoryBytes now_{};
+  Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
+  int step_ = 0;
+  MemoryCurve* curve_;  // or none
+  std::uint32_t slot_ = 0;
+  TaskId visited_ = 0, lagging_since_ = 0;
+  Picoseconds lag_ = 0;
+  Picoseconds clock_ = 0;   // of the latest task, from the step's begin
+  std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
+  std::pair<TaskId, TaskId> filling_;
+  TaskId update_ = 0;
+  Bytes reserved_before_ = 0;       // peak before the latest update_
+  TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
+};
+
+// What was alive at the peak is found again by counting takes and gives up to it, by name.
+void Replay::name_largest() {
+  if (result_.peak_task == kNone) return;
+  const RankSlot& slot = plan_.slots[plan_.slot_of(result_.peak_task)];
+  std::map<std::string, std::pair<Bytes, int>> by_name;
+  const auto count_one = [&](std::uint32_t frame, std::uint16_t s, bool on) {
+    const Slot& what = plan_.blocks[plan_.frames[frame].block].slots[s];
+    char& is = named_[plan_.frames[frame].first_buffer + s];
+    if (what.bytes == 0 || what.contiguous || what.home != Home::device || (is != 0) == on) return;
+    is = on ? 1 : 0;
+    auto& [bytes, number] = by_name[what.name];
+    bytes += on ? what.bytes : -what.bytes;
+    number += on ? 1 : -1;
+  };
+  for (TaskId t = slot.begin; t <= result_.peak_task; ++t) {
+    const std::uint32_t frame = plan_.tasks[t].frame;
+    for (const Operand& o : plan_.op_of(t).allocates) count_one(frame_of(plan_, frame, o), o.slot, true);
+    if (t == result_.peak_task) break;
+    for (const Operand& o : plan_.op_of(t).frees) count_one(frame_of(plan_, frame, o), o.slot, false);
+  }
+  std::vector<std::pair<Bytes, std::string>> largest;
+  for (const auto& [name, sum] : by_name) {
+    if (sum.first > 0) largest.emplace_back(sum.first, fmt::format("{} x {}", name, sum.second));
+  }
+  std::sort(largest.rbegin(), largest.rend());
+  for (std::size_t i = 0; i < std::min(kLargest, largest.size()); ++i) {
+    result_.alive.push_back(
+        fmt::format("{:.2f} GiB {}", static_cast<double>(largest[i].first) / 1073741824.0, largest[i].second));
+  }
+}
+
+}  // namespace
+
+std::vector<SlotMemory> replay_memory(const Plan& plan, const Trace& trace, const MemoryOptions& options,
+                                      std::vector<MemoryCurve>* curves) {
+  std::vector<Held> held(plan.buffers);  // every slot has buffers of its own
+  std::vector<char> named(plan.buffers);
+  std::vector<std::vector<std::uint32_t>> frames(plan.slots.size());
+  for (std::uint32_t f = 0; f < plan.frames.size(); ++f) frames[plan.frames[f].slot].push_back(f);
+  std::vector<SlotMemory> result;
+  if (curves != nullptr) curves->assign(plan.slots.size(), {});
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) {
+    MemoryCurve* curve = curves == nullptr ? nullptr : &(*curves)[s];
+    result.push_back(Replay(plan, trace, options, held, named, frames[s], curve).run(plan.slots[s], frames[s]));
+  }
+  return result;
+}
+
+}  // namespace orrery

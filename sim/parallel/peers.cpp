@@ -1,0 +1,89 @@
+#include "sim/parallel/peers.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "sim/parallel/wire.h"
+
+namespace orrery {
+namespace {
+
+// How many processes a launcher says it started: Open MPI's mpirun; MPICH's and others' over PMI; a step of srun.
+constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+
+long launched() {
+  for (const char* name : kSizes) {
+    if (const char* value = std::getenv(name)) return std::strtol(value, nullptr, 10);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::unique_ptr<Peers> peers_of_environment() {
+  const long processes = launched();
+  if (processes < 2) return nullptr;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string path = (here / "orrery-peers.so").string();
+  // Global, as MPI libraries load parts of their own that look for them; never unloaded, as those cannot be.
+  void* const plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
+  if (make == nullptr)
+    throw Error(fmt::format("{} processes were started together, and {}; build it where Open MPI is (libopenmpi-dev), "
+                            "or start one process",
+                            processes, ::dlerror()),
+                1);
+  std::unique_ptr<Peers> peers(reinterpret_cast<MakePeers*>(make)());
+  if (peers->size() != processes)
+    throw Error(fmt::format("{} processes were started together, and MPI knows {} of them; start them by the launcher "
+                            "of the MPI library that this program was built with (srun: --mpi=pmix)",
+                            processes, peers->size()),
+                1);
+  return peers;
+}
+
+void together(Peers* peers, const std::function<void()>& f) {
+  if (peers == nullptr) return f();
+  std::string wrong;
+  int code = 0;
+  try {
+    f();
+  } catch (const Error& error) {
+    wrong = error.what();
+    code = error.exit_code;
+  }
+  const auto share = [&](Wire& wire) {
+    wire.share(wrong);
+    wire.share(code);
+  };
+  Wire mine;
+  share(mine);
+  WireNames names;
+  for (const std::string& bytes : peers->gather(mine.take())) {
+    if (bytes.empty()) continue;  // lost
+    Wire wire(bytes, names);
+    share(wire);
+    wire.end();
+    if (code != 0) throw Error(wrong, code);
+  }
+}
+
+void said_by_one(Peers& peers, const std::function<void()>& say) {
+  constexpr std::string_view kSaid = "said", kWaits = "waits";
+  for (bool said = false; !said;) {
+    if (peers.first() == peers.rank()) {
+      say();
+      said = true;
+    }
+    // Who ends by an error says something else, and has said why.
+    for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
+      said = said || (!word.empty() && word != kWaits);
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,140 @@
+#include "sim/predict/long_steps.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "models/base/error.h"
+#include "models/plan/hash.h"
+#include "models/planner/make_plan.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
+#include "sim/predict/predict.h"
+#include "sim/report/remarks.h"
+
+namespace orrery {
+namespace {
+
+// Micro-batches per stage of a period that is held against the next one, and of a step for which three short ones are
+// less work than itself.
+constexpr std::int64_t kPeriod = 4, kLong = 32;
+constexpr double kSame = 1e-9;  // of two sums of a period's times, relative to the step
+
+struct ShortSteps {
+  Report first, second, third;
+  std::int64_t micro_batches = 0, period = 0;  // of the third step
+};
+
+bool may_repeat(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
+  if (own_pace(s) || spec.software.validates_after_update) return false;
+  // Orders that fit the times of stages fill waits where they come, not period by period.
+  const ScheduleRow& row = find_schedule(s.schedule);
+  return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
+}
+
+Report report_of(Spec spec, std::int64_t micro_batches, const Profile& profile, const std::atomic<bool>* stop) {
+  spec.strategy.global_batch = micro_batches * spec.strategy.micro_batch * spec.strategy.data;
+  return predict(spec, profile, false, stop).report;
+}
+
+bool same_memory(const MemoryReport& a, const MemoryReport& b) {
+  if (a.device_calls + b.device_calls > 0 || a.fits != b.fits || a.ranks.size() != b.ranks.size()) return false;
+  const auto same = [](const RankMemory& x, const RankMemory& y) {
+    return x.device_peak == y.device_peak && x.memory.peak == y.memory.peak &&
+           x.memory.first_step_peak == y.memory.first_step_peak && x.memory.peak_reserved == y.memory.peak_reserved &&
+           x.memory.host_peak == y.memory.host_peak && x.memory.nvme_peak == y.memory.nvme_peak;
+  };
+  return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
+}
+
+// Plays three steps whose numbers of micro-batches leave the same rest by the period as the whole step's. Returns none
+// where the second needs more memory than the first.
+std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
+  ShortSteps steps;
+  steps.period = kPeriod * spec.strategy.pipeline;
+  const std::int64_t first = steps.period + spec.strategy.micro_batches() % steps.period;
+  steps.first = report_of(spec, first, profile, stop);
+  steps.second = report_of(spec, first + steps.period, profile, stop);
+  if (!same_memory(steps.first.memory, steps.second.memory)) return std::nullopt;
+  steps.third = report_of(spec, first + 2 * steps.period, profile, stop);
+  steps.micro_batches = first + 2 * steps.period;
+  return steps;
+}
+
+bool same_rows(const CommunicationRow& a, const CommunicationRow& b) {
+  return a.group == b.group && a.op == b.op && a.link == b.link && a.algorithm == b.algorithm;
+}
+
+// Calls a function with each figure of a report that grows with the number of micro-batches.
+template <class Function>
+void for_each_sum(Report& r, Function function) {
+  for (double& time : r.time_s) function(time);
+  for (CommunicationRow& row : r.communication) {
+    for (double* sum : {&row.bytes_per_gpu, &row.time_s, &row.exposed_s}) function(*sum);
+  }
+}
+
+std::vector<double> sums_of(Report r) {
+  std::vector<double> sums;
+  for_each_sum(r, [&](double& sum) { sums.push_back(sum); });
+  return sums;
+}
+
+bool repeats(const ShortSteps& s) {
+  const auto time = [](const Report& r) { return picoseconds(r.step_time_s); };
+  if (time(s.third) - time(s.second) != time(s.second) - time(s.first)) return false;
+  if (!same_memory(s.second.memory, s.third.memory)) return false;
+  for (const Report* other : {&s.first, &s.second}) {
+    const auto &a = s.third.communication, &b = other->communication;
+    if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), same_rows)) return false;
+  }
+  for (std::size_t i = 0; i < s.third.communication.size(); ++i) {
+    const auto count = [&](const Report& r) { return r.communication[i].count; };
+    if (count(s.third) - count(s.second) != count(s.second) - count(s.first)) return false;
+  }
+  const std::vector<double> a = sums_of(s.first), b = sums_of(s.second), c = sums_of(s.third);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::abs(c[i] - 2 * b[i] + a[i]) > kSame * std::max(s.third.step_time_s, std::abs(c[i]))) return false;
+  }
+  return true;
+}
+
+Report extrapolated(const Spec& spec, const ShortSteps& s, const Profile& profile) {
+  const Plan plan = make_plan(spec);
+  const std::int64_t more = (spec.strategy.micro_batches() - s.micro_batches) / s.period;
+  Report r = s.third;
+  const Picoseconds last = picoseconds(s.third.step_time_s), before = picoseconds(s.second.step_time_s);
+  r.step_time_s = seconds(last + (last - before) * more);
+  for (std::size_t i = 0; i < r.communication.size(); ++i)
+    r.communication[i].count += (r.communication[i].count - s.second.communication[i].count) * more;
+  const std::vector<double> sums = sums_of(s.second);
+  std::size_t i = 0;
+  for_each_sum(r, [&](double& sum) { sum += (sum - sums[i++]) * static_cast<double>(more); });
+  r.plan_hash = plan_hash(plan);
+  r.remarks = remarks(spec, plan, profile);
+  r.simulation.tasks = plan.task_count();
+  r.step_time_low_s = r.step_time_high_s = r.step_time_s;
+  add_rates(r, spec, plan);
+  add_interval(r, spec, profile);
+  return r;
+}
+
+}  // namespace
+
+Report predict_report(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<ShortSteps> steps;
+  try {
+    if (may_repeat(spec)) steps = play(spec, profile, stop);
+  } catch (const Error&) {  // the schedule does not take so few micro-batches: played whole, it says what it lacks
+  }
+  if (!steps || !repeats(*steps)) return predict(spec, profile, false, stop).report;
+  Report r = extrapolated(spec, *steps, profile);
+  r.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return r;
+}
+
+}  // namespace orrery

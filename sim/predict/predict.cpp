@@ -1,0 +1,182 @@
+#include "sim/predict/predict.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "models/load/load_spec.h"
+#include "models/plan/check.h"
+#include "models/plan/hash.h"
+#include "models/plan/repeat_steps.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/spec/asynchrony.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/server_clocks.h"
+#include "sim/report/interval.h"
+
+namespace orrery {
+namespace {
+
+// Steps of every worker that are simulated against servers in order of arrival: enough for the first ones not to count
+// for much, few enough for a second of work.
+constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
+
+// What happened until `end`.
+Trace cut_off(Trace trace, Picoseconds end) {
+  for (Span& s : trace.spans) {
+    for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);
+  }
+  trace.step_time = end;
+  return trace;
+}
+
+// Times of a step from many, in which no two workers are where they were in the last: a step is what all workers
+// together make in the time that one of them takes on average. Memory is that of a step by itself.
+void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
+  const Plan all = unfold(folded);
+  const auto tasks = static_cast<std::int64_t>(all.task_count());
+  const ServerSteps made =
+      server_steps(all, spec, price(all, spec, p.profile), std::clamp(kMostTasks / tasks, kLeastSteps, kMostSteps));
+  const Trace trace = simulate(made.plan, made.timing, stop);
+  const ServerClocks clocks = server_clocks(made, trace);
+  MemoryReport memory = p.report.memory;
+  memory.remapping_s *= clocks.steps;
+  Report r = make_report(spec, made.plan, cut_off(trace, clocks.window), p.prices.notes, std::move(memory));
+  for (double* time : {&r.step_time_s, &r.step_time_low_s, &r.step_time_high_s, &r.gpu_hours, &r.memory.remapping_s})
+    *time /= clocks.steps;
+  for (double& time : r.time_s) time /= clocks.steps;
+  for (double* rate : {&r.tokens_per_s, &r.tokens_per_s_per_gpu, &r.model_tflops_per_gpu, &r.mfu,
+                       &r.model_tflops_full_attention, &r.mfu_full_attention})
+    *rate *= clocks.steps;
+  const double hardware = p.report.hardware_tflops_per_gpu / p.report.model_tflops_per_gpu;
+  r.hardware_tflops_per_gpu = r.model_tflops_per_gpu * hardware;
+  r.hfu = r.mfu * hardware;
+  r.hardware_tflops_full_attention =
+      r.model_tflops_full_attention * (p.report.hardware_tflops_full_attention / p.report.model_tflops_full_attention);
+  for (CommunicationRow& row : r.communication) {
+    row.count /= made.steps;
+    for (double* sum : {&row.bytes_per_gpu, &row.time_s}) *sum /= static_cast<double>(made.steps);
+    row.exposed_s /= clocks.steps;
+  }
+  r.plan_hash = p.report.plan_hash;
+  r.profile_hash = p.report.profile_hash;
+  r.remarks = p.report.remarks;
+  r.remarks.push_back(fmt::format("{}; {} steps simulated", text_of(clocks.staleness), made.steps));
+  r.simulation.ranks = all.ranks;
+  p.report = std::move(r);
+}
+
+// Of three steps behind each other the one in the middle sets the update before it right.
+double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
+  const auto time = [&](bool sets_right) {
+    return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
+  };
+  return seconds(time(true) - time(false));
+}
+
+}  // namespace
+
+void add_interval(Report& report, const Spec& spec, const Profile& profile) {
+  if (!profile.measured.empty() && !profile.rest_built_in) return;  // all of it was measured on this machine
+  const Interval interval = interval_of(spec);
+  report.step_time_low_s = report.step_time_s * interval.low;
+  report.step_time_high_s = report.step_time_s * interval.high;
+}
+
+Profile profile_for(const Spec& spec, const std::string& path) {
+  if (path.empty()) return find_profile(spec.cluster.gpu);
+  Profile measured = load_profile(path);
+  const bool gpu = spec.cluster.gpu.memory_bytes > 0;
+  const bool complete = !measured.measured.transfers.empty() && !measured.rest_built_in;
+  if (!gpu || has_formulas(measured) || complete) return measured;
+  Profile all = find_profile(spec.cluster.gpu);
+  all.name = measured.name;
+  all.hash = measured.hash;
+  all.measured = std::move(measured.measured);
+  all.nccl = std::move(measured.nccl);
+  all.rest_built_in = measured.rest_built_in;
+  all.memory_bytes = measured.memory_bytes;
+  all.fingerprint = std::move(measured.fingerprint);
+  return all;
+}
+
+Prediction predict(const Spec& spec, bool unfolded, const std::string& profile_path) {
+  return predict(spec, profile_for(spec, profile_path), unfolded);
+}
+
+Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::atomic<bool>* stop) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto go_on = [&] {
+    if (stop != nullptr && *stop) throw Stopped();
+  };
+  Prediction p;
+  p.profile = std::move(profile);
+  p.plan = make_plan(spec);
+  go_on();
+  const std::string hash = unfolded ? plan_hash(p.plan) : "";
+  if (unfolded) p.plan = unfold(p.plan);
+  try {
+    p.prices = price(p.plan, spec, p.profile);
+  } catch (const Error& e) {  // prices know no file
+    throw Error(with_place(spec, e.what()), e.exit_code);
+  }
+  go_on();
+  p.trace = simulate(p.plan, p.prices.timing, stop);
+  go_on();
+  p.report = make_report(spec, p.plan, p.prices, p.trace, p.profile);
+  if (own_pace(spec.strategy)) report_server_steps(p, spec, unfolded ? make_plan(spec) : p.plan, stop);
+  if (p.plan.slots.front().validated != kNone) {
+    const Plan folded = unfolded ? make_plan(spec) : p.plan;
+    p.report.set_right_s =
+        set_right_time(folded, unfolded ? price(folded, spec, p.profile).timing : p.prices.timing, stop);
+  }
+  add_interval(p.report, spec, p.profile);
+  if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
+  p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return p;
+}
+
+namespace {
+
+bool runs_back(const Op& op) {
+  return op.lane == LaneKind::compute && (op.recompute || (op.phase != Phase::forward && op.phase != Phase::step));
+}
+
+ForwardPart forward_part(const Plan& plan, const PartTrace& part, Picoseconds latest) {
+  ForwardPart result{{latest, -1}, {latest, -1}};
+  for (const RankSlot& slot : plan.slots) {
+    TaskId t = slot.begin, before = kNone;
+    for (; t < slot.end && !runs_back(plan.op_of(t)); ++t) {
+      if (plan.op_of(t).lane == LaneKind::compute) before = t;
+    }
+    if (t == slot.end || before == kNone) continue;
+    const auto note = [&](Turn& turn, Picoseconds time) {
+      if (time > 0 && time < turn.time) turn = {time, slot.stage};
+    };
+    note(result.begins, part.trace.spans[t].entered);
+    note(result.free, part.trace.spans[before].ended);
+  }
+  return result;
+}
+
+}  // namespace
+
+ReportWithin report_within(const Spec& spec, const Profile& profile, Picoseconds latest,
+                           const std::atomic<bool>* stop) {
+  const auto start = std::chrono::steady_clock::now();
+  const Plan plan = make_unchecked_plan(spec);
+  const Prices prices = price(plan, spec, profile);
+  const PartTrace part = simulate_until(plan, prices.timing, latest, stop);
+  ReportWithin result{.forward = forward_part(plan, part, latest)};
+  if (part.late) return result;
+  check_plan(plan);
+  Report report = make_report(spec, plan, prices, part.trace, profile);
+  add_interval(report, spec, profile);
+  report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.report = std::move(report);
+  return result;
+}
+
+}  // namespace orrery

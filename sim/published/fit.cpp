@@ -1,0 +1,387 @@
+#include "sim/published/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/predict.h"
+#include "sim/print/table.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kSample = 40;  // rows of a source that are fitted on and judged
+constexpr double kNudge = 1.05;      // of a number, for its slope
+constexpr double kNoise = 0.05;      // of one row's logarithm
+// What a source's rows have in common beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in
+// three sources with one set of constants. A number that barely moves a step would else be bent to mend it.
+constexpr double kSourceNoise = 0.035;
+constexpr double kHuber = 0.08;    // residuals beyond count by size instead of square
+constexpr double kFarthest = 0.7;  // of a fitted logarithm from the built-in value: slopes hold no further
+constexpr int kRounds = 12;
+
+// "profile ampere" or "software nanotron", as holders name them.
+bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
+  return std::any_of(n.holders.begin(), n.holders.end(),
+                     [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
+}
+
+bool of_software(const FittedNumber& n) { return n.holders.front().starts_with("software "); }
+
+double* field_of(Software& software, std::string_view key) {
+  for (const SoftwareKey& k : software_keys()) {
+    if (k.name == key) return &(software.*std::get<double Software::*>(k.field));
+  }
+  throw Error(fmt::format("fitted.json: software has no '{}'", key));
+}
+
+struct FitRow {
+  const PublishedRow* row = nullptr;
+  bool usable = false;
+  double residual = 0;                                 // ln(predicted / measured), built-in values
+  std::vector<std::pair<std::size_t, double>> slopes;  // d residual / d ln(number)
+};
+
+// A step time with some numbers changed: a plan made once, priced several times.
+class Priced {
+ public:
+  explicit Priced(const PublishedRow& row)
+      : spec_(parse_spec(row.spec, row.id)), profile_(profile_for(spec_, "")), plan_(make_plan(spec_)) {
+    const Prices prices = price(plan_, spec_, profile_);
+    calls_ = make_report(spec_, plan_, prices, simulate(plan_, prices.timing), profile_).memory.device_calls;
+  }
+
+  bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
+
+  // shifts: of logarithms, by number.
+  double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
+    Spec spec = spec_;
+    Profile profile = profile_;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (shifts[i] == 0 || !has(numbers[i])) continue;
+      const double factor = std::exp(shifts[i]);
+      if (of_software(numbers[i]))
+        *field_of(spec.software, numbers[i].key) *= factor;
+      else
+        scale(profile, numbers[i].key, factor);
+    }
+    return seconds(simulate(plan_, price(plan_, spec, profile).timing).step_time) +
+           static_cast<double>(calls_) * spec.software.segment_us * kMicrosecond;
+  }
+
+ private:
+  Spec spec_;
+  Profile profile_;
+  Plan plan_;
+  std::int64_t calls_ = 0;  // of the device for memory, with the built-in numbers; held fixed
+};
+
+FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
+  FitRow r;
+  r.row = &row;
+  try {
+    const Priced priced(row);
+    std::vector<double> shifts(numbers.size(), 0);
+    const double built_in = priced.step_time(numbers, shifts);
+    r.residual = std::log(built_in / *row.step_time_s);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (!priced.has(numbers[i])) continue;
+      shifts[i] = std::log(kNudge);
+      const double slope = std::log(priced.step_time(numbers, shifts) / built_in) / shifts[i];
+      shifts[i] = 0;
+      if (slope != 0) r.slopes.emplace_back(i, slope);
+    }
+    r.usable = true;
+  } catch (const Error&) {  // not supported: predict_published() says why
+  }
+  return r;
+}
+
+// x of the symmetric positive definite a x = b (Cholesky).
+std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const std::size_t n = b.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t k = 0; k < j; ++k) a[j][j] -= a[j][k] * a[j][k];
+    a[j][j] = std::sqrt(a[j][j]);
+    for (std::size_t i = j + 1; i < n; ++i) {
+      for (std::size_t k = 0; k < j; ++k) a[i][j] -= a[i][k] * a[j][k];
+      a[i][j] /= a[j][j];
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
+    b[i] /= a[i][i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
+    b[i] /= a[i][i];
+  }
+  return b;
+}
+
+using Matrix = std::vector<std::vector<double>>;
+
+// Whose number of the same key another is akin to.
+std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::vector<std::string>& holders = numbers[i].holders;
+    if (numbers[i].key == number.key && std::find(holders.begin(), holders.end(), number.like) != holders.end())
+      return i;
+  }
+  throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
+}
+
+// Every number's distance from its prior, in its spread.
+void add_priors(const std::vector<FittedNumber>& numbers, Matrix& a, std::vector<double>& b) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
+    const double pull = stiffness * std::log(numbers[i].prior / numbers[i].value);
+    a[i][i] += stiffness;
+    b[i] += pull;
+    if (numbers[i].like.empty()) continue;
+    const std::size_t j = akin_to(numbers[i], numbers);
+    a[j][j] += stiffness;
+    a[i][j] -= stiffness;
+    a[j][i] -= stiffness;
+    b[j] -= pull;
+  }
+}
+
+// What a row's residual depends on: its numbers, and its source's own.
+std::vector<std::pair<std::size_t, double>> terms_of(const FitRow& r, std::size_t own) {
+  std::vector<std::pair<std::size_t, double>> terms = r.slopes;
+  terms.emplace_back(own, 1.0);
+  return terms;
+}
+
+// Shifts of the numbers' logarithms that suit the rows best.
+std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
+  std::map<std::string, std::size_t> own;  // the unknown of each source, after the numbers
+  for (const FitRow* r : rows) own.try_emplace(r->row->source, numbers.size() + own.size());
+  const std::size_t n = numbers.size() + own.size();
+  std::vector<double> x(n, 0);
+  for (int round = 0; round < kRounds; ++round) {
+    Matrix a(n, std::vector<double>(n, 0));
+    std::vector<double> b(n, 0);
+    add_priors(numbers, a, b);
+    for (std::size_t i = numbers.size(); i < n; ++i) a[i][i] = 1 / (kSourceNoise * kSourceNoise);
+    for (const FitRow* r : rows) {
+      const auto terms = terms_of(*r, own.at(r->row->source));
+      double residual = r->residual;
+      for (const auto& [i, slope] : terms) residual += slope * x[i];
+      const double off = std::abs(residual);
+      const double weight = (off > kHuber ? kHuber / off : 1) / (kNoise * kNoise);
+      for (const auto& [i, si] : terms) {
+        b[i] -= weight * si * r->residual;
+        for (const auto& [j, sj] : terms) a[i][j] += weight * si * sj;
+      }
+    }
+    x = solve(a, b);
+    for (double& shift : x) shift = std::clamp(shift, -kFarthest, kFarthest);
+  }
+  x.resize(numbers.size());
+  return x;
+}
+
+// Evenly over a source's rows, in their order.
+std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
+  std::map<std::string, std::vector<const PublishedRow*>> by_source;
+  for (const PublishedRow& r : rows) {
+    if (r.doubtful.empty() && r.step_time_s) by_source[r.source].push_back(&r);
+  }
+  std::vector<const PublishedRow*> result;
+  for (const auto& [source, list] : by_source) {
+    const std::size_t taken = std::min(list.size(), kSample);
+    for (std::size_t i = 0; i < taken; ++i) result.push_back(list[i * list.size() / taken]);
+  }
+  return result;
+}
+
+// What a row is predicted with: nothing of its source, or nothing of its half of it.
+struct Judgement {
+  std::size_t row = 0;
+  const std::vector<double>* whole = nullptr;
+  const std::vector<double>* half = nullptr;
+  double without_source = 0, without_half = 0;  // error
+};
+
+void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
+  const Priced priced(*row.row);
+  j.without_source = priced.step_time(numbers, *j.whole) / *row.row->step_time_s - 1;
+  j.without_half = priced.step_time(numbers, *j.half) / *row.row->step_time_s - 1;
+}
+
+std::vector<LeftOut> summed(const std::vector<FitRow>& rows, const std::vector<Judgement>& judgements) {
+  std::map<std::string, LeftOut> by_source;
+  for (const Judgement& j : judgements) {
+    LeftOut& s = by_source[rows[j.row].row->source];
+    s.source = rows[j.row].row->source;
+    ++s.rows;
+    s.in_sample += std::abs(std::exp(rows[j.row].residual) - 1);
+    s.left_out += std::abs(j.without_source);
+    s.left_out_bias += j.without_source;
+    s.halves += std::abs(j.without_half);
+  }
+  std::vector<LeftOut> result;
+  for (auto& [source, s] : by_source) {
+    const auto n = static_cast<double>(s.rows);
+    for (double* mean : {&s.in_sample, &s.left_out, &s.left_out_bias, &s.halves}) *mean /= n;
+    result.push_back(s);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<FittedNumber> fitted_numbers() {
+  std::vector<FittedNumber> numbers;
+  const nlohmann::json file = nlohmann::json::parse(data_file("fitted.json"));
+  for (const nlohmann::json& n : file.at("numbers")) {
+    numbers.push_back({n.at("of").get<std::vector<std::string>>(), n.at("key").get<std::string>(),
+                       n.at("value").get<double>(), n.at("prior").get<double>(), n.at("spread").get<double>(),
+                       n.value("like", ""), n.value("like_part", 1.0)});
+  }
+  return numbers;
+}
+
+namespace {
+
+// All places of a profile that a key stands for, the one that gives it its value first.
+std::vector<double*> places(Profile& p, std::string_view key) {
+  std::vector<double*> result;
+  if (key == "gemm.efficiency") {
+    for (Tile& t : p.gemm.tiles) result.push_back(&t.efficiency);
+  }
+  for (AttentionKernel& k : p.attention) {
+    if (key != "attention." + k.name) continue;
+    for (auto head = k.heads.rbegin(); head != k.heads.rend(); ++head)
+      result.insert(result.end(), {&head->forward_fraction, &head->backward_fraction});
+  }
+  struct Single {
+    std::string_view key;
+    double* place;
+  };
+  for (const Single& s :
+       {Single{"gemm.prologue_us", &p.gemm.prologue_us}, Single{"gemm.smoothing", &p.gemm.smoothing},
+        Single{"gemm.batched_fraction", &p.gemm.batched_fraction},
+        Single{"gemm.grouped_fraction", &p.gemm.grouped_fraction},
+        Single{"gemm.exposed_result", &p.gemm.exposed_result}, Single{"memory.fraction", &p.memory.fraction},
+        Single{"kernel_gap_us", &p.kernel_gap_us}, Single{"contention", &p.contention}}) {
+    if (key == s.key) result.push_back(s.place);
+  }
+  if (result.empty()) throw Error(fmt::format("fitted.json: profile {} has no '{}'", p.name, key));
+  return result;
+}
+
+}  // namespace
+
+double number_of(const Profile& profile, std::string_view key) {
+  Profile copy = profile;
+  return *places(copy, key).front();
+}
+
+void scale(Profile& profile, std::string_view key, double factor) {
+  for (double* place : places(profile, key)) *place *= factor;
+  for (double* part : {&profile.gemm.smoothing, &profile.gemm.exposed_result}) *part = std::min(*part, 1.0);
+}
+
+Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
+  Refit result;
+  result.numbers = fitted_numbers();
+  const std::vector<FittedNumber> numbers = result.numbers;
+  const std::vector<const PublishedRow*> taken = sample_rows(all);
+  std::vector<FitRow> rows(taken.size());
+  for_each(rows.size(), [&](std::size_t i) { rows[i] = with_slopes(*taken[i], numbers); });
+  std::erase_if(rows, [](const FitRow& r) { return !r.usable; });
+  const auto fit_without = [&](const auto& left_out) {
+    std::vector<const FitRow*> kept;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!left_out(i)) kept.push_back(&rows[i]);
+    }
+    return fitted(kept, numbers);
+  };
+  std::map<std::string, std::array<std::vector<double>, 3>> without;  // a source; its even rows; its odd rows
+  for (const FitRow& r : rows) without.try_emplace(r.row->source);
+  for (auto& [source, shifts] : without) {
+    const auto in = [&, name = source](std::size_t i) { return rows[i].row->source == name; };
+    shifts = {fit_without(in), fit_without([&](std::size_t i) { return in(i) && i % 2 == 0; }),
+              fit_without([&](std::size_t i) { return in(i) && i % 2 == 1; })};
+  }
+  std::vector<Judgement> judgements(rows.size());
+  for_each(rows.size(), [&](std::size_t i) {
+    const auto& shifts = without.at(rows[i].row->source);
+    judgements[i] = {.row = i, .whole = shifts.data(), .half = &shifts[1 + i % 2]};
+    judge(judgements[i], rows[i], numbers);
+  });
+  const std::vector<double> best = fit_without([](std::size_t) { return false; });
+  for (std::size_t i = 0; i < numbers.size(); ++i) result.numbers[i].value *= std::exp(best[i]);
+  result.sources = summed(rows, judgements);
+  for (LeftOut& s : result.sources) {
+    s.numbers = numbers;
+    for (std::size_t i = 0; i < numbers.size(); ++i) s.numbers[i].value *= std::exp(without.at(s.source)[0][i]);
+  }
+  result.rows = rows.size();
+  return result;
+}
+
+std::string refit_text(const Refit& refit) {
+  Table t;
+  t.columns = {{"mean |error| of step time", "", Align::left},
+               {"rows", ""},
+               {"built in", "%"},
+               {"source out", "%"},
+               {"bias", "%"},
+               {"half out", "%"}};
+  const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
+  double left_out = 0;
+  for (const LeftOut& s : refit.sources) {
+    t.rows.push_back({s.source, fmt::format("{}", s.rows), percent(s.in_sample), percent(s.left_out),
+                      fmt::format("{:+.1f}", 100 * s.left_out_bias), percent(s.halves)});
+    left_out += s.left_out / static_cast<double>(refit.sources.size());
+  }
+  t.rows.push_back({"mean over sources", "", "", percent(left_out)});
+  Table n;
+  n.columns = {
+      {"fitted number", "", Align::left}, {"of", "", Align::left}, {"built in", ""}, {"prior", ""}, {"fit", ""}};
+  const std::vector<FittedNumber> built_in = fitted_numbers();
+  for (std::size_t i = 0; i < built_in.size(); ++i) {
+    n.rows.push_back({built_in[i].key, built_in[i].holders.front(), fmt::format("{:g}", built_in[i].value),
+                      fmt::format("{:g}", built_in[i].prior), fmt::format("{:.4g}", refit.numbers[i].value)});
+  }
+  return print(t) + '\n' + print(n);
+}
+
+std::string refit_json(const Refit& refit) {
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  const auto fits = [](const std::vector<FittedNumber>& of) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const FittedNumber& n : of)
+      list.push_back({{"of", n.holders}, {"key", n.key}, {"prior", n.prior}, {"fit", n.value}});
+    return list;
+  };
+  for (const LeftOut& s : refit.sources) {
+    sources.push_back({{"source", s.source},
+                       {"rows", s.rows},
+                       {"in_sample", s.in_sample},
+                       {"left_out", s.left_out},
+                       {"left_out_bias", s.left_out_bias},
+                       {"halves", s.halves},
+                       {"without", fits(s.numbers)}});
+  }
+  const nlohmann::ordered_json whole = {{"schema", "orrery.published_fit/1"},
+                                        {"rows", refit.rows},
+                                        {"numbers", fits(refit.numbers)},
+                                        {"sources", sources}};
+  return whole.dump(2) + '\n';
+}
+
+}  // namespace orrery

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/cost/profile.h"
+#include "models/spec/software.h"
+#include "sim/published/predict.h"
+
+namespace orrery {
+
+// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
+// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose
+// number of the same key it is akin to, "" = none: the prior is `like_part` of that one and moves with what comes out.
+struct FittedNumber {
+  std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
+  std::string key;                   // "gemm.efficiency", "call_us"
+  double value = 0, prior = 0, spread = 0;
+  std::string like = "";
+  double like_part = 1;
+};
+std::vector<FittedNumber> fitted_numbers();
+
+// A profile's number by its key: "gemm.efficiency" is that of the best tile, "attention.cudnn" its forward rate for the
+// widest heads. Throws Error for another key.
+double number_of(const Profile& profile, std::string_view key);
+
+// With its numbers times `factor`; the other tiles, rates and widths in proportion.
+void scale(Profile& profile, std::string_view key, double factor);
+
+// How a source's rows are predicted by constants that were fitted without them.
+struct LeftOut {
+  std::string source;
+  std::size_t rows = 0;                            // that were judged
+  double in_sample = 0, left_out = 0, halves = 0;  // mean |error|: built-in constants; the whole source out; every
+                                                   // second row out, both ways
+  double left_out_bias = 0;
+  std::vector<FittedNumber> numbers;  // value: fitted without the source
+};
+
+struct Refit {
+  std::vector<FittedNumber> numbers;  // value: fitted on the sample of every source
+  std::vector<LeftOut> sources;
+  std::size_t rows = 0;  // of the sample
+};
+
+// Runs a function for 0 .. n-1, in any order and on several threads.
+using ForEach = std::function<void(std::size_t n, const std::function<void(std::size_t)>& work)>;
+
+// Fits the listed numbers again on a sample of the rows, the same for the same rows: least squares of ln(predicted /
+// measured), large residuals cut (Huber), each number held near its prior by its spread, and what all rows of a source
+// have in common taken for its cluster's own as far as clusters differ; from slopes at the built-in values, so a fit
+// costs a few predictions a row. Then once more without each source, whose rows are predicted with
+// what came out.
+Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
+
+std::string refit_text(const Refit& refit);
+std::string refit_json(const Refit& refit);
+
+}  // namespace orrery

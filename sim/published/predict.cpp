@@ -1,0 +1,363 @@
+#include "sim/published/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/error.h"
+#include "models/base/input_file.h"
+#include "models/base/json_value.h"
+#include "models/load/load_spec.h"
+#include "sim/engine/simulate.h"
+#include "sim/predict/long_steps.h"
+#include "sim/predict/predict.h"
+#include "sim/published/stack.h"
+#include "sim/report/flops.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
+
+// What rows say in words (models/data/published_facts.json).
+struct Fact {
+  std::vector<std::string> says;                              // all of them
+  std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
+  nlohmann::json corrects;  // {"strategy.sharding": {"from": ..., "to": ...}}: a fact of rows that state every `from`
+};
+
+std::vector<Fact> known_facts() {
+  std::vector<Fact> facts;
+  const nlohmann::json file = nlohmann::json::parse(data_file("published_facts.json"));
+  for (const nlohmann::json& f : file.at("facts")) {
+    const nlohmann::json& says = f.at("says");
+    facts.push_back(
+        {says.is_array() ? says.get<std::vector<std::string>>() : std::vector<std::string>{says.get<std::string>()},
+         {},
+         f.value("corrects", nlohmann::json::object())});
+    for (const auto& [key, value] : f.at("fills").items()) facts.back().fills.emplace_back(key, value);
+  }
+  return facts;
+}
+
+// Where a row says who ran what with which stack, and how.
+std::string words_of(const nlohmann::json& entry) {
+  std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
+  for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';
+  const nlohmann::json model = entry.at("spec").value("model", nlohmann::json());
+  return words + (model.is_object() ? text_in(model, "name") : model.dump());
+}
+
+// key: "section.name" or "section.part.name", of the spec; a part that the section lacks (experts of a dense model) is
+// none to fill.
+void fill(nlohmann::json& spec, const std::string& key, const nlohmann::json& value, bool unstated) {
+  std::size_t begin = 0, dot = key.find('.');
+  nlohmann::json* section = &spec[key.substr(0, dot)];
+  if (section->is_string() && key.starts_with("software.")) *section = {{"profile", *section}};
+  if (!section->is_null() && !section->is_object()) return;  // a model or node by name says it all
+  for (begin = dot + 1; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
+    const std::string part = key.substr(begin, dot - begin);
+    if (key.starts_with("model.") && !section->contains(part)) return;
+    section = &(*section)[part];
+    if (!section->is_null() && !section->is_object()) return;
+  }
+  const std::string name = key.substr(begin);
+  if (unstated || !section->contains(name)) (*section)[name] = value;
+}
+
+// "strategy.sharding" as a path into a spec.
+nlohmann::json::json_pointer path_of(std::string key) {
+  std::replace(key.begin(), key.end(), '.', '/');
+  return nlohmann::json::json_pointer('/' + key);
+}
+
+bool is_of(const Fact& fact, const std::string& words, const nlohmann::json& spec) {
+  const auto said = [&](const std::string& text) { return words.find(text) != std::string::npos; };
+  if (!std::all_of(fact.says.begin(), fact.says.end(), said)) return false;
+  const auto stands = [&](const auto& change) {
+    const auto path = path_of(change.key());
+    return spec.contains(path) && spec.at(path) == change.value().at("from");
+  };
+  for (const auto& change : fact.corrects.items()) {
+    if (!stands(change)) return false;
+  }
+  return true;
+}
+
+// The entry with what its words say filled into its spec and beside its figures.
+nlohmann::json completed(const nlohmann::json& entry, const std::vector<Fact>& facts) {
+  nlohmann::json filled = entry;
+  name_stack(filled);
+  const std::string words = words_of(entry);
+  const nlohmann::json unstated = entry.value("unstated", nlohmann::json::array());
+  for (const Fact& fact : facts) {
+    if (!is_of(fact, words, filled.at("spec"))) continue;
+    for (const auto& [key, change] : fact.corrects.items()) filled.at("spec").at(path_of(key)) = change.at("to");
+    for (const auto& [key, value] : fact.fills) {
+      const bool silent = std::find(unstated.begin(), unstated.end(), key) != unstated.end();
+      fill(key.starts_with("measured.") ? filled : filled.at("spec"), key, value, silent);
+    }
+  }
+  return filled;
+}
+
+constexpr double kMostSeconds = 1e9, kMostMemory = 1e18, kMostPrintedGB = 1e10;
+
+std::optional<double> figure(const JsonValue& measured, const char* key, double most) {
+  const auto found = measured.find(key);
+  return found ? std::optional(found->positive(most)) : std::nullopt;
+}
+
+PublishedRow parse_row(const JsonValue& entry, const std::string& source, const std::vector<Fact>& facts,
+                       const std::string& where) {
+  for (const char* section : {"spec", "measured"}) entry.at(section).require_object();
+  const nlohmann::json filled = completed(entry.raw(), facts);
+  const JsonValue measured = JsonValue(filled, where).at("measured");
+  PublishedRow row;
+  row.id = entry.at("id").text();
+  row.source = source;
+  row.spec = filled.at("spec").dump();
+  if (const auto doubtful = entry.find("doubtful"))
+    row.doubtful = doubtful->is_text() ? doubtful->text() : doubtful->raw().dump();
+  row.step_time_s = figure(measured, "step_time_s", kMostSeconds);
+  row.forward_s = figure(measured, "forward_s", kMostSeconds);
+  row.backward_s = figure(measured, "backward_s", kMostSeconds);
+  row.bubble_fraction = figure(measured, "bubble_fraction", 1);
+  row.peak_memory_bytes = figure(measured, "peak_memory_bytes", kMostMemory);
+  const auto printed = figure(measured, "bytes_of_printed_GB", kMostPrintedGB);
+  if (row.peak_memory_bytes) *row.peak_memory_bytes *= printed.value_or(1e9) / 1e9;
+  row.memory_kind = measured.text_or("peak_memory_kind", "unstated");
+  row.out_of_memory = measured.flag_or("out_of_memory", false);
+  row.composed = measured.flag_or("composed", false);
+  return row;
+}
+
+double memory_of(const Report& r, const Software& software, const std::string& kind) {
+  MemoryReport m = r.memory;
+  if (software.logs_first_rank) {
+    m = {};
+    add_rank(m, r.memory.ranks.front());
+  }
+  const Bytes reserved = software.logs_update ? m.update_reserved : m.peak_reserved;
+  return static_cast<double>(kind == "reserved" ? reserved : kind == "device" ? m.peak_device : m.peak);
+}
+
+// From the first to the last moment of a pass through a layer in the middle of the first stage, micro-batch 0.
+double layer_time(const Prediction& p, bool forward) {
+  std::vector<std::uint32_t> layers;
+  for (std::uint32_t f = 0; f < p.plan.frames.size(); ++f) {
+    const Frame& frame = p.plan.frames[f];
+    if (frame.layer >= 0 && frame.micro_batch == 0 && frame.slot == 0 &&
+        p.plan.blocks[frame.block].role == BlockRole::layer)
+      layers.push_back(f);
+  }
+  if (layers.empty()) return 0;
+  const std::uint32_t middle = layers[layers.size() / 2];
+  Picoseconds begin = p.trace.step_time, end = 0;
+  for (TaskId t = p.plan.slots[0].begin; t < p.plan.slots[0].end; ++t) {
+    const Op& op = p.plan.op_of(t);
+    const bool is_forward = op.phase == Phase::forward && !op.recompute;
+    if (p.plan.tasks[t].frame != middle || is_forward != forward) continue;
+    begin = std::min(begin, p.trace.spans[t].entered);
+    end = std::max(end, p.trace.spans[t].ended);
+  }
+  return seconds(end - begin);
+}
+
+const RankMemory& fullest(const MemoryReport& memory) {
+  return *std::max_element(memory.ranks.begin(), memory.ranks.end(),
+                           [](const RankMemory& a, const RankMemory& b) { return a.memory.peak < b.memory.peak; });
+}
+
+// With launches, transfers and calls for memory that take no time.
+double bubble_of(Spec spec, const Prediction& p) {
+  spec.software.segment_us = 0;
+  Prices prices = p.prices;
+  for (std::vector<OpTiming>& row : prices.timing.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i].issue = 0;
+      if (moves(p.plan.ops[i])) row[i].duration = 0;
+    }
+  }
+  return make_report(spec, p.plan, prices, simulate(p.plan, prices.timing), p.profile).bubble_fraction;
+}
+
+void fill(PublishedCase& c, const Spec& spec, const Report& r) {
+  c.software = spec.software.name;
+  c.architecture = name_of(spec.cluster.gpu.architecture);
+  c.like = described(spec);
+  c.techniques = techniques_in(spec);
+  c.step_time_s = r.step_time_s;
+  c.step_time_low_s = r.step_time_low_s;
+  c.step_time_high_s = r.step_time_high_s;
+  if (c.row.memory_kind == "unstated") c.row.memory_kind = spec.software.logged_memory;
+  c.peak_memory_bytes = memory_of(r, spec.software, c.row.memory_kind);
+  c.fits = r.memory.fits;
+  c.time_s = r.time_s;
+  c.limit = r.limit;
+  c.at_peak = fullest(r.memory).memory.at_peak;
+  c.tokens = static_cast<double>(spec.strategy.global_batch * spec.sequence);
+}
+
+// Rows that state more than a step's time are judged from its trace.
+void fill_from_trace(PublishedCase& c, const Spec& spec, const Prediction& p) {
+  fill(c, spec, p.report);
+  if (c.row.bubble_fraction) c.bubble_fraction = bubble_of(spec, p);
+  if (c.row.forward_s) c.forward_s = layer_time(p, true);
+  if (c.row.backward_s) c.backward_s = layer_time(p, false);
+}
+
+// One constant FLOP/s per source and kind of GPU, the median of the rows.
+std::map<std::pair<std::string, std::string>, double> null_rates(const std::vector<PublishedCase>& cases) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> rates;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.step_time_s || !c.row.doubtful.empty()) continue;
+    rates[{c.row.source, c.gpu}].push_back(c.model_flops / static_cast<double>(c.gpus) / *c.row.step_time_s);
+  }
+  std::map<std::pair<std::string, std::string>, double> result;
+  for (auto& [key, list] : rates) {
+    std::sort(list.begin(), list.end());
+    result[key] = (list[(list.size() - 1) / 2] + list[list.size() / 2]) / 2;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<PublishedRow> read_published(const std::string& path) {
+  return parse_published(read_input(path, kMostTables), path);
+}
+
+std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path) {
+  constexpr const char* kAdvice = "a list of published measurements is needed";
+  const nlohmann::json list = parse_json(path, text, kAdvice);
+  const std::vector<JsonValue> entries = JsonValue(list, path, kAdvice).items();
+  std::set<std::string> groups;
+  for (const JsonValue& entry : entries) groups.insert(entry.is_object() ? entry.text_or("group", "") : "");
+  std::vector<PublishedRow> rows;
+  const std::vector<Fact> facts = known_facts();
+  const std::string stem = std::filesystem::path(path).stem().string();
+  for (const JsonValue& listed : entries) {
+    const std::string where = fmt::format("{}: row {}", path, rows.size() + 1);
+    const JsonValue entry(listed.raw(), where);
+    rows.push_back(parse_row(entry, groups.size() > 1 ? entry.at("group").text() : stem, facts, where));
+  }
+  return rows;
+}
+
+PublishedCase predict_published(const PublishedRow& row, const std::string& profile) {
+  PublishedCase c;
+  c.row = row;
+  try {
+    const Spec spec = parse_spec(row.spec, row.id);
+    c.gpu = spec.cluster.gpu.id;
+    c.model = spec.model.name;
+    c.gpus = spec.gpus;
+    c.nodes = spec.cluster.nodes;
+    c.model_flops = model_flops(spec, AttentionPairs::full);
+    if (row.bubble_fraction || row.forward_s || row.backward_s)
+      fill_from_trace(c, spec, predict(spec, false, profile));
+    else
+      fill(c, spec, predict_report(spec, profile_for(spec, profile)));
+  } catch (const Error& e) {
+    c.reason = e.what();
+    for (const std::string& prefix : {row.id + ": ", row.id + ":1: "}) {
+      if (c.reason.starts_with(prefix)) c.reason.erase(0, prefix.size());
+    }
+  }
+  return c;
+}
+
+std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful) {
+  const auto rates = null_rates(cases);
+  std::vector<Miss> result;
+  const auto add = [&](const PublishedCase& c, double predicted, const std::optional<double>& measured) {
+    if (measured) result.push_back({&c, predicted / *measured - 1, 0});
+  };
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || c.row.doubtful.empty() == doubtful) continue;
+    if (what == Judged::memory) add(c, c.peak_memory_bytes, c.row.peak_memory_bytes);
+    if (what == Judged::bubble && c.row.bubble_fraction)
+      result.push_back({&c, c.bubble_fraction - *c.row.bubble_fraction, 0});
+    if (what == Judged::layer) {
+      add(c, c.forward_s, c.row.forward_s);
+      add(c, c.backward_s, c.row.backward_s);
+    }
+    if (what != Judged::step || !c.row.step_time_s) continue;
+    add(c, c.step_time_s, c.row.step_time_s);
+    const auto rate = rates.find({c.row.source, c.gpu});
+    if (rate == rates.end()) continue;
+    result.back().null_error = c.model_flops / static_cast<double>(c.gpus) / rate->second / *c.row.step_time_s - 1;
+  }
+  return result;
+}
+
+std::vector<GridRegret> regrets(const std::vector<PublishedCase>& cases) {
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::vector<const PublishedCase*>> grids;
+  for (const PublishedCase& c : cases) {
+    if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
+      grids[{c.row.source, c.model, c.gpus}].push_back(&c);
+  }
+  std::map<std::string, GridRegret> by_source;
+  for (const auto& [key, grid] : grids) {
+    if (grid.size() < kSmallestGrid) continue;
+    const auto rate = [](const PublishedCase* c) { return c->tokens / *c->row.step_time_s; };
+    const auto best = *std::max_element(grid.begin(), grid.end(), [&](auto* a, auto* b) { return rate(a) < rate(b); });
+    const auto picked = *std::max_element(grid.begin(), grid.end(), [](auto* a, auto* b) {
+      return a->tokens / a->step_time_s < b->tokens / b->step_time_s;
+    });
+    GridRegret& r = by_source[std::get<0>(key)];
+    const double regret = rate(best) / rate(picked) - 1;
+    r.source = std::get<0>(key);
+    ++r.grids;
+    r.mean += regret;
+    r.worst = std::max(r.worst, regret);
+    r.right += best == picked ? 1 : 0;
+  }
+  std::vector<GridRegret> result;
+  for (auto& [source, r] : by_source) {
+    r.mean /= static_cast<double>(r.grids);
+    r.right /= static_cast<double>(r.grids);
+    result.push_back(r);
+  }
+  return result;
+}
+
+Coverage coverage(const std::vector<PublishedCase>& cases) {
+  Coverage result;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.step_time_s) continue;
+    ++result.rows;
+    if (c.step_time_low_s <= *c.row.step_time_s && *c.row.step_time_s <= c.step_time_high_s) ++result.inside;
+  }
+  return result;
+}
+
+std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases) {
+  std::vector<StepResidual> result;
+  for (const PublishedCase& c : cases) {
+    if (c.reason.empty() && c.row.doubtful.empty() && c.row.step_time_s)
+      result.push_back({c.architecture, c.software, c.row.source, c.nodes, *c.row.step_time_s / c.step_time_s});
+  }
+  return result;
+}
+
+std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases) {
+  std::vector<ValidatedRow> result;
+  for (const PublishedCase& c : cases) {
+    if (!c.reason.empty() || !c.row.doubtful.empty() || !c.row.step_time_s) continue;
+    result.push_back(c.like);
+    result.back().source = c.row.source;
+    result.back().id = c.row.id;
+    result.back().error = c.step_time_s / *c.row.step_time_s - 1;
+  }
+  return result;
+}
+
+}  // namespace orrery

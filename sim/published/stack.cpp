@@ -1,0 +1,92 @@
+#include "sim/published/stack.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "models/base/data.h"
+#include "models/base/json_value.h"
+
+namespace orrery {
+namespace {
+
+// By the GPU that a stack ran on: V100, A100, later ones.
+enum class Era : std::uint8_t { volta, ampere, later };
+
+struct Stack {
+  std::string_view word;                     // in the row's framework or software, in small letters
+  std::array<std::string_view, 3> profiles;  // by era
+};
+// The first whose word is found; the last serves all others that keep whole parameters.
+constexpr Stack kStacks[] = {
+    {"nanotron", {"nanotron", "nanotron", "nanotron"}},
+    {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
+    {"axonn", {"axonn", "axonn", "axonn"}},
+    {"deepspeed", {"deepspeed-megatron-2021", "megatron-deepspeed-2022", "megatron-deepspeed-2022"}},
+    {"mlperf", {"megatron-lm-2021", "megatron-lm-2022", "megatron-core-mlperf"}},
+    {"fsdp", {"pytorch-fsdp", "pytorch-fsdp", "pytorch-fsdp"}},
+    {"composer", {"pytorch-fsdp", "pytorch-fsdp", "pytorch-fsdp"}},
+    {"llama 3", {"meta-llama3", "meta-llama3", "meta-llama3"}},
+    {"nemo", {"megatron-lm-2021", "megatron-core", "megatron-core"}},
+    {"megatron-core", {"megatron-lm-2021", "megatron-core", "megatron-core"}},
+    {"megatron", {"megatron-lm-2021", "megatron-lm-2022", "megatron-core"}},
+    {"pytorch", {"pytorch-fsdp", "pytorch-fsdp", "pytorch-fsdp"}},
+    {"", {"megatron-lm-2021", "megatron-lm-2022", "megatron-core"}},
+};
+
+std::string small_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+Era era_of(const nlohmann::json& spec) {
+  const std::string cluster = small_letters(spec.value("cluster", nlohmann::json()).dump());
+  if (has(cluster, "v100") || has(cluster, "dgx-1v") || has(cluster, "dgx-2\"")) return Era::volta;
+  return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
+}
+
+// What an unknown stack's way of sharding is called after: Megatron's keeps whole parameters.
+std::string word_of_sharding(const nlohmann::json& spec) {
+  const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
+  if (has(sharding, "fsdp") || sharding == "hsdp") return "fsdp";
+  return sharding == "zero3" ? "deepspeed" : "";
+}
+
+bool built_in(const std::string& name) {
+  const auto names = data_names("software");
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string profile_of(const nlohmann::json& software) {
+  return software.is_string() ? software.get<std::string>() : text_in(software, "profile");
+}
+
+}  // namespace
+
+void name_stack(nlohmann::json& row) {
+  nlohmann::json& spec = row.at("spec");
+  const nlohmann::json framework = row.value("framework", nlohmann::json());
+  nlohmann::json& software = spec["software"];
+  if (built_in(profile_of(software))) return;
+  if (software.is_null() && built_in(profile_of(framework))) {
+    software = framework;
+    return;
+  }
+  const std::string words = small_letters(software.dump() + ' ' + framework.dump());
+  const auto stack_for = [](const std::string& text) {
+    return std::find_if(std::begin(kStacks), std::end(kStacks), [&](const Stack& s) { return has(text, s.word); });
+  };
+  auto stack = stack_for(words);
+  if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
+  if (!software.is_object()) software = nlohmann::json::object();  // its other keys, where it has any, stay
+  software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
+}
+
+}  // namespace orrery

@@ -1,0 +1,182 @@
+#include "sim/report/attribution.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+TimeKind exposed_kind(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::tensor:
+      return TimeKind::exposed_tensor;
+    case LaneKind::context:
+      return TimeKind::exposed_context;
+    case LaneKind::expert:
+      return TimeKind::exposed_expert;
+    case LaneKind::send_next:
+    case LaneKind::receive_previous:
+    case LaneKind::send_previous:
+    case LaneKind::receive_next:
+    case LaneKind::send_partner:
+    case LaneKind::receive_partner:
+    case LaneKind::embedding:
+    case LaneKind::words:
+    case LaneKind::hidden_states:
+    case LaneKind::vocabulary_sums:
+    case LaneKind::hidden_gradients:
+      return TimeKind::exposed_pipeline;
+    case LaneKind::data_reduce:
+    case LaneKind::expert_reduce:
+    case LaneKind::data_gather:
+    case LaneKind::replicate:
+    case LaneKind::model:
+      return TimeKind::exposed_data;
+    case LaneKind::down:
+    case LaneKind::up:
+    case LaneKind::cpu:
+    case LaneKind::fetch:
+    case LaneKind::store:
+      return TimeKind::offload;
+    case LaneKind::compute:
+      break;
+  }
+  return TimeKind::other;
+}
+
+TimeKind busy_kind(const Op& op) {
+  return op.optimizer ? TimeKind::optimizer : op.recompute ? TimeKind::recompute : TimeKind::compute;
+}
+
+class Walker {
+ public:
+  Walker(const Plan& plan, const Trace& trace) : plan_(plan), trace_(trace), period_(period_of(plan, trace)) {
+    result_.by_slot.resize(plan.slots.size());
+    result_.exposed_by_op.resize(plan.ops.size(), 0);
+    for (TaskId t = 0; t < plan.task_count(); ++t) {
+      if (last_ == kNone || trace.spans[t].ended > trace.spans[last_].ended) last_ = t;
+    }
+  }
+
+  Attribution run() {
+    for (slot_ = 0; slot_ < plan_.slots.size(); ++slot_) {
+      Picoseconds busy_until = 0;
+      for (TaskId t = plan_.slots[slot_].begin; t < plan_.slots[slot_].end; ++t) {
+        if (plan_.op_of(t).lane != LaneKind::compute) continue;
+        const Span& span = trace_.spans[t];
+        from_ = busy_until;
+        if (span.entered > from_) why(t, span.entered);
+        busy_until = std::max(from_, span.ended);
+        charge(busy_kind(plan_.op_of(t)), std::max(from_, span.entered), busy_until);
+      }
+      from_ = busy_until;
+      if (last_ != kNone && trace_.step_time > from_) met(last_, trace_.step_time);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // As far as it lies in the step that is reported.
+  Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
+    const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
+    result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
+    return time;
+  }
+
+  // On a real device a task begins a little after everything that it waits for was there at `ready`: the launch's.
+  Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
+    const Picoseconds since = std::max(from_, ready);
+    if (since >= until) return until;
+    charge(TimeKind::launch, since, until);
+    return since;
+  }
+
+  // Charges [from_, until] by what task t was waiting for when it entered at `until`.
+  void why(TaskId t, Picoseconds until) {
+    while (until > from_) {
+      const Span& span = trace_.spans[t];
+      TaskId cause = span.cause;
+      const Picoseconds freed = cause == kNone ? 0 : trace_.spans[cause].ended;
+      until = charge_delay(std::max(span.issued, freed), until);
+      if (until <= from_) return;
+      if (span.issued >= until && freed < until) {
+        const HostResume& host = waited_at(t);
+        const Picoseconds since = std::max(from_, std::max(freed, host.time));
+        charge(TimeKind::launch, since, until);
+        until = since;
+        if (host.time >= freed) cause = host.cause;
+      }
+      if (until <= from_) return;
+      if (cause == kNone) break;
+      const auto [next, time] = through(cause, until);
+      if (next == kNone) return;
+      t = next;
+      until = time;
+    }
+    if (until > from_) charge(TimeKind::other, from_, until);
+  }
+
+  void met(TaskId t, Picoseconds until) {
+    const auto [next, time] = through(t, until);
+    if (next != kNone) why(next, time);
+  }
+
+  struct Step {
+    TaskId task = kNone;
+    Picoseconds until = 0;
+  };
+
+  // `busy` ran until `until`: charges its part of the gap and returns whose waiting explains what came before, if
+  // anything is left.
+  Step through(TaskId busy, Picoseconds until) {
+    const Op& op = plan_.op_of(busy);
+    const Span& span = trace_.spans[busy];
+    const std::uint32_t other = plan_.slot_of(busy);
+    until = charge_delay(span.ended, until);
+    if (op.lane == LaneKind::compute) {
+      if (other != slot_) {
+        const bool same_stage = plan_.slots[other].stage == plan_.slots[slot_].stage;
+        charge(same_stage ? TimeKind::imbalance : TimeKind::bubble, from_, until);
+        return {};
+      }
+      return {busy, std::min(until, span.entered)};
+    }
+    const Picoseconds since = std::min(until, std::max(from_, span.matched));
+    const Picoseconds exposed = charge(exposed_kind(op.lane), since, until);
+    if (!plan_.slots[slot_].server)
+      result_.exposed_by_op[plan_.tasks[busy].op] += exposed * plan_.slots[slot_].multiplicity;
+    return {last_member(busy), since};
+  }
+
+  // The end of a transfer that came last: the others waited for it.
+  TaskId last_member(TaskId t) const {
+    const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
+    if (last(t) || plan_.tasks[t].match == kNone) return t;
+    const auto members = plan_.members_of(plan_.tasks[t].match);
+    const auto it = std::find_if(members.begin(), members.end(), last);
+    return it == members.end() ? t : *it;
+  }
+
+  // Where the host that issued t stood still last: since then it has been issuing. A wait whose event was there before
+  // the host was is none.
+  const HostResume& waited_at(TaskId t) const {
+    const auto& host = trace_.host[plan_.slot_of(t)];
+    auto at = std::prev(
+        std::upper_bound(host.begin(), host.end(), t, [](TaskId id, const HostResume& h) { return id < h.first; }));
+    while (at != host.begin() && (at->cause == kNone || trace_.spans[at->cause].ended < at->time)) --at;
+    return *at;
+  }
+
+  const Plan& plan_;
+  const Trace& trace_;
+  const Period period_;
+  Attribution result_;
+  TaskId last_ = kNone;
+  std::uint32_t slot_ = 0;
+  Picoseconds from_ = 0;  // where the gap being explained begins
+};
+
+}  // namespace
+
+Attribution attribute(const Plan& plan, const Trace& trace) { return Walker(plan, trace).run(); }
+
+}  // namespace orrery

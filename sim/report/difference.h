@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/report/report.h"
+
+namespace orrery {
+
+// What a strategy spends more of than the best: "exposed tensor 0.91 s more (all_reduce over nvlink, 8.1 GB a step)".
+struct Loss {
+  TimeKind kind = TimeKind::compute;
+  double seconds = 0;  // of a step, above the best's
+  std::string transfer;
+};
+// The largest differences first, those above a hundredth of the best step.
+std::vector<Loss> losses(const Report& best, const Report& other);
+std::string text_of(const Loss& loss);
+
+}  // namespace orrery

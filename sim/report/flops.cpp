@@ -1,0 +1,71 @@
+#include "sim/report/flops.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+namespace {
+
+// Elements of a layer's matrices that a token is multiplied with: experts count as often as it meets one.
+double met_by_a_token(const Model& m, std::int64_t layer) {
+  double sum = 0;
+  for (const Parameter& p : layer_parameters(m, layer)) {
+    if (p.in == 1) continue;
+    const double used = p.experts > 0 ? static_cast<double>(m.moe->top_k) : 1;
+    sum += used * static_cast<double>(p.out) * static_cast<double>(p.in);
+  }
+  return sum;
+}
+
+// Pairs that one head of one sequence has in a layer.
+double pairs_of(const Model& m, std::int64_t layer, std::int64_t sequence, AttentionPairs pairs) {
+  const auto s = static_cast<double>(sequence);
+  if (pairs == AttentionPairs::full) return s * s;
+  const double window = has_window(m, layer) ? std::min(s, static_cast<double>(m.sliding_window->window)) : s;
+  return window * (window + 1) / 2 + (s - window) * window;
+}
+
+// Sums the pairs of all layers; further predictions count as the last layer does.
+double pairs_of_layers(const Spec& spec, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  double sum = static_cast<double>(m.mtp_layers) * pairs_of(m, m.layers - 1, spec.sequence, pairs);
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += pairs_of(m, layer, spec.sequence, pairs);
+  return sum;
+}
+
+double attention_flops(const FlashAttention& a, AttentionPairs pairs) {
+  const double keys = pairs == AttentionPairs::full ? static_cast<double>(a.key) : keys_per_query(a);
+  return 2.0 * static_cast<double>(a.batch * a.heads * a.query * (a.head_dim + a.value_dim)) * keys;
+}
+
+}  // namespace
+
+double model_flops(const Spec& spec, AttentionPairs pairs) {
+  const Model& m = spec.model;
+  const double hidden = static_cast<double>(m.hidden), modules = static_cast<double>(m.mtp_layers);
+  double matrices = (1 + modules) * static_cast<double>(m.vocab) * hidden;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) matrices += met_by_a_token(m, layer);
+  if (m.mtp_layers > 0) matrices += modules * (met_by_a_token(m, m.layers - 1) + 2 * hidden * hidden);
+  const double value = static_cast<double>(m.mla ? m.mla->v_head_dim : m.head_dim);
+  const double query = static_cast<double>(m.mla ? m.mla->qk_nope_head_dim + m.mla->qk_rope_head_dim : m.head_dim);
+  const double scores = static_cast<double>(m.heads) * (query + value) * pairs_of_layers(spec, pairs);
+  const auto sequence = static_cast<double>(spec.sequence);
+  return 6 * static_cast<double>(spec.strategy.global_batch) * (sequence * matrices + scores);
+}
+
+double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs) {
+  const double seen = pairs_of_layers(spec, pairs) / pairs_of_layers(spec, AttentionPairs::full);
+  double total = 0;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const Op& op = plan.op_of(t);
+    if (!op.recompute) continue;
+    double flops = 0;
+    if (const auto* g = std::get_if<Gemm>(&op.work)) flops = cost_of(*g, 2).flops * (g->heads > 0 ? seen : 1);
+    if (const auto* g = std::get_if<GroupedGemm>(&op.work)) flops = cost_of(*g, 2).flops;
+    if (const auto* a = std::get_if<FlashAttention>(&op.work)) flops = attention_flops(*a, pairs);
+    total += flops * static_cast<double>(plan.slots[plan.slot_of(t)].multiplicity);
+  }
+  return total / static_cast<double>(plan.steps);
+}
+
+}  // namespace orrery

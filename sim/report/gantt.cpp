@@ -1,0 +1,60 @@
+#include "sim/report/gantt.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kLetters = ".FBRUW";  // idle first: it has what the others leave
+
+std::size_t letter_of(const Op& op) {
+  if (op.optimizer) return 4;
+  if (op.recompute) return 3;
+  return op.phase == Phase::forward ? 1 : op.phase == Phase::weight_gradient ? 5 : 2;
+}
+
+std::string line_of(const Plan& plan, const Trace& trace, const RankSlot& slot, int columns) {
+  std::vector<std::array<Picoseconds, kLetters.size()>> cells(columns);
+  const auto edge = [&](Picoseconds cell) { return trace.step_time / columns * cell; };
+  for (TaskId t = slot.begin; t < slot.end; ++t) {
+    const Op& op = plan.op_of(t);
+    if (op.lane != LaneKind::compute) continue;
+    const Span& span = trace.spans[t];
+    const Picoseconds width = std::max<Picoseconds>(1, trace.step_time / columns);
+    for (Picoseconds c = span.entered / width; c < columns && edge(c) < span.ended; ++c) {
+      cells[c][letter_of(op)] += std::min(span.ended, edge(c + 1)) - std::max(span.entered, edge(c));
+    }
+  }
+  std::string line;
+  for (auto& cell : cells) {
+    Picoseconds busy = 0;
+    for (const Picoseconds part : cell) busy += part;
+    cell[0] = std::max<Picoseconds>(0, trace.step_time / columns - busy);
+    line += kLetters[std::max_element(cell.begin(), cell.end()) - cell.begin()];
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string gantt(const Plan& plan, const Trace& trace, int columns, int lines) {
+  std::string text;
+  std::size_t width = 0;
+  const auto count = std::min<std::size_t>(plan.slots.size(), lines);
+  for (std::size_t s = 0; s < count; ++s) width = std::max(width, plan.slots[s].name.size());
+  for (std::size_t s = 0; s < count; ++s) {
+    text += fmt::format("  {:<{}}  {}\n", plan.slots[s].name, width, line_of(plan, trace, plan.slots[s], columns));
+  }
+  const bool weights =
+      std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.phase == Phase::weight_gradient; });
+  if (count < plan.slots.size()) text += fmt::format("  ... {} more\n", plan.slots.size() - count);
+  return text + "  F forward, B backward, " + std::string(weights ? "W weight gradients, " : "") +
+         "R forward again, U update, . idle\n";
+}
+
+}  // namespace orrery

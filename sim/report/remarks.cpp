@@ -1,0 +1,101 @@
+#include "sim/report/remarks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "models/load/open_spec.h"
+
+namespace orrery {
+namespace {
+
+const Origin* origin_of(const Spec& spec, std::string_view key) {
+  const auto found =
+      std::find_if(spec.origins.begin(), spec.origins.end(), [&](const Origin& o) { return o.key == key; });
+  return found == spec.origins.end() ? nullptr : &*found;
+}
+
+// The attention kernel whose times stand in for the one that the stack runs.
+std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
+  if (profile.attention.empty()) return "";  // all is measured
+  const std::string& asked = spec.software.attention_kernel;
+  const AttentionKernel& taken = find_attention(profile, asked);
+  const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
+                                 [](const Op& op) { return std::holds_alternative<FlashAttention>(op.work); });
+  if (!flash || taken.name == asked) return "";
+  return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
+}
+
+// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
+std::string device_remark(const Profile& profile, const Gpu& gpu) {
+  const std::string_view device = fingerprint_of(profile, "device");
+  std::string part = gpu.id.substr(0, gpu.id.find('-'));
+  std::transform(part.begin(), part.end(), part.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (!profile.rest_built_in || device.empty() || device.find(part) != std::string_view::npos) return "";
+  return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
+}
+
+// Data ranks that are given without the number of GPUs may leave some of the cluster's unused.
+std::string gpus_remark(const Spec& spec) {
+  const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
+  const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
+  const bool derived = gpus != nullptr && !is_given(*gpus) && data != nullptr && is_given(*data);
+  if (!derived || spec.gpus >= all) return "";
+  return fmt::format(
+      "gpus: {} of the cluster's {} are used: {} data ranks were asked for; give gpus, or leave data out", spec.gpus,
+      all, spec.strategy.data);
+}
+
+std::string positions_remark(const Spec& spec) {
+  const std::int64_t most = spec.model.trained_positions;
+  if (most == 0 || spec.sequence <= most) return "";
+  return fmt::format("sequence: {} tokens are more than the {} positions that {} is made for", spec.sequence, most,
+                     spec.model.name);
+}
+
+// A rank cannot get more than all tokens once for each of its experts, and no more than all choices.
+std::string imbalance_remark(const Spec& spec) {
+  if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
+    return "";
+  const Moe& moe = *spec.model.moe;
+  const double most = std::min(static_cast<double>(spec.strategy.expert),
+                               static_cast<double>(moe.experts) / static_cast<double>(moe.top_k));
+  if (moe.imbalance <= most) return "";
+  return fmt::format(
+      "model.moe.imbalance: {} is more than the busiest of {} expert ranks can get: planned as {:.4g} times the mean",
+      moe.imbalance, spec.strategy.expert, std::max(1.0, most));
+}
+
+std::string sharding_remark(const Spec& spec) {
+  const Origin* sharding = origin_of(spec, "strategy.sharding");
+  if (sharding == nullptr || sharding->asked.empty()) return "";
+  return fmt::format("strategy.sharding: {} over one rank, which shares its weights with no other: planned as none",
+                     sharding->asked);
+}
+
+// ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
+std::string schedule_remark(const Spec& spec) {
+  const Strategy& s = spec.strategy;
+  if (s.schedule != "zb-h2" || s.micro_batches() >= 2 * s.pipeline - 1) return "";
+  return fmt::format("strategy.schedule: zb-h2 fills its bubble from {} micro-batches on; of {} zb-h1 is made shorter",
+                     2 * s.pipeline - 1, s.micro_batches());
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const Spec& spec, const Plan& plan, const Profile& profile) {
+  std::vector<std::string> list{attention_remark(spec, plan, profile),
+                                device_remark(profile, spec.cluster.gpu),
+                                imbalance_remark(spec),
+                                sharding_remark(spec),
+                                schedule_remark(spec),
+                                gpus_remark(spec),
+                                positions_remark(spec)};
+  std::erase(list, "");
+  return list;
+}
+
+}  // namespace orrery

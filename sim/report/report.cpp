@@ -1,0 +1,342 @@
+#include "sim/report/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/base/version.h"
+#include "models/plan/hash.h"
+#include "models/spec/sharding.h"
+#include "sim/report/attribution.h"
+#include "sim/report/flops.h"
+#include "sim/report/remarks.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kMiB = 1048576.0;
+
+// A mean over ranks, summed in whole numbers: the same bits for one slot of eight ranks and for eight of one.
+struct RankMean {
+  __extension__ using Wide = __int128;
+  Wide sum = 0;
+  void add(std::int64_t amount, std::int64_t ranks) { sum += static_cast<Wide>(amount) * ranks; }
+  double over(std::int64_t ranks) const { return static_cast<double>(sum) / static_cast<double>(ranks); }
+};
+
+void add_time(Report& r, const Plan& plan, const Attribution& a) {
+  std::array<RankMean, kTimeKinds> means;
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    if (plan.slots[s].server) continue;  // it computes on its host
+    for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
+  }
+  for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
+}
+
+// How fast steps follow each other where no stage waits for the others between them: as fast as the stage that is busy
+// longest, from its first forward to its last update, and before that with what it does first. Stages that begin later
+// also end later; what a stage sends on of the norm, the next one takes while it is still busy.
+Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
+  Picoseconds longest = 0;
+  for (const RankSlot& slot : plan.slots) {
+    Picoseconds before = 0, begin = 0, end = 0;
+    bool begun = false;
+    for (TaskId t = slot.begin; t < slot.end; ++t) {
+      const Span& span = trace.spans[t];
+      const Op& op = plan.op_of(t);
+      if (op.lane != LaneKind::compute) continue;
+      end = std::max(end, span.ended);
+      if (begun) continue;
+      begun = op.phase == Phase::forward;
+      if (begun) begin = span.entered;
+      if (!begun) before += span.ended - span.entered;
+    }
+    longest = std::max(longest, end - begin + std::min(before, begin));
+  }
+  return std::min(longest, trace.step_time);
+}
+
+// Steps that overlap by so much: of what ranks wait for each other, first at the step's ends.
+void overlap_steps(Report& r, double overlap) {
+  r.step_time_s -= overlap;
+  for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
+                              TimeKind::exposed_data, TimeKind::exposed_tensor, TimeKind::imbalance}) {
+    double& time = r.time_s[static_cast<std::size_t>(kind)];
+    const double part = std::min(time, overlap);
+    time -= part;
+    overlap -= part;
+  }
+}
+
+// What the ranks of the fullest node hold together; a rank's own peaks may come at different moments.
+void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
+  const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
+  const Cluster& c = spec.cluster;
+  std::map<std::int64_t, std::pair<Bytes, Bytes>> nodes;
+  for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
+    auto& [host, nvme] = nodes[plan.seat_of(rank) / std::max(1, c.gpus_per_node)];
+    host += slots[slot_of[rank]].host_peak;
+    nvme += slots[slot_of[rank]].nvme_peak;
+  }
+  for (const auto& [node, peaks] : nodes) {
+    r.host_peak = std::max(r.host_peak, peaks.first);
+    r.nvme_peak = std::max(r.nvme_peak, peaks.second);
+  }
+  if (c.host) r.host_capacity = c.host->dram_bytes;
+  if (c.nvme) r.nvme_capacity = c.nvme->bytes;
+  if (r.host_capacity > 0 && r.host_peak > r.host_capacity) r.fits = false;
+  if (r.nvme_capacity > 0 && r.nvme_peak > r.nvme_capacity) r.fits = false;
+}
+
+// A GPU has a context outside its allocator. A CPU rank has neither a context nor a library's workspace.
+bool on_cpu(const Spec& spec) { return spec.cluster.gpu.memory_bytes == 0; }
+Bytes context_bytes(const Spec& spec) {
+  return static_cast<Bytes>(on_cpu(spec) ? 0 : spec.software.context_MiB * kMiB);
+}
+
+// The profile of a CPU rank knows the machine's memory.
+Bytes capacity_of(const Spec& spec, const Profile& profile) {
+  return on_cpu(spec) ? profile.memory_bytes : spec.cluster.gpu.memory_bytes;
+}
+
+Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profile) {
+  Bytes outside = 0;
+  for (const Bytes b : prices.nccl_bytes) outside = std::max(outside, b);
+  return capacity_of(spec, profile) - context_bytes(spec) - outside;
+}
+
+// Gradients that are copied to be reduced are copied bucket by bucket, at most so many bytes at once; a parameter with
+// a bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
+Bytes largest_copy(double bucket_MiB) {
+  if (bucket_MiB >= kOneBucket_MiB) return 0;
+  return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
+}
+
+MemoryOptions memory_options(const Spec& spec, const Prices& prices, const Profile& profile) {
+  const Software& software = spec.software;
+  const ShardingRow& row = row_of(spec.strategy.sharding);
+  // Sharded gradients have a buffer that stays; others are copied when they are needed.
+  const std::int64_t copies = row.shards_gradients ? 0 : software.flat_copies;
+  const double buffers = row.shards_optimizer && copies == 0 ? software.buffers_MiB : 0,
+               bucket = spec.strategy.bucket_MiB;
+  return {.capacity = std::max<Bytes>(usable_bytes(spec, prices, profile), 1),
+          .workspace = static_cast<Bytes>(on_cpu(spec) ? 0 : (software.workspace_MiB + buffers) * kMiB),
+          .expandable_segments = software.expandable_segments,
+          .collectives_hold_tensors = software.collectives_hold_tensors,
+          .gathers_lists = software.gathers_lists,
+          .moments_at_start = software.moments == "at_start",
+          .moments_by_weight = software.moments == "by_weight",
+          .gradients_by_weight = software.gradients == "by_weight",
+          .flat_copies = copies,
+          .flat_copy = largest_copy(bucket),
+          .blocking_launches = software.blocking_launches,
+          .host_part = prices.host_part,
+          .filling_part = prices.filling_part};
+}
+
+MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                             const Profile& profile) {
+  const Bytes context = context_bytes(spec);
+  MemoryReport r;
+  r.capacity = capacity_of(spec, profile);
+  r.usable = usable_bytes(spec, prices, profile);
+  const std::vector<SlotMemory> slots = replay_memory(plan, trace, memory_options(spec, prices, profile));
+  for (std::size_t s = 0; s < slots.size(); ++s) {
+    SlotMemory m = slots[s];
+    Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
+    if (plan.slots[s].server) {  // it has no GPU
+      m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
+      device = 0;
+    }
+    add_rank(r, {plan.slots[s].name, plan.slots[s].multiplicity, m, device, place_of(plan, m.peak_task)});
+    if (m.out_of_memory || device > r.capacity) r.fits = false;
+    r.device_calls = std::max(r.device_calls, m.device_calls);
+  }
+  r.remapping_s = static_cast<double>(r.device_calls) * spec.software.segment_us * kMicrosecond;
+  add_beyond_device(r, spec, plan, slots);
+  return r;
+}
+
+using CommunicationKey = std::tuple<Dimension, std::string, std::string, std::string>;
+
+// Sums over ranks of one row of the communication table.
+struct Traffic {
+  RankMean count, bytes, time, exposed;
+};
+
+CommunicationKey key_of(const Op& op, const TransferNote& note) {
+  if (const auto* c = std::get_if<Collective>(&op.work))
+    return {c->group, std::string(name_of(c->kind)), note.link, note.algorithm};
+  return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
+}
+
+// Bytes that leave one rank of a slot. Of transfers through few ranks it depends on who that is.
+Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
+  if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
+  const auto& c = std::get<Collective>(op.work);
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
+  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike ones
+  const auto n = static_cast<std::int64_t>(group.size());
+  const bool root = slot.representative == group.front();
+  switch (c.kind) {
+    case CollectiveKind::gather:
+      return root ? 0 : ceil_div(c.bytes, n);
+    case CollectiveKind::scatter:
+      return root ? ceil_div(c.bytes * (n - 1), n) : 0;
+    case CollectiveKind::push:
+      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;  // all but a chain's last
+    case CollectiveKind::pull:
+      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;  // a chain's last
+    default:
+      return bytes_per_rank(c.kind, n, c.bytes);
+  }
+}
+
+// Transfers by group, kind, link and algorithm; a send/receive pair counts at its sender.
+void add_communication(Report& r, const Plan& plan, std::span<const TransferNote> notes, const Trace& trace,
+                       const Attribution& a) {
+  const Period period = period_of(plan, trace);
+  std::map<CommunicationKey, Traffic> rows;
+  std::vector<Traffic*> row_of_op(plan.ops.size(), nullptr);
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (!std::holds_alternative<Collective>(op.work) && !std::holds_alternative<Transfer>(op.work)) continue;
+    row_of_op[i] = &rows[key_of(op, notes[i])];
+    row_of_op[i]->exposed.add(a.exposed_by_op[i], 1);
+  }
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    const std::uint32_t op = plan.tasks[t].op;
+    Traffic* row = row_of_op[op];
+    const Picoseconds ended = trace.spans[t].ended;
+    const bool reported = plan.steps == 1 || (ended > period.begin && ended <= period.end);
+    if (row == nullptr || !reported) continue;
+    const RankSlot& slot = plan.slots[plan.slot_of(t)];
+    const std::int64_t ranks = slot.multiplicity;
+    row->bytes.add(bytes_out(plan, plan.ops[op], slot), ranks);
+    if (slot.server) continue;
+    const auto* transfer = std::get_if<Transfer>(&plan.ops[op].work);
+    if (transfer != nullptr && !transfer->send) continue;
+    row->count.add(1, ranks);
+    row->time.add(ended - trace.spans[t].matched, ranks);
+  }
+  for (const auto& [key, row] : rows) {
+    if (row.count.sum == 0) continue;
+    const auto& [group, op, link, algorithm] = key;
+    r.communication.push_back({std::string(name_of(group)), op, link, algorithm,
+                               static_cast<std::int64_t>(std::ceil(row.count.over(plan.workers()))),
+                               row.bytes.over(plan.workers()), row.time.over(plan.workers()) / kPicosecondsPerSecond,
+                               row.exposed.over(plan.workers()) / kPicosecondsPerSecond});
+  }
+}
+
+// Of an asynchronous schedule, stage by stage.
+void add_weights(Report& r, const Plan& plan) {
+  for (const RankSlot& s : plan.slots) {
+    if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
+  }
+}
+
+// The largest parts of the step, in words.
+std::string limits(const Report& r) {
+  std::vector<std::pair<double, std::string_view>> parts;
+  parts.reserve(kTimeKinds);
+  for (int k = 0; k < kTimeKinds; ++k) parts.emplace_back(r.time_s[k], name_of(static_cast<TimeKind>(k)));
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < 3 && parts[i].first > 0.01 * r.step_time_s; ++i) {
+    text += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", parts[i].second, 100 * parts[i].first / r.step_time_s);
+  }
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string_view name_of(TimeKind k) {
+  static constexpr std::array<std::string_view, kTimeKinds> names = {
+      "compute",          "recompute",    "exposed_tensor", "exposed_context", "exposed_expert",
+      "exposed_pipeline", "exposed_data", "offload",        "optimizer",       "bubble",
+      "imbalance",        "launch",       "other"};
+  return names[static_cast<std::size_t>(k)];
+}
+
+void add_rates(Report& r, const Spec& spec, const Plan& plan) {
+  r.bubble_fraction = r.time_s[static_cast<std::size_t>(TimeKind::bubble)] / r.step_time_s;
+  r.limit = limits(r);
+  const double gpus = static_cast<double>(plan.workers());
+  r.tokens_per_s = static_cast<double>(spec.strategy.global_batch * spec.sequence) / r.step_time_s;
+  r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
+  const auto tflops = [&](double flops) { return flops / r.step_time_s / gpus / 1e12; };
+  const auto rates = [&](AttentionPairs pairs, double& model, double& hardware) {
+    const double flops = model_flops(spec, pairs);
+    model = tflops(flops);
+    hardware = tflops(flops + recomputed_flops(plan, spec, pairs));
+  };
+  rates(AttentionPairs::masked, r.model_tflops_per_gpu, r.hardware_tflops_per_gpu);
+  rates(AttentionPairs::full, r.model_tflops_full_attention, r.hardware_tflops_full_attention);
+  r.gpu_hours = gpus * r.step_time_s / 3600;
+  if (spec.cluster.gpu.tflops.empty()) return;  // a CPU rank has no nominal peak
+  const double peak = peak_flops(spec.cluster.gpu, spec.strategy.precision) / 1e12;
+  r.mfu = r.model_tflops_per_gpu / peak;
+  r.hfu = r.hardware_tflops_per_gpu / peak;
+  r.mfu_full_attention = r.model_tflops_full_attention / peak;
+}
+
+void add_rank(MemoryReport& report, const RankMemory& rank) {
+  report.first_step_peak = std::max(report.first_step_peak, rank.memory.first_step_peak);
+  report.peak = std::max(report.peak, rank.memory.peak);
+  report.peak_reserved = std::max(report.peak_reserved, rank.memory.peak_reserved);
+  report.update_reserved = std::max(report.update_reserved, rank.memory.update_reserved);
+  report.peak_device = std::max(report.peak_device, rank.device_peak);
+  report.ranks.push_back(rank);
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
+                   MemoryReport memory) {
+  Report r;
+  const Attribution a = attribute(plan, trace);
+  r.source = trace.source;
+  r.plan_hash = plan_hash(plan);
+  r.software_version = kVersion;
+  r.step_time_s = seconds(period_of(plan, trace).length()) + memory.remapping_s;
+  add_time(r, plan, a);
+  r.time_s[static_cast<std::size_t>(TimeKind::other)] += memory.remapping_s;
+  if (spec.software.validates_after_update && plan.steps == 1)
+    overlap_steps(r, seconds(trace.step_time - staggered_period(plan, trace)));
+  r.step_time_low_s = r.step_time_s;  // predict() knows residuals of like rows
+  r.step_time_high_s = r.step_time_s;
+  add_rates(r, spec, plan);
+  r.memory = std::move(memory);
+  add_communication(r, plan, notes, trace, a);
+  add_weights(r, plan);
+  r.simulation = {plan.task_count(), static_cast<std::int64_t>(plan.slots.size()), plan.ranks, 0};
+  return r;
+}
+
+Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                   const Profile& profile) {
+  Report r = make_report(spec, plan, trace, prices.notes, replayed_memory(spec, plan, prices, trace, profile));
+  r.profile_hash = profile.hash;
+  r.remarks = remarks(spec, plan, profile);
+  const Picoseconds before = period_of(plan, trace, plan.reported - 1).length();
+  const Picoseconds more = before - period_of(plan, trace).length();
+  if (plan.steps > 1 && more != 0)
+    r.remarks.push_back(fmt::format("step time: not steady: the step before took {:.3g} s {}", seconds(std::abs(more)),
+                                    more > 0 ? "longer" : "less"));
+  return r;
+}
+
+std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
+                                         const Profile& profile) {
+  std::vector<MemoryCurve> curves;
+  replay_memory(plan, trace, memory_options(spec, prices, profile), &curves);
+  for (std::size_t s = 0; s < curves.size(); ++s) {
+    if (plan.slots[s].server) curves[s].assign(2, {});  // it has no GPU
+  }
+  return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
+}
+
+}  // namespace orrery

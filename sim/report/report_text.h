@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "models/spec/spec.h"
+#include "sim/print/text.h"
+#include "sim/report/report.h"
+
+namespace orrery {
+
+// "llama-3.1-70b: 70.6 B parameters on 64 of 64 x NVIDIA H100 SXM5 80GB" and the strategy, two lines; a third where the
+// prediction is uncalibrated.
+std::string title(const Spec& spec, const Style& style);
+
+// A report for people: title, headline figures, where the time goes, memory by class of ranks, communication, and what
+// limits the step. Its beginning:
+//   step time    17.31 s
+//   tokens/s      60,568  946 per GPU
+//   MFU           46.0 %  456 TFLOP/s per GPU; with recomputation 48.1 % and 476
+//   memory     48.17 GiB  fits: 31.47 GiB to spare of 79.65 GiB per GPU
+std::string report_text(const Spec& spec, const Report& report, const Style& style);
+
+// "setting an update right takes 0.32 s more of a step (4.1 %)", a line; "" where nothing is validated later.
+std::string set_right_text(const Report& report);
+
+// Of a step that does not fit, which memory is short, and by how much where that is known: "22.52 GiB over",
+// "fragmented", "host memory 310.0 GiB over", "disks 1.20 TiB over".
+std::string lack_text(const MemoryReport& memory);
+
+double exposed_share(const Report& report);  // communication that compute waits for, of the step time
+
+}  // namespace orrery

@@ -1,0 +1,250 @@
+#include "sim/runs/job.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "models/base/names.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/lost_ranks.h"
+#include "models/run/rank_end.h"
+#include "models/run/witness.h"
+#include "sim/cost/price.h"
+#include "sim/predict/predict.h"
+#include "sim/runs/measured.h"
+#include "sim/runs/processes.h"
+#include "sim/runs/rank_starter.h"
+#include "sim/runs/room.h"
+
+namespace orrery {
+namespace {
+
+constexpr Seconds kSettle = 0.5;  // in which those who wait for a lost rank get to where they do
+constexpr Seconds kLinger = 5;    // that mpirun may take to end after its ranks, before it is killed
+constexpr char kShared[] = "/dev/shm";
+constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
+
+// What each op is predicted to take; unknown on a device without a profile.
+Patience patience_for(const Job& job) {
+  Patience patience{.hang = job.options.hang_timeout};
+  Profile profile;
+  try {
+    profile = profile_for(job.spec, job.options.profile);
+  } catch (const Error&) {
+    if (!job.options.profile.empty()) throw;
+    return patience;
+  }
+  const Prices prices = price(job.plan, job.spec, profile);
+  patience.predicted.resize(job.plan.ops.size(), 0);
+  for (const auto& row : prices.timing.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      patience.predicted[i] = std::max(patience.predicted[i], seconds(row[i].duration));
+  }
+  return patience;
+}
+
+// mpirun, or the program that starts ranks, has ended, and no rank has told why.
+[[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
+  std::fputs(tail_of(log).c_str(), stderr);
+  std::int64_t first = 0;
+  while (witnesses.ranks()[first].progress && witnesses.ranks()[first].progress->state == RankState::finished) ++first;
+  throw Error(
+      fmt::format("rank {} was lost before its first task: what started it ended with status {}", first, status),
+      kRankLost);
+}
+
+void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) {
+  common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
+}
+
+constexpr int kKilled = 128;  // of ProcessTree::status(): killed by the signal above it
+
+// Ranks die with their launcher.
+std::string launcher_end(const ProcessTree& tree) {
+  const std::optional<int> status = tree.status();
+  if (!status || *status <= kKilled) return "";
+  return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
+}
+
+constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
+
+// What the launcher, or a rank by it, has said last; without its rules.
+std::string last_words(const std::string& log) {
+  std::istringstream in(tail_of(log));
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
+    if (line.find_first_not_of("-= ") != std::string::npos && line.find(kLauncherNoise) == std::string::npos)
+      last = line;
+  }
+  return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
+}
+
+// The fault of a run that is over, told when it is seen who waits for the lost rank.
+Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
+              const std::string& log) {
+  for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
+  witnesses.look(now());
+  const auto later = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now());
+  if (later && later->rank == fault.rank && later->exit_code == fault.exit_code) fault.line = later->line;
+  if (fault.exit_code == kRankLost) fault.line += launcher_end(tree) + last_words(log);
+  tree.kill_all();
+  return Error(fault.line, fault.exit_code);
+}
+
+// Servers that are lost while others have what they had: those are told, and take their places.
+void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
+  while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
+    witnesses.spare(*lost);
+    note_lost(lost_file(folder), *lost);
+    std::fputs(fmt::format("orrery: rank {} was lost (process {} has ended); the rest of its chain goes on\n", *lost,
+                           witnesses.ranks()[*lost].progress->pid)
+                   .c_str(),
+               stderr);
+  }
+}
+
+// Looks at the ranks until all have finished. Throws Error for the fault that ended the run.
+void watch(ProcessTree& tree, const Job& job, const std::string& folder, const std::string& log, const Common& common) {
+  const Patience patience = patience_for(job);
+  const bool by_mpirun = job.options.device != "cuda";
+  Witnesses witnesses(folder, job.plan.ranks, true, now(),
+                      by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
+  for (;;) {
+    const bool ended = tree.status().has_value();  // before the look: what follows is its last word
+    witnesses.look(now());
+    spare_replicas(witnesses, job, folder);
+    if (witnesses.all_finished()) break;
+    if (const auto fault = find_fault(job.plan, witnesses.ranks(), job.steps, patience, now())) {
+      throw settled(*fault, job, patience, witnesses, tree, log);
+    }
+    if (ended) ended_early(witnesses, *tree.status(), log);
+    tell(common, witnesses, job.steps);
+    tree.wait(kLook);
+  }
+  for (const Seconds start = now(); !tree.status() && now() < start + kLinger;) tree.wait(kLook);
+}
+
+}  // namespace
+
+Job make_job(const RunOptions& given) {
+  Job job{.options = given};
+  if (given.composed && given.device != "cuda") throw Error("--composed: ranks take turns on a GPU; add --device cuda");
+  if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
+  job.spec = load_spec(given.spec, job.options.overrides);
+  const Plan folded = make_plan(job.spec);
+  job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);  // the plan holds so many
+  job.hash = plan_hash(folded);
+  job.plan = unfold(folded);
+  return job;
+}
+
+void check_cores(const Job& job, std::int64_t cores) {
+  constexpr std::int64_t kAlways = 8;  // small ranks that share cores: slow, and right
+  const std::int64_t ranks = job.plan.ranks;
+  if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
+  throw Error(
+      fmt::format("{}: gpus: {} ranks for {} cores of this machine; give --ranks {} to start them all the same, "
+                  "or --ranks N for fewer (or orrery simulate, for a prediction)",
+                  job.options.spec, ranks, cores, ranks));
+}
+
+std::string rounded_steps(const Job& job) {
+  const std::int64_t asked = job.options.steps > 0 ? job.options.steps : job.spec.steps;
+  if (job.steps * job.plan.steps == asked) return "";
+  return fmt::format("{} steps instead of {}: the plan of {} fills its pipeline and empties it over {}",
+                     job.steps * job.plan.steps, asked, job.spec.strategy.schedule, job.plan.steps);
+}
+
+RankArguments arguments_for(const Job& job, const std::string& folder) {
+  return {.spec = job.options.spec,
+          .overrides = job.options.overrides,
+          .folder = folder,
+          .steps = job.steps,
+          .turns = job.options.composed};
+}
+
+std::string tail_of(const std::string& log) {
+  std::ifstream in(log);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (text.size() > kMostLog) text = text.substr(text.size() - kMostLog);
+  return text;
+}
+
+namespace {
+
+std::int64_t snapshot_every(const Job& job) {
+  const auto& servers = job.spec.strategy.parameter_server;
+  return servers && job.options.device != "cuda" ? servers->snapshot_every : 0;
+}
+
+// The last step that all ranks left a snapshot of; 0: none.
+std::int64_t last_snapshot(const Job& job, const std::string& folder) {
+  const std::int64_t every = snapshot_every(job);
+  for (std::int64_t step = (job.steps - 1) / every * every; step > 0; step -= every) {
+    std::int64_t rank = 0;
+    while (rank < job.plan.ranks && std::filesystem::exists(snapshot_file(folder, rank, step))) ++rank;
+    if (rank == job.plan.ranks) return step;
+  }
+  return 0;
+}
+
+std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std::int64_t first, const Common& common) {
+  const HeldSignals signals;
+  const std::string program = find_rank_program(job.options.device);
+  for (const std::string& parent : {std::string(kShared), short_temporary()}) sweep_temporary_folders(parent);
+  std::optional<TemporaryFolder> shared;
+  if (::access(kShared, W_OK) == 0) shared.emplace(kShared);
+  if (job.options.device != "cuda")
+    check_room(room_here(shared ? kShared : "", short_temporary()), job.plan.ranks, short_temporary());
+  const TemporaryFolder folder(short_temporary());
+  const std::string log = folder.path() + "/log";
+  RankArguments arguments = arguments_for(job, folder.path());
+  arguments.snapshots = snapshots;
+  arguments.first_step = first;
+  const std::vector<std::string> words = rank_arguments(program, arguments);
+  // A program for GPUs starts its ranks itself.
+  const Command launch = job.options.device == "cuda" ? Command{words, {}}
+                                                      : mpirun(job.plan.ranks, with_starter(folder.path(), words),
+                                                               folder.path(), shared ? shared->path() : "");
+  {
+    ProcessTree tree(signals);
+    tree.start(launch.arguments, launch.environment, log);
+    watch(tree, job, folder.path(), log, common);
+  }
+  return read_runs(folder.path(), job.plan, job.hash);
+}
+
+}  // namespace
+
+// A fault ends a run of the plan; where servers leave snapshots another one begins with the last, as long as there is
+// one more than before.
+std::vector<RankRun> run_job(const Job& job, const Common& common) {
+  if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
+  const TemporaryFolder snapshots(short_temporary());
+  for (std::int64_t first = 0;;) {
+    try {
+      return run_from(job, snapshots.path(), first, common);
+    } catch (const Error& e) {
+      const std::int64_t last = e.exit_code == kRankLost ? last_snapshot(job, snapshots.path()) : 0;
+      if (last <= first) throw;
+      std::fputs(fmt::format("orrery: {}\norrery: goes on after step {}, from the servers' snapshots\n", e.what(), last)
+                     .c_str(),
+                 stderr);
+      first = last;
+    }
+  }
+}
+
+}  // namespace orrery

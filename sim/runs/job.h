@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "models/spec/spec.h"
+#include "models/trace/trace_file.h"
+#include "sim/print/progress.h"
+#include "sim/runs/launch.h"
+
+namespace orrery {
+
+// The options of a run (run_command, commands.h).
+struct RunOptions {
+  std::string spec;
+  std::vector<std::string> overrides;
+  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
+  std::string device = "cpu";  // or "cuda"
+  std::int64_t ranks = 0;      // 0: as many as the spec says
+  std::int64_t steps = 0;      // 0: as many as the spec says
+  double hang_timeout = 30;    // seconds
+  std::string trace;
+  bool composed = false;  // GPU ranks run one by one; the step is composed of what they measure (compose.h)
+};
+
+// A run as it was asked for, and its plan.
+struct Job {
+  RunOptions options;
+  Spec spec;
+  Plan plan;  // of all ranks
+  std::string hash;
+  std::int64_t steps = 1;  // how often the plan runs, which may hold several of training
+};
+
+Job make_job(const RunOptions& options);
+
+// Throws Error where the ranks of a spec are many more than this machine's cores, and nobody has asked for so many by
+// --ranks: the spec of a cluster, meant for `simulate`.
+void check_cores(const Job& job, std::int64_t cores);
+
+// "8 steps instead of 6: the plan of pipedream-2bw fills its pipeline and empties it over 4", or "" where as many run
+// as were asked for.
+std::string rounded_steps(const Job& job);
+
+// What its ranks are told, who leave their files in `folder`.
+RankArguments arguments_for(const Job& job, const std::string& folder);
+
+// Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5
+// (kRankLost) when a rank was lost or hung, and Interrupted (processes.h) when the user stopped it; either way no
+// process and no file is left.
+std::vector<RankRun> run_job(const Job& job, const Common& common);
+
+// The end of what a program has printed into a file.
+std::string tail_of(const std::string& log);
+
+}  // namespace orrery

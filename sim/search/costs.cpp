@@ -1,0 +1,385 @@
+#include "sim/search/costs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "models/layers/blocks.h"
+#include "models/load/load_spec.h"
+#include "models/planner/make_plan.h"
+#include "models/planner/order_time.h"
+#include "models/spec/sharding.h"
+#include "sim/cost/price.h"
+#include "sim/engine/contention.h"
+#include "sim/engine/simulate.h"
+#include "sim/search/probe.h"
+
+namespace orrery {
+namespace {
+
+enum class Pass : std::uint8_t { forward, backward, weight };
+constexpr std::size_t kPasses = 3;
+
+// A block's ops of one pass, in issue order: consecutive tasks of a frame.
+struct Segment {
+  std::uint32_t frame = kNone;
+  Pass pass = Pass::forward;
+  Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
+  Picoseconds read = -1;             // when it first reads the output's gradient
+  Picoseconds written = 0;           // when the gradient of its unit is whole
+  Picoseconds result = 0, late = 0;  // when what the next block reads is made; sums before it that may come after
+  Bytes most = 0;                    // held during it
+};
+
+bool counts(LaneKind lane) {
+  return lane == LaneKind::compute || lane == LaneKind::tensor || lane == LaneKind::context || lane == LaneKind::expert;
+}
+
+// Whether an op runs once in a step, not in every micro-batch. Gradients of units are averaged as they are reduced.
+bool runs_once(const Op& op) {
+  const bool unit =
+      std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) { return o.scope == Scope::unit; });
+  return op.optimizer || (op.phase == Phase::step && !unit);
+}
+
+// Only what counts takes time.
+Timing bare(const Plan& plan, Timing timing) {
+  timing.one_queue = false;
+  for (std::vector<OpTiming>& row : timing.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const Op& op = plan.ops[i];
+      row[i].issue = 0;
+      if (!runs_once(op) && counts(op.lane)) continue;
+      row[i].duration = 0;
+      row[i].pressure = row[i].memory = row[i].yield = 0;
+      row[i].nic = row[i].nvlink = 0;
+    }
+  }
+  return timing;
+}
+
+class Probe {
+ public:
+  Probe(const Spec& spec, const Profile& profile, std::int64_t job_gpus) : spec_(spec), plan_(make_plan(spec)) {
+    const Prices prices = price(plan_, spec, profile, job_gpus);
+    issue_ = &prices.timing;
+    bare_ = bare(plan_, prices.timing);
+    trace_ = simulate(plan_, bare_);
+    find_weight_ops();
+    find_turn();
+    find_idle();
+    walk();
+    issue_ = nullptr;
+  }
+
+  StackCost cost(const Spec& whole) const {
+    StackCost result;
+    std::map<LayerKind, BlockCost> kinds;
+    std::map<std::uint32_t, BlockCost> blocks = by_frame();
+    for (const auto& [frame, block] : blocks) {
+      const std::int32_t layer = plan_.frames[frame].layer;
+      if (layer < 0) {
+        result.embedding = block;
+      } else if (layer >= spec_.model.layers) {
+        add(result.head, block);
+      } else {
+        const auto [it, fresh] = kinds.try_emplace(kind_of(spec_, layer), block);
+        if (!fresh) least(it->second, block);
+      }
+    }
+    for (std::int64_t i = 0; i < whole.model.layers; ++i) result.layers.push_back(kinds.at(kind_of(whole, i)));
+    return result;
+  }
+
+ private:
+  void find_weight_ops() {
+    for (const Block& block : plan_.blocks) {
+      for (std::size_t i = block.input_gradients; i < block.backward.size(); ++i) {
+        if (spec_.strategy.schedule == "zb-h1") weight_ops_.insert(block.backward[i]);
+      }
+    }
+  }
+
+  bool is_own(TaskId t) const {
+    const Frame& frame = plan_.frames[plan_.tasks[t].frame];
+    return frame.micro_batch == 0;
+  }
+
+  Pass pass_of(TaskId t) const {
+    const Op& op = plan_.op_of(t);
+    if (weight_ops_.count(plan_.tasks[t].op) != 0) return Pass::weight;
+    return backward_ops_.count(plan_.tasks[t].op) != 0 || op.phase != Phase::forward ? Pass::backward : Pass::forward;
+  }
+
+  // Where forward ends: ops that run again in backward are of phase forward too.
+  void find_turn() {
+    for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
+    turn_ = plan_.slots[0].end;
+    for (TaskId t = plan_.slots[0].begin; t < turn_; ++t) {
+      if (is_own(t) && pass_of(t) != Pass::forward) turn_ = t;
+    }
+  }
+
+  void walk() {
+    Held held;
+    Bytes now = 0;
+    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+      const Op& op = plan_.op_of(t);
+      if (t == turn_) note_kept(held);
+      if (is_own(t)) {
+        const std::uint32_t frame = plan_.tasks[t].frame;
+        if (segments_.empty() || segments_.back().frame != frame || segments_.back().pass != pass_of(t))
+          segments_.push_back({.frame = frame, .pass = pass_of(t), .begin = -1, .most = now + unit_bytes(held, frame)});
+        segments_.back().issue += issue_->of(0, plan_.tasks[t].op).issue;
+      }
+      for (const Operand& o : op.allocates) now += hold(held, t, o, true);
+      if (!segments_.empty()) note_most(held, now);
+      for (const Operand& o : op.frees) now -= hold(held, t, o, false);
+      if (segments_.empty()) continue;
+      if (is_own(t) && segments_.back().read < 0 && reads_gradient(op)) segments_.back().read = trace_.spans[t].entered;
+      if (is_own(t) && makes_result(op)) segments_.back().result = trace_.spans[t].ended;
+      if (is_own(t) && writes_unit(op)) segments_.back().written = trace_.spans[t].ended;
+      if (is_own(t) && op.lane != LaneKind::compute && counts(op.lane)) {
+        segments_.back().beside += bare_.of(0, plan_.tasks[t].op).duration;
+        segments_.back().hides += hides(t);
+      }
+      if (op.lane != LaneKind::compute || runs_once(op)) continue;
+      if (is_own(t) && segments_.back().begin < 0) segments_.back().begin = trace_.spans[t].entered;
+      const Picoseconds takes = bare_.of(0, plan_.tasks[t].op).duration;
+      if (is_own(t)) segments_.back().compute += takes;
+      if (is_late(op)) segments_.back().late += takes;
+      segments_.back().end = trace_.spans[t].ended;
+    }
+  }
+
+  // When no kernel runs.
+  void find_idle() {
+    Picoseconds end = 0;
+    for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
+      const Span& s = trace_.spans[t];
+      if (plan_.op_of(t).lane != LaneKind::compute || bare_.of(0, plan_.tasks[t].op).duration == 0) continue;
+      if (s.matched > end) idle_.emplace_back(end, s.matched);
+      end = s.ended;
+    }
+    idle_.emplace_back(end, trace_.step_time);
+  }
+
+  // What may go on beside a transfer and cost less than it does by itself. While kernels wait for the transfer, all of
+  // it; beside kernels that it slows by a pressure P anyway, what slows them by p more takes p / (1 + P + p) of the
+  // time and not p / (1 + p): no less than 1 / (1 + P) of it is left.
+  Picoseconds hides(TaskId t) const {
+    const Span& s = trace_.spans[t];
+    const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
+    const auto idle =
+        std::partition_point(idle_.begin(), idle_.end(), [&](const auto& i) { return i.second <= s.matched; });
+    if (idle != idle_.end() && idle->first < s.ended) return timing.duration;
+    const double pressure = static_cast<double>(timing.pressure) / Contention::kAlone;
+    return static_cast<Picoseconds>(static_cast<double>(timing.duration) * pressure / (1 + pressure));
+  }
+
+  static bool reads_gradient(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::write && o.scope == Scope::own && o.slot == kOutputGradient;
+    });
+  }
+
+  static bool makes_result(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::read && (o.scope == Scope::next || o.scope == Scope::previous);
+    });
+  }
+
+  static bool writes_unit(const Op& op) {
+    return std::any_of(op.operands.begin(), op.operands.end(), [](const Operand& o) {
+      return o.access != Access::read && o.scope == Scope::unit && o.slot == kUnitGradient;
+    });
+  }
+
+  bool is_late(const Op& op) const {
+    return spec_.software.accumulates_after_backward && std::holds_alternative<Accumulate>(op.work);
+  }
+
+  using Held = std::map<std::uint32_t, std::set<std::uint16_t>>;
+
+  void note_most(const Held& held, Bytes now) {
+    Segment& s = segments_.back();
+    s.most = std::max(s.most, now + unit_bytes(held, s.frame));
+  }
+
+  Bytes slot_bytes(std::uint32_t frame, std::uint16_t slot) const {
+    return plan_.blocks[plan_.frames[frame].block].slots[slot].bytes;
+  }
+
+  // What is held of a block's own weights that come and go; those that stay after forward count elsewhere.
+  Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
+    const ShardingRow& row = row_of(spec_.strategy.sharding);
+    const auto found = held.find(plan_.frames[frame].unit);
+    if (found == held.end() || !unit_gradients(spec_, row)) return 0;
+    Bytes sum = 0;
+    for (const std::uint16_t slot : found->second)
+      sum += slot == kGathered && !row.reshards_after_forward ? 0 : slot_bytes(found->first, slot);
+    return sum;
+  }
+
+  // The bytes that come or go with an operand, of buffers that every micro-batch has anew.
+  Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
+    const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
+    if (frame == kNone) return 0;
+    const bool unit = plan_.blocks[plan_.frames[frame].block].role == BlockRole::unit;
+    if (plan_.frames[frame].micro_batch < 0 && !unit) return 0;
+    const bool changed = take ? held[frame].insert(o.slot).second : held[frame].erase(o.slot) > 0;
+    return changed && !unit ? slot_bytes(frame, o.slot) : 0;
+  }
+
+  void note_kept(const Held& held) {
+    for (const auto& [frame, slots] : held) {
+      if (plan_.frames[frame].micro_batch < 0) continue;
+      for (const std::uint16_t s : slots) kept_[frame] += slot_bytes(frame, s);
+    }
+  }
+
+  std::shared_ptr<const OrderTimes> order_times_of(const Block& block, OrderClock& clock) const {
+    const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], plan_.element_bytes); };
+    auto times = std::make_shared<OrderTimes>();
+    for (const std::uint32_t id : block.forward) times->forward.push_back(time_of(id));
+    for (std::size_t i = 0; i < block.backward.size(); ++i)
+      (i < block.input_gradients ? times->input : times->weight).push_back(time_of(block.backward[i]));
+    return times;
+  }
+
+  Bytes kept_of(std::uint32_t frame) const {
+    const auto kept = kept_.find(frame);
+    return kept == kept_.end() ? 0 : kept->second;
+  }
+
+  std::map<std::uint32_t, BlockCost> by_frame() const {
+    std::map<std::uint32_t, BlockCost> blocks;
+    Bytes kept = 0;  // by blocks whose backward is still to come
+    std::set<std::uint32_t> run_back;
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      const Segment& segment = segments_[i];
+      if (segment.begin < 0) continue;
+      const auto [it, fresh] = blocks.try_emplace(segment.frame);
+      BlockCost& block = it->second;
+      PassCost& cost = segment.pass == Pass::forward    ? block.forward
+                       : segment.pass == Pass::backward ? block.backward
+                                                        : block.weight;
+      const bool last = i + 1 == segments_.size() || segments_[i + 1].pass != segment.pass;
+      cost.busy = segment.end - segment.begin;
+      cost.through = last ? cost.busy : segments_[i + 1].begin - segment.begin;
+      cost.issue = segment.issue;
+      cost.compute = segment.compute;
+      cost.beside = segment.beside;
+      cost.hides = segment.hides;
+      cost.late = segment.late + (segment.result > 0 ? std::max<Picoseconds>(0, segment.end - segment.result) : 0);
+      if (segment.pass == Pass::forward) {
+        block.forward_extra = std::max(block.forward_extra, segment.most - kept);
+        if (fresh) kept += kept_of(segment.frame);
+      } else if (segment.pass == Pass::backward && run_back.insert(segment.frame).second) {
+        block.backward_extra = std::max<Bytes>(0, segment.most - kept);
+        block.early = segment.read < 0 ? cost.through : std::max<Picoseconds>(0, segment.read - segment.begin);
+        block.trails = segment.end - std::clamp(segment.written, segment.begin, segment.end);
+        kept -= kept_of(segment.frame);
+      }
+    }
+    OrderClock clock(spec_, plan_.dimensions);
+    for (auto& [frame, block] : blocks) {
+      const Block& what = plan_.blocks[plan_.frames[frame].block];
+      block.kept = kept_of(frame);
+      if (spec_.strategy.schedule == "zb-h1") block.order_times = order_times_of(what, clock);
+      block.eight_bit_elements = orrery::eight_bit_elements(spec_, what);
+      for (const LocalParameter& p : what.parameters)
+        (p.experts > 0 ? block.expert_elements : block.elements) += p.out * p.in;
+    }
+    return blocks;
+  }
+
+  static void least(PassCost& a, const PassCost& b) {
+    a = {std::min(a.through, b.through), std::min(a.busy, b.busy),     std::min(a.issue, b.issue),
+         std::min(a.compute, b.compute), std::min(a.beside, b.beside), std::max(a.hides, b.hides),
+         std::max(a.late, b.late)};
+  }
+  static void least(BlockCost& a, const BlockCost& b) {
+    least(a.forward, b.forward);
+    least(a.backward, b.backward);
+    least(a.weight, b.weight);
+    a.kept = std::min(a.kept, b.kept);
+    a.backward_extra = std::min(a.backward_extra, b.backward_extra);
+    a.early = std::max(a.early, b.early);
+    a.trails = std::max(a.trails, b.trails);
+    a.forward_extra = std::min(a.forward_extra, b.forward_extra);
+  }
+  // Blocks of the head follow one another.
+  static void add(BlockCost& a, const BlockCost& b) {
+    a.forward += b.forward;
+    a.backward += b.backward;
+    a.weight += b.weight;
+    a.forward_extra = std::max(a.forward_extra, a.kept + b.forward_extra);
+    a.kept += b.kept;
+    a.elements += b.elements;
+    a.expert_elements += b.expert_elements;
+    a.eight_bit_elements += b.eight_bit_elements;
+    if (b.order_times) {
+      auto times = std::make_shared<OrderTimes>(a.order_times ? *a.order_times : OrderTimes{});
+      for (const auto member : {&OrderTimes::forward, &OrderTimes::input, &OrderTimes::weight})
+        (*times.*member)
+            .insert((*times.*member).end(), (*b.order_times.*member).begin(), (*b.order_times.*member).end());
+      a.order_times = std::move(times);
+    }
+    a.early = b.early;
+    a.backward_extra = b.backward_extra;  // the last block's backward comes first, with everything kept
+  }
+
+  const Spec& spec_;
+  Plan plan_;
+  Trace trace_;
+  Timing bare_;
+  const Timing* issue_ = nullptr;
+  std::set<std::uint32_t> weight_ops_, backward_ops_;
+  TaskId turn_ = 0;
+  std::vector<std::pair<Picoseconds, Picoseconds>> idle_;
+  std::vector<Segment> segments_;
+  std::map<std::uint32_t, Bytes> kept_;
+};
+
+// What layers of every kind copy to the host in forward, at least.
+std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
+  spec.strategy.offload.activations = Device::cpu;
+  const Plan plan = make_unchecked_plan(spec);
+  std::map<LayerKind, Bytes> result;
+  for (const Frame& frame : plan.frames) {
+    const Block& block = plan.blocks[frame.block];
+    if (block.role != BlockRole::layer || frame.layer >= spec.model.layers || frame.micro_batch != 0) continue;
+    Bytes sum = 0;
+    for (const std::uint32_t op : block.forward) {
+      const auto* copy = std::get_if<PlaceCopy>(&plan.ops[op].work);
+      if (copy != nullptr && copy->from == Home::device && copy->to == Home::host) sum += copy->bytes;
+    }
+    const auto [it, fresh] = result.try_emplace(kind_of(spec, frame.layer), sum);
+    it->second = std::min(it->second, sum);
+  }
+  return result;
+}
+
+}  // namespace
+
+StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key) {
+  StackCost result;
+  try {
+    const Spec spec = probe_spec(base, key);
+    check(spec);
+    result = Probe(spec, profile, base.gpus).cost(base);
+    if (key.leaves) {
+      const std::map<LayerKind, Bytes> bytes = bytes_that_leave(spec);
+      for (std::int64_t i = 0; i < base.model.layers; ++i)
+        result.layers[static_cast<std::size_t>(i)].leaves = bytes.at(kind_of(base, i));
+    }
+    add_up(result);
+  } catch (const Error&) {
+    result.possible = false;
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/search/node.h"
+#include "sim/search/search.h"
+
+namespace orrery {
+
+// Splits parts of a space: a layout into groups, a group into cells, a cell into points and the cell after it, each
+// with its bound. What has no room, or whose bound is above the limit, is left out. It keeps nothing; several threads
+// may use it, each with its own Bounds.
+class SearchOpener {
+ public:
+  // Of all that was opened.
+  struct Found {
+    SearchCounts& counts;  // bounded, without_room
+    Bytes& least;          // memory of any cell; 0: none
+  };
+
+  SearchOpener(const Space& space, const std::vector<Degrees>& layouts, const SearchOptions& options, Bytes room)
+      : space_(space), layouts_(layouts), options_(options), room_(room) {}
+
+  std::int64_t value_of(const Bound& b) const {
+    return options_.objective == SearchObjective::time ? b.time : b.memory;
+  }
+  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
+  // Whether nothing of a strategy lies elsewhere that may stay on the device.
+  bool stays(const Recipe& what) const;
+  SearchFamily family_of(const SearchNode& point) const;
+  // A point of the family that stays.
+  std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
+  // What may do better than a point that turned out to lack memory: activations of one layer more elsewhere.
+  std::vector<SearchNode> with_more_away(const SearchNode& point) const;
+
+ private:
+  struct Tally {
+    SearchCounts& counts;
+    Bytes& least;
+    std::int64_t limit;
+  };
+
+  bool hurries() const { return options_.stop != nullptr && *options_.stop; }
+  std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  // A point whose activations leave in one layer more of each stage; nullopt where they do in all.
+  std::optional<SearchNode> with_one_more(const SearchNode& point) const;
+  // The same point with activations of one layer elsewhere, where they may be.
+  std::vector<SearchNode> with_activations_away(const SearchNode& point) const;
+  std::int64_t layers_needed(Bounds& bounds, Recipe cell) const;
+  bool make_room(Bounds& bounds, SearchNode& point, bool plays) const;
+  std::vector<SearchNode> played(Bounds& bounds, SearchNode node, Tally tally) const;
+  std::vector<SearchNode> without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const;
+  std::vector<SearchNode> without_rough(Bounds& bounds, SearchNode node) const;
+  std::vector<SearchNode> groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::vector<SearchNode> cells_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+  std::size_t first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c, std::size_t end,
+                              Tally tally) const;
+  void add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c, Tally tally,
+                std::vector<SearchNode>& result) const;
+  Picoseconds least_of_points(Bounds& bounds, const Recipe& cell) const;
+  void add_each_number(Bounds& bounds, SearchNode cell, Tally tally, std::vector<SearchNode>& result) const;
+  std::vector<SearchNode> points_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
+
+  const Space& space_;
+  const std::vector<Degrees>& layouts_;
+  const SearchOptions& options_;
+  Bytes room_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/units.h"
+#include "sim/print/text.h"
+
+namespace orrery {
+
+// A strategy on a machine, by what speaks for it.
+struct FrontRow {
+  std::string machine;
+  std::int64_t gpus = 0;
+  std::string strategy;
+  std::vector<std::string> overrides;  // that make it of the spec
+  double step_s = 0, tokens_per_s = 0;
+  std::optional<double> usd_per_Mtoken;  // rented; nullopt: no price is known
+  Bytes memory = 0;                      // of the fullest GPU
+};
+
+// How much of a row's memory the next one may need: of strategies that are closer the fastest alone is a row.
+inline constexpr double kFrontStep = 0.95;
+
+// The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one. The fastest
+// first; of equal ones the first. A price that is not known is worse than any.
+std::vector<FrontRow> front_of(std::vector<FrontRow> rows);
+
+// Sample of one machine ("time against memory") and of several:
+//   22.51 ms   2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
+//   dgx-h100  8   72,800 tokens/s  0.09 $/Mtoken  2.34 GiB  TP2 PP2 DP2 MB1 1f1b zero1
+std::string front_text(const std::vector<FrontRow>& rows, bool cut = false);
+std::string front_json(const std::vector<FrontRow>& rows);  // a list, for orrery.search/1
+
+}  // namespace orrery

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "sim/parallel/wire.h"
+#include "sim/predict/predict.h"
+#include "sim/report/report.h"
+#include "sim/search/search.h"
+
+namespace orrery {
+
+// rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
+// again, too. played: a point whose bound is from its schedule's order.
+enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, played };
+
+// A part of the space, with its place in the order of the space.
+struct SearchNode {
+  std::int64_t value = 0;  // at least
+  std::uint32_t layout = 0;
+  std::int32_t group = -1, cell = -1, feature = -1;
+  SearchLevel level = SearchLevel::layout;
+  std::int64_t floor = 0;  // of a cell: its group's value
+  bool as_needed = false;  // activations leave in as few layers as make room
+  Bound bound;
+  Recipe what;
+  Features features;
+
+  SearchPlace place() const { return {layout, group, cell, feature, what.activation_layers}; }
+  auto order() const { return std::tie(value, layout, group, cell, feature, what.activation_layers); }
+  bool operator>(const SearchNode& other) const { return order() > other.order(); }
+};
+
+// Points that differ in what runs again in backward, and in what lies elsewhere, alone: no forward of them is shorter
+// than that of one where nothing does. By layout, schedule, virtual stages, sharding, shard group, features, and the
+// states' places where nothing else is in the space.
+using SearchFamily =
+    std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
+
+// Points that differ in where activations lie, and in nothing else.
+using SearchPlaces = std::tuple<std::uint32_t, std::int32_t, std::string_view, std::int64_t, std::int32_t>;
+inline SearchPlaces places_of(const SearchNode& n) {
+  return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};
+}
+
+// For a Wire. What the fields of these take together says whether one is missing here.
+static_assert(sizeof(Recipe) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
+inline void share(Wire& wire, SearchNode& n) {
+  Recipe& w = n.what;
+  Features& f = n.features;
+  for (std::int64_t* x : {&n.value, &n.floor, &n.bound.time, &n.bound.memory, &w.virtual_stages, &w.recompute_layers,
+                          &w.shard_group, &w.activation_layers})
+    wire.share(*x);
+  for (std::int32_t* x : {&n.group, &n.cell, &n.feature}) wire.share(*x);
+  for (std::string_view* x : {&w.schedule, &w.recompute, &w.offload, &w.activations, &f.rank_order}) wire.share(*x);
+  for (bool* x : {&n.as_needed, &f.gradient_reduce, &f.parameter_gather, &f.pipeline}) wire.share(*x);
+  wire.share(n.layout);
+  wire.share(n.level);
+  wire.share(w.sharding);
+}
+
+inline void share_all(Wire& wire, std::vector<SearchNode>& nodes) {
+  std::size_t size = nodes.size();
+  wire.share(size);
+  nodes.resize(size);
+  for (SearchNode& node : nodes) share(wire, node);
+}
+
+inline void share(Wire& wire, ForwardPart& forward) {
+  for (Turn* turn : {&forward.begins, &forward.free}) {
+    wire.share(turn->time);
+    wire.share(turn->stage);
+  }
+}
+
+// Of a report what a search goes by.
+inline void share_result(Wire& wire, std::optional<Report>& report) {
+  bool has = report.has_value();
+  wire.share(has);
+  if (!has) return;
+  if (!report) report.emplace();
+  wire.share(report->step_time_s);
+  wire.share(report->memory.fits);
+  wire.share(report->memory.peak_device);
+  wire.share(report->memory.device_calls);
+}
+
+}  // namespace orrery

@@ -1,0 +1,200 @@
+// Space: what may lie on the host or on disks.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/layers/blocks.h"
+#include "models/spec/sharding.h"
+#include "sim/search/space.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<Device, 3> kPlaces = {Device::none, Device::cpu, Device::nvme};
+
+std::string_view word_of(Device d) { return d == Device::none ? "none" : d == Device::cpu ? "cpu" : "nvme"; }
+
+Device device_of(std::string_view word) {
+  return word == "cpu" ? Device::cpu : word == "nvme" ? Device::nvme : Device::none;
+}
+
+// Where a name of offload_names() has a part of the states.
+Device place_in(std::string_view name, std::string_view part) {
+  const std::size_t at = name.find(part);
+  if (at == std::string_view::npos) return Device::none;
+  return name.substr(at + part.size()).starts_with(":nvme") ? Device::nvme : Device::cpu;
+}
+
+std::string name_of_offload(Device optimizer, Device gradients, Device parameters) {
+  std::string name;
+  for (const auto& [part, place] :
+       {std::pair{"optimizer", optimizer}, std::pair{"gradients", gradients}, std::pair{"parameters", parameters}}) {
+    if (place == Device::none) continue;
+    name += fmt::format("{}{}{}", name.empty() ? "" : "+", part, place == Device::nvme ? ":nvme" : "");
+  }
+  return name.empty() ? "none" : name;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& offload_names() {
+  static const std::vector<std::string> kept = [] {
+    std::vector<std::string> names{"none"};
+    for (const Device o : {Device::cpu, Device::nvme}) {
+      for (const Device p : kPlaces) {
+        for (const Device g : kPlaces) names.push_back(name_of_offload(o, g, p));
+      }
+    }
+    return names;
+  }();
+  static const std::vector<std::string_view> names(kept.begin(), kept.end());
+  return names;
+}
+
+void set_offload(Offload& o, std::string_view name) {
+  o.optimizer = place_in(name, "optimizer");
+  o.gradients = place_in(name, "gradients");
+  o.parameters = place_in(name, "parameters");
+}
+
+void set_activations(Offload& o, const Recipe& cell) {
+  o.activations = device_of(cell.activations);
+  o.activation_layers.reset();
+  if (o.activations != Device::none && cell.activation_layers > 0) o.activation_layers = cell.activation_layers;
+}
+
+std::vector<std::string> offload_overrides(const Recipe& cell) {
+  Offload o;
+  set_offload(o, cell.offload);
+  set_activations(o, cell);
+  std::vector<std::string> list;
+  for (const auto& [key, place] : {std::pair{"optimizer", o.optimizer}, std::pair{"gradients", o.gradients},
+                                   std::pair{"parameters", o.parameters}, std::pair{"activations", o.activations}}) {
+    if (place != Device::none) list.push_back(fmt::format("strategy.offload.{}={}", key, word_of(place)));
+  }
+  if (o.activation_layers) list.push_back(fmt::format("strategy.offload.activations.layers={}", *o.activation_layers));
+  return list;
+}
+
+std::string offload_text(const Recipe& cell) {
+  std::string text;
+  for (const auto& [device, where] : {std::pair{Device::cpu, "host"}, std::pair{Device::nvme, "disks"}}) {
+    std::vector<std::string> parts;
+    for (const char* part : {"optimizer", "gradients", "parameters"}) {
+      if (place_in(cell.offload, part) == device) parts.emplace_back(part);
+    }
+    if (device_of(cell.activations) == device)
+      parts.push_back(cell.activation_layers > 0
+                          ? fmt::format("activations of {} layers a stage", cell.activation_layers)
+                          : "activations");
+    if (!parts.empty()) text += fmt::format(", {} on the {}", fmt::join(parts, "+"), where);
+  }
+  return text;
+}
+
+// What the spec itself gives: device of a part, or of how many layers.
+void Space::take_offload(std::string_view key) {
+  const Offload& o = base_.strategy.offload;
+  const std::string_view part = key.substr(0, key.find('.'));
+  if (key == "activations.layers")
+    activation_layers_ = {false, {o.activation_layers.value_or(-1)}};
+  else if (part == "activations")
+    activations_ = {false, {std::string(word_of(o.activations))}};
+  else if (part == "optimizer")
+    optimizer_place_ = {false, {o.optimizer}};
+  else if (part == "gradients")
+    gradients_place_ = {false, {o.gradients}};
+  else if (part == "parameters")
+    parameters_place_ = {false, {o.parameters}};
+}
+
+// Copies make no step shorter: where the devices of the machine hold all states of mixed precision, 18 bytes a
+// parameter, four times over, nothing of them goes to the host unless it is listed or given. Disks are slower than the
+// host's memory in every way: where the hosts hold all states, the same goes for disks.
+void Space::find_unlisted() {
+  const Cluster& c = base_.cluster;
+  const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
+  const auto held = [](Bytes each, std::int64_t count) {
+    return static_cast<double>(each) * static_cast<double>(count);
+  };
+  const bool o = optimizer_place_.open, g = gradients_place_.open, p = parameters_place_.open;
+  host_unlisted_ = offload_.open && o && g && p && held(c.gpu.memory_bytes, gpus_) >= 4 * states;
+  const bool hosts = host_unlisted_ || (c.host && held(c.host->dram_bytes, c.nodes) >= states);
+  disks_unlisted_ = offload_.open && (o || g || p) && c.nvme && hosts;
+}
+
+// The names that the spec and the cluster leave.
+void Space::find_offloads() {
+  Offload& o = base_.strategy.offload;
+  const Cluster& c = base_.cluster;
+  find_unlisted();
+  const auto fits = [&](const Choices<Device>& given, Device place) {
+    const bool unlisted = place == Device::cpu ? host_unlisted_ : place == Device::nvme && disks_unlisted_;
+    return given.admits(place) && (!unlisted || !given.open);
+  };
+  for (const std::string_view name : offload_names()) {
+    Offload away = o;
+    set_offload(away, name);
+    const bool disk = name.find("nvme") != std::string_view::npos;
+    const bool has = c.host && c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && (!disk || c.nvme);
+    const bool in_time = !o.delayed_update || (away.optimizer == Device::cpu && away.gradients != Device::nvme &&
+                                               away.parameters == Device::none);
+    const bool admitted = offload_.admits(std::string(name)) && fits(optimizer_place_, away.optimizer) &&
+                          fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
+    if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
+  }
+  // Listed alone: with them a search that is proven within a minute takes many.
+  activations_unlisted_ = activations_.open;
+  if (activations_.open) activations_ = {false, {"none"}};
+  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // points say
+  o.activation_layers.reset();
+}
+
+bool Space::offloads_gradients() const {
+  return std::any_of(offloads_.begin(), offloads_.end(),
+                     [](const auto& named) { return named.second.gradients != Device::none; });
+}
+
+// Rules of models/load/offload.cpp and of the planner (make_plan.cpp).
+std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
+  const ShardingRow& row = row_of(cell.sharding);
+  const ScheduleRow& schedule = find_schedule(cell.schedule);
+  const auto& rows = sharding_rows();
+  const bool alone = l.replicas() == 1, sharded = unit_gradients(base_, row);
+  // Gradients on the host are reduced unit by unit: with zero1 as with zero2, where that is in the space.
+  const bool repeats = row.kind == Sharding::zero1 && sharding_.admits("zero2") &&
+                       std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) {
+                         return r.kind == Sharding::zero2 && unit_gradients(base_, r);
+                       });
+  std::vector<std::string_view> result;
+  for (const auto& [name, away] : offloads_) {
+    const bool gradients = away.gradients != Device::none, units = sharded || gradients;
+    const bool disk =
+        away.optimizer == Device::nvme || away.gradients == Device::nvme || away.parameters == Device::nvme;
+    const bool copies = base_.software.gradient_average == "copy" && !alone && !units;
+    const bool built = (!units || builds_units(l, schedule, row)) && (row.shards_optimizer || alone) && !copies &&
+                       !(disk && row.fp32_shards) && !(gradients && repeats) &&
+                       (away.parameters == Device::none || row.shards_parameters);
+    if (name == "none" || built) result.push_back(name);
+  }
+  return result;
+}
+
+// With how many layers of a stage.
+std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const Recipe& group) const {
+  const Cluster& c = base_.cluster;
+  const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;
+  const bool can = c.gpu.memory_bytes > 0 && c.gpu.pcie_GBps > 0 && !two && !base_.strategy.contiguous_activations;
+  std::vector<std::pair<std::string_view, std::int64_t>> result;
+  for (const std::string_view place : kActivationPlaces) {
+    const bool built = place == "none" || (can && (place == "cpu" || c.nvme));
+    if (!built || !activations_.admits(std::string(place))) continue;
+    if (place == "none" || activation_layers_.open) result.emplace_back(place, place == "none" ? -1 : kAsNeeded);
+    for (const std::int64_t n : place == "none" ? std::vector<std::int64_t>{} : activation_layers_.values)
+      result.emplace_back(place, n);
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,119 @@
+// Bounds: the order of the schedule, played.
+#include <algorithm>
+
+#include "models/partition/layers_of_stages.h"
+#include "sim/search/bounds.h"
+
+namespace orrery {
+
+// What the planner asks the schedule for, without times.
+ScheduleShape Bounds::shape() const {
+  const Spec& base = space_.base();
+  return {.stages = layout_.pipeline,
+          .micro_batches = layout_.micro_batches,
+          .chunks = cell_.virtual_stages,
+          .times = {},
+          .group = interleave_group(base, layout_.pipeline, layout_.micro_batches),
+          .extra_warm_up = base.strategy.extra_warm_up};
+}
+
+// Whether closed forms know an interleaved schedule's turns: Megatron-LM's.
+bool Bounds::in_usual_turns() const {
+  const ScheduleShape s = shape();
+  return cell_.schedule != "interleaved" ||
+         (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
+}
+
+// As the planner adds them up (models/planner/layout.cpp), so that the order is the same.
+std::vector<PhaseTimes> Bounds::order_times() const {
+  const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
+  const std::int64_t all = std::ssize(plain_->layers);
+  const std::int64_t most = cell_.recompute == "none" ? 0 : cell_.recompute_layers < 0 ? all : cell_.recompute_layers;
+  std::vector<std::int64_t> before(p, 0);
+  std::vector<PhaseTimes> times;
+  for (std::int64_t k = 0; k < places; ++k) {
+    double forward = 0, input = 0, weight = 0;
+    const auto add = [&](const BlockCost& block) {
+      if (!block.order_times) return;
+      for (const double t : block.order_times->forward) forward += t;
+      for (const double t : block.order_times->input) input += t;
+      for (const double t : block.order_times->weight) weight += t;
+    };
+    std::int64_t& layers_before = before[placed_.where.stage_of[k]];
+    if (k == 0) add(plain_->embedding);
+    for (std::int64_t i = 0; i < cut_->layers[k]; ++i)
+      add((layers_before++ < most ? again_ : plain_)->layers[cut_->first[k] + i]);
+    if (k + 1 == places) add(again_->head);
+    const auto whole = [](double t) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(t)); };
+    times.push_back({whole(forward), whole(input), whole(weight)});
+  }
+  return times;
+}
+
+Bound Bounds::played(const Features& f) {
+  Bound bound = of(f);
+  ScheduleShape with_times = shape();
+  if (needs_times(cell_.schedule)) with_times.times = order_times();
+  const KnownOrder* order = layout_.pipeline > 1 ? orders_.of(cell_.schedule, with_times) : nullptr;
+  if (order == nullptr) return bound;
+  if (needs_times(cell_.schedule)) bound.memory = std::max(bound.memory, memory_in(*order));
+  Group& group = replicas(strides_of(layout_, f.rank_order));
+  const std::vector<Picoseconds> ends = play(*order, virtual_stages_, boundary_hops_, !f.pipeline);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const Picoseconds after = units_ ? unit_times(group, stages_[s]).after : 0;
+    bound.time = std::max(bound.time, ends[s] + after + stages_[s].update);
+    if (!units_) bound.time = std::max(bound.time, replicas_end(f, group, s, ends[s]));
+  }
+  return bound;
+}
+
+// What is cut or cast only where it will not run again belongs to forward; orders that fit times depend on backward's
+// too. Activations that leave make no forward shorter.
+bool Bounds::forward_is_shared() const {
+  const Spec& base = space_.base();
+  return !base.strategy.partition_activations && !base.software.fp8_activation_inputs &&
+         !base.software.packs_attention_output && !needs_times(cell_.schedule);
+}
+
+bool Bounds::runs_whole_stage_again() const {
+  if (cell_.recompute == "none") return false;
+  std::int64_t least = stages_.front().layers;
+  for (const Stage& s : stages_) least = std::min(least, s.layers);
+  return cell_.recompute_layers < 0 || cell_.recompute_layers >= least;
+}
+
+// The stage has the forwards behind it that its order begins with, their weights and, ahead of what comes next, a few
+// more.
+Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
+  if (s < 0 || copies_ > 1 || woven_) return 0;
+  Group& group = replicas(strides_of(layout_, f.rank_order));
+  const KnownOrder* order = nullptr;
+  if (layout_.pipeline > 1) {
+    ScheduleShape with_times = shape();
+    if (needs_times(cell_.schedule)) with_times.times = order_times();
+    order = orders_.of(cell_.schedule, with_times);
+    if (order == nullptr) return 0;
+  }
+  const Stage& stage = stages_[static_cast<std::size_t>(s)];
+  const std::int64_t m = micro_batches_;
+  Picoseconds work = m * (stage.forward.busy + stage.backward.busy + stage.weight.busy);
+  Picoseconds hides = m * (stage.forward.hides + stage.backward.hides + stage.weight.hides);
+  std::int64_t gathered = space_.base().strategy.prefetch_units + 1;
+  const auto had = [&](std::int64_t k) {
+    work -= virtual_stages_[k].forward.through;
+    hides -= virtual_stages_[k].forward.hides;
+    gathered += cut_->layers[k] + 2;  // and what stands before and behind layers
+  };
+  if (order == nullptr) had(0);
+  for (std::size_t i = 0; order != nullptr && i < order->schedule.order[s].size(); ++i) {
+    const Action& a = order->schedule.order[s][i];
+    if (a.phase != Phase::forward) break;
+    had(order->virtual_stage[s][a.chunk]);
+  }
+  const Picoseconds back = splits_ ? 0 : stage.tail + hops_[static_cast<std::size_t>(s)];
+  if (!units_) return std::max(work + stage.update, work + back + least_update_);
+  const UnitTimes units = unit_times(group, stage, gathered);
+  return with_units(units, work, std::max<Picoseconds>(0, hides), std::max(back, units.after)) + least_update_;
+}
+
+}  // namespace orrery

@@ -1,0 +1,65 @@
+#include "sim/search/probe.h"
+
+#include <algorithm>
+#include <map>
+
+#include "models/layers/blocks.h"
+#include "sim/search/space.h"
+
+namespace orrery {
+
+LayerKind kind_of(const Spec& spec, std::int64_t layer) {
+  const auto& window = spec.model.sliding_window;
+  const bool experts = has_experts(spec.model, layer);
+  const bool own = experts && !spec.model.moe->loads_file.empty();
+  return {window ? (layer + 1) % window->every : 0, experts, layer % 2, own ? layer : 0};
+}
+
+// The number of first layers that hold every kind, each twice where the model has it twice.
+static std::int64_t layers_to_look_at(const Spec& spec) {
+  std::map<LayerKind, std::int64_t> seen;
+  std::int64_t needed = 1;
+  for (std::int64_t i = 0; i < spec.model.layers; ++i) {
+    if (++seen[kind_of(spec, i)] <= 2) needed = i + 1;
+  }
+  return needed;
+}
+
+Spec probe_spec(const Spec& base, const StackKey& key) {
+  Spec spec = base;
+  spec.origins.clear();
+  spec.cluster.failures.reset();
+  spec.cluster.stragglers.clear();
+  spec.cluster.straggler_share = 0;
+  Strategy& s = spec.strategy;
+  spec.model.layers = layers_to_look_at(base);
+  if (key.sequence > 0) spec.sequence = key.sequence;
+  s.tensor = key.tensor;
+  s.context = key.context;
+  set_context_kind(s, key.context_kind);
+  s.expert = key.expert;
+  s.expert_tensor = key.expert_tensor;
+  s.sequence_parallel = key.sequence_parallel;
+  s.pipeline = s.virtual_stages = 1;
+  s.schedule = key.splits_backward ? "zb-h1" : "1f1b";
+  s.stage_layers.clear();
+  s.data = key.data;
+  s.rank_order = "tp-cp-dp-pp";
+  s.sharding = key.sharding;
+  s.shard_group = key.sharding == Sharding::hsdp ? key.data * key.context : 0;
+  s.micro_batch = key.micro_batch;
+  s.global_batch = key.micro_batch * key.data;
+  s.recompute = recompute_of(key.recompute, spec.software);
+  s.partition_activations = s.partition_activations && s.recompute.layer && s.tensor > 1 && !s.sequence_parallel;
+  if (key.sharding == Sharding::none) s.offload = {};
+  s.offload.delayed_update = false;
+  if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
+  // Of what stays gathered nothing is copied out again.
+  if (spec.software.unit_copies == "parameters") spec.software.unit_copies = "none";
+  s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
+  spec.gpus = s.gpus();
+  spec.cluster.nodes = std::max(spec.cluster.nodes, ceil_div(spec.gpus, spec.cluster.gpus_per_node));
+  return spec;
+}
+
+}  // namespace orrery

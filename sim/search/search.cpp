@@ -1,0 +1,406 @@
+#include "sim/search/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "sim/engine/simulate.h"
+#include "sim/parallel/workers.h"
+#include "sim/print/text.h"
+#include "sim/search/expand.h"
+#include "sim/search/node.h"
+#include "sim/search/seed.h"
+
+namespace orrery {
+namespace {
+
+// How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
+// the same are, whatever the number of threads.
+constexpr std::size_t kOpened = 128, kSimulated = 8;
+// Of the first look: sites with a point that is simulated, how often a leaner point is looked for, and in how much of
+// the room that the bound of the last one's memory makes likely to do.
+constexpr std::size_t kLookedAt = 16;
+constexpr int kTries = 3;
+constexpr double kMargin = 0.99;
+
+using Level = SearchLevel;
+using Node = SearchNode;
+
+class Search {
+ public:
+  Search(const Space& space, const Profile& profile, const SearchOptions& options)
+      : space_(space),
+        profile_(profile),
+        options_(options),
+        costs_(space.base(), profile),
+        layouts_(space.layouts()),
+        crew_(options.threads, options.peers, options.stop),
+        room_(room_of(space, profile, options)),
+        opener_(space, layouts_, options, room_) {
+    for (std::size_t i = 0; i < crew_.threads(); ++i)
+      bounds_.push_back(std::make_unique<Bounds>(space, profile, costs_));
+  }
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    look_at_layouts();
+    if (options_.objective == SearchObjective::time) look_at_sites();
+    for (const Node& node : possible_) queue_.push(node);
+    if (!possible_.empty()) floor_ = queue_.top().value;
+    while (!enough() && open()) simulate_next();
+    result_.proven = !enough() && result_.contradiction.empty();
+    if (result_.proven) add_others();
+    if (best_ != kNothing && result_.contradiction.empty()) result_.gap = gap();
+    std::sort(result_.best.begin(), result_.best.end(), [&](const Found& a, const Found& b) {
+      return std::pair(value_of(a.report), a.place) < std::pair(value_of(b.report), b.place);
+    });
+    keep_one_of_each_layout();
+    take_from_peers();
+    if (result_.best.empty()) result_.least_memory = least_;
+    result_.stopped = stopped();
+    const bool none = result_.best.empty() && result_.counts.without_room + result_.counts.did_not_fit == 0;
+    if (result_.proven && none) result_.reason = why_nothing(space_, profile_, layouts_);
+    result_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(result_);
+  }
+
+ private:
+  static Bytes room_of(const Space& space, const Profile& profile, const SearchOptions& options) {
+    const Bytes has = space.base().cluster.gpu.memory_bytes, room = has > 0 ? has : profile.memory_bytes;
+    return options.most_memory > 0 ? std::min(room, options.most_memory) : room;
+  }
+  bool stopped() const { return crew_.stopped(); }
+  bool enough() const { return stopped() || (options_.any && !result_.best.empty()); }
+  std::int64_t value_of(const Report& r) const {
+    return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
+  }
+
+  // What was left out is above limit_, and what is still to come is not below floor_.
+  double gap() const {
+    const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
+    return static_cast<double>(best_ - least) / static_cast<double>(best_);
+  }
+
+  void look_at_layouts() {
+    std::vector<Node> nodes(layouts_.size());
+    std::vector<std::uint64_t> points(layouts_.size());
+    const auto look = [&](std::size_t worker, std::size_t i) {
+      if (crew_.hurries()) return;
+      nodes[i].layout = static_cast<std::uint32_t>(i);
+      const bool rough = bounds_[worker]->has_rough(layouts_[i]);
+      if (rough) nodes[i].level = Level::rough_layout;
+      nodes[i].bound = rough ? bounds_[worker]->rough(layouts_[i]) : bounds_[worker]->of(layouts_[i]);
+      nodes[i].value = opener_.value_of(nodes[i].bound);
+      if (nodes[i].bound.time > 0) points[i] = space_.count(layouts_[i]);
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      share(wire, nodes[i]);
+      wire.share(points[i]);
+    };
+    crew_.each(
+        layouts_.size(), look, [&](std::size_t i) { return layouts_[i].pipeline; }, pass);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      result_.counts.points += points[i];
+      if (points[i] > 0) possible_.push_back(nodes[i]);
+    }
+  }
+
+  // One point of each of the most likely sites is simulated; where it turns out not to fit, a leaner one.
+  void look_at_sites() {
+    std::vector<Likely> sites;
+    for (const Node& node : one_of_each_site(layouts_, possible_)) sites.push_back({node, room_});
+    for (int tries = 0; tries < kTries && !sites.empty() && !enough(); ++tries) {
+      std::vector<Likely> found = most_likely({space_, layouts_, options_}, crew_, bounds_, sites);
+      found.resize(std::min(found.size(), kLookedAt));
+      sites.clear();
+      for (std::size_t i = 0; i < found.size() && !enough(); i += kSimulated) {
+        std::vector<Node> nodes;
+        for (std::size_t k = i; k < std::min(i + kSimulated, found.size()); ++k) nodes.push_back(found[k].node);
+        simulate_all(nodes);
+      }
+      for (const Likely& s : found) {
+        const auto peak = too_large_.find(s.node.place());
+        if (peak == too_large_.end()) continue;
+        const double told = static_cast<double>(s.node.bound.memory) / static_cast<double>(peak->second);
+        const auto room = static_cast<Bytes>(told * kMargin * static_cast<double>(room_));
+        Node again{.layout = s.node.layout, .level = Level::layout};
+        if (room < s.room) sites.push_back({again, room});
+      }
+    }
+  }
+
+  // Nodes whose bound may still win are opened until there are enough points to simulate at once. Returns whether there
+  // are any; parts of other nodes may come before them.
+  bool open() {
+    std::vector<Node> points;
+    while (may_win() && points.size() < kSimulated && !stopped()) {
+      floor_ = queue_.top().value;
+      for (const Node& point : points) floor_ = std::min(floor_, point.value);
+      std::vector<Node> nodes;
+      while (may_win() && points.size() < kSimulated && nodes.size() < kOpened) {
+        (queue_.top().level == Level::played ? points : nodes).push_back(queue_.top());
+        queue_.pop();
+      }
+      open_all(nodes);
+    }
+    for (const Node& point : points) queue_.push(point);
+    return !points.empty() && !stopped();
+  }
+
+  bool may_win() const { return !queue_.empty() && queue_.top().value <= limit_; }
+
+  void open_all(const std::vector<Node>& nodes) {
+    std::vector<std::vector<Node>> parts(nodes.size());
+    std::vector<SearchCounts> counts(nodes.size());
+    std::vector<Bytes> least(nodes.size(), 0);
+    const auto open_one = [&](std::size_t worker, std::size_t i) {
+      if (!crew_.hurries()) parts[i] = opener_.parts_of(*bounds_[worker], nodes[i], limit_, {counts[i], least[i]});
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      share_all(wire, parts[i]);
+      for (std::uint64_t* n : {&counts[i].bounded, &counts[i].without_room}) wire.share(*n);
+      wire.share(least[i]);
+    };
+    crew_.each(
+        nodes.size(), open_one, [&](std::size_t i) { return layouts_[nodes[i].layout].pipeline; }, pass);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (const Node& node : parts[i]) queue_.push(node);
+      result_.counts.bounded += counts[i].bounded;
+      result_.counts.without_room += counts[i].without_room;
+      if (least[i] > 0 && (least_ == 0 || least[i] < least_)) least_ = least[i];
+    }
+    progress();
+  }
+
+  // Simulates the points that come first. Of a family whose forward is not known yet, one at a time; and of points that
+  // differ in where activations lie.
+  void simulate_next() {
+    std::vector<Node> nodes, later;
+    std::set<SearchFamily> here;
+    std::set<SearchPlaces> places;
+    while (!queue_.empty() && nodes.size() < kSimulated && later.size() < kOpened &&
+           queue_.top().level == Level::played && queue_.top().value <= limit_) {
+      const Node node = queue_.top();
+      queue_.pop();
+      if (simulated_.count(node.place()) != 0 || need_not_leave(node)) continue;
+      const auto known = forwards_.find(opener_.family_of(node));
+      if (known != forwards_.end() && is_too_slow(node, known->second)) continue;
+      const bool first = known != forwards_.end() || here.insert(opener_.family_of(node)).second;
+      if (!first || !places.insert(places_of(node)).second) {
+        later.push_back(node);
+        continue;
+      }
+      nodes.push_back(known != forwards_.end() ? node : with_forward_of(node));
+      if (nodes.back().place() != node.place()) later.push_back(node);
+    }
+    simulate_all(nodes);
+    for (const Node& node : later) queue_.push(node);
+  }
+
+  // What is simulated to know the forward of a point's family: the point itself where there is nothing better.
+  Node with_forward_of(const Node& node) const {
+    if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
+    const auto other = opener_.where_all_stays(node);
+    return other && simulated_.count(other->place()) == 0 ? *other : node;
+  }
+
+  // Copies beside compute make no step shorter by themselves: not of a point that is too slow, or fits without taking
+  // memory again, with less of them.
+  bool need_not_leave(const Node& n) const {
+    return n.what.activations != "none" && options_.objective == SearchObjective::time &&
+           settled_.count(places_of(n)) != 0;
+  }
+
+  bool is_too_slow(const Node& node, const ForwardPart& known) {
+    if (options_.objective != SearchObjective::time || !space_.keeps_activations()) return false;
+    Bounds& bounds = *bounds_.front();
+    bounds.enter(layouts_[node.layout]);
+    bounds.of(node.what);
+    if (!bounds.forward_is_shared()) return false;
+    bounds.of(node.features);
+    const Turn& turn = bounds.runs_whole_stage_again() ? known.free : known.begins;
+    return turn.time + bounds.after_turn(node.features, turn.stage) > limit_;
+  }
+
+  Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
+
+  // When a point's step need not be played further: it is neither the best then, nor the best of its layout, if that
+  // is to be shown.
+  Picoseconds latest_of(const Node& node) const {
+    if (options_.objective != SearchObjective::time) return kNothing;
+    const auto own = best_of_.find(site_of(layouts_[node.layout]));
+    std::vector<std::int64_t> values;
+    for (const auto& [layout, value] : best_of_) values.push_back(value);
+    std::int64_t latest = own == best_of_.end() ? kNothing : own->second;
+    if (values.size() >= options_.top) {
+      const auto last = values.begin() + static_cast<std::ptrdiff_t>(options_.top) - 1;
+      std::nth_element(values.begin(), last, values.end());
+      latest = std::min(latest, *last);
+    }
+    return std::max(latest, best_);
+  }
+
+  void simulate_all(const std::vector<Node>& nodes) {
+    std::vector<Evaluation> found(nodes.size());
+    std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
+    std::vector<Picoseconds> latest;
+    latest.reserve(nodes.size());
+    for (const Node& node : nodes) latest.push_back(latest_of(node));
+    const auto simulate_one = [&](std::size_t, std::size_t i) {
+      if (crew_.hurries()) return;
+      try {
+        found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
+        done[i] = here[i] = 1;
+      } catch (const Stopped&) {  // left undone
+      }
+    };
+    const auto pass = [&](Wire& wire, std::size_t i) {
+      wire.share(done[i]);
+      wire.share(found[i].late);
+      share(wire, found[i].forward);
+      share_result(wire, found[i].report);
+    };
+    crew_.each(
+        nodes.size(), simulate_one, [&](std::size_t i) { return layouts_[nodes[i].layout].micro_batches; }, pass);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (done[i] != 0) take(nodes[i], found[i], here[i] != 0);
+    }
+    progress();
+  }
+
+  // here: this process has the whole report.
+  void take(const Node& node, Evaluation& evaluation, bool here) {
+    SearchCounts& counts = result_.counts;
+    ++counts.simulated;
+    simulated_.insert(node.place());
+    if (opener_.stays(node.what) && (evaluation.report || evaluation.late))
+      forwards_.try_emplace(opener_.family_of(node), evaluation.forward);
+    if (evaluation.late) settled_.insert(places_of(node));
+    if (!evaluation.report) {
+      ++(evaluation.late ? counts.late : counts.refused);
+      return;
+    }
+    Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
+    const MemoryReport& memory = found.report.memory;
+    // Calls for memory take longer than copies may.
+    const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
+    if (short_of || again) {
+      for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
+    }
+    if (!memory.fits || short_of) {
+      ++counts.did_not_fit;
+      too_large_[node.place()] = memory.peak_device;
+      if (!result_.roomier || found.report.step_time_s < result_.roomier->report.step_time_s)
+        result_.roomier = std::move(found);
+      return;
+    }
+    if (!again) settled_.insert(places_of(node));
+    const std::int64_t value = value_of(found.report);
+    // Bounds of what needs more than the room count what it would spend on taking memory again: those say nothing here.
+    if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
+    best_ = std::min(best_, value);
+    limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
+    const auto [own, fresh] = best_of_.try_emplace(site_of(layouts_[node.layout]), value);
+    own->second = std::min(own->second, value);
+    result_.best.push_back(std::move(found));
+  }
+
+  void contradict(const Found& found) {
+    result_.proven = false;
+    const std::string bound = time_text(seconds(found.bound.time)), simulated = time_text(found.report.step_time_s);
+    result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
+  }
+
+  // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.
+  void add_others() {
+    std::set<std::int64_t> seen;
+    for (const Found& found : result_.best) seen.insert(found.place[0]);
+    const std::int64_t best = best_, limit = limit_;
+    for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
+      limit_ = queue_.top().value + queue_.top().value / 16;
+      const bool any = open();
+      if (any && queue_.top().level != Level::played) continue;  // parts of others come first
+      ++tries;
+      if (!any) continue;
+      std::vector<Node> nodes;
+      while (!queue_.empty() && nodes.size() + seen.size() < options_.top && queue_.top().level == Level::played) {
+        const bool known = simulated_.count(queue_.top().place()) != 0;
+        if (!known && seen.insert(queue_.top().layout).second) nodes.push_back(queue_.top());
+        queue_.pop();
+      }
+      simulate_all(nodes);
+    }
+    best_ = best;
+    limit_ = limit;
+  }
+
+  void keep_one_of_each_layout() {
+    std::vector<Found> kept;
+    for (Found& found : result_.best) {
+      const bool seen = std::any_of(kept.begin(), kept.end(), [&](const Found& other) {
+        return site_of(other.point.layout) == site_of(found.point.layout);
+      });
+      if (!seen && kept.size() < options_.top) kept.push_back(std::move(found));
+    }
+    result_.best = std::move(kept);
+  }
+
+  // What other processes found, with names of this one's and all figures.
+  void take_from_peers() {
+    if (!crew_.has_peers()) return;
+    for (Found& found : result_.best) {
+      found.point = point_at(space_, layouts_, found.place);
+      if (!found.here) found.report = evaluate(space_, profile_, found.point).value();
+    }
+    if (result_.roomier) result_.roomier->point = point_at(space_, layouts_, result_.roomier->place);
+  }
+
+  void progress() const {
+    if (!options_.progress) return;
+    const SearchCounts& c = result_.counts;
+    std::string line = fmt::format("{} points, {} bounded, {} simulated", c.points, c.bounded, c.simulated);
+    if (best_ != kNothing && options_.objective == SearchObjective::time)
+      line += fmt::format("; best {}", time_text(seconds(best_)));
+    if (floor_ > 0 && options_.objective == SearchObjective::time)
+      line += fmt::format(", nothing below {}", time_text(seconds(floor_)));
+    options_.progress(line);
+  }
+
+  static constexpr std::int64_t kNothing = std::int64_t{1} << 62;
+
+  const Space& space_;
+  const Profile& profile_;
+  const SearchOptions& options_;
+  StackCosts costs_;
+  std::vector<Degrees> layouts_;
+  SearchCrew crew_;
+  Bytes room_ = 0;
+  SearchOpener opener_;
+  std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
+  std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
+  std::map<SearchSite, std::int64_t> best_of_;
+  std::vector<Node> possible_;  // layouts
+  std::set<SearchPlace> simulated_;
+  std::map<SearchPlace, Bytes> too_large_;           // of those that did not fit, what they hold
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
+  std::int64_t floor_ = 0;                           // bound of whatever is still to come
+  std::map<SearchFamily, ForwardPart> forwards_;
+  std::set<SearchPlaces> settled_;  // of which no more activations need leave
+  Bytes least_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult search(const Space& space, const Profile& profile, const SearchOptions& options) {
+  return Search(space, profile, options).run();
+}
+
+}  // namespace orrery

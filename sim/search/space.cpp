@@ -1,0 +1,400 @@
+#include "sim/search/space.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+#include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/sequence.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::string_view, 6> kOrders = {"tp-cp-dp-pp", "tp-cp-pp-dp", "tp-dp-cp-pp",
+                                                     "tp-dp-pp-cp", "tp-pp-cp-dp", "tp-pp-dp-cp"};
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t i = 1; i * i <= n; ++i) {
+    if (n % i != 0) continue;
+    small.push_back(i);
+    if (i != n / i) large.push_back(n / i);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+// Whether actions share a stage, op by op: what they take together has no close bound.
+bool is_woven(std::string_view schedule) { return schedule.starts_with("dualpipe"); }
+
+// What two values may come to the same is asked once.
+std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
+  if (!useful) return {axis.open ? habit : axis.values.front()};
+  std::vector<bool> values;
+  for (const bool v : {true, false}) {
+    if (axis.admits(v)) values.push_back(v);
+  }
+  return values;
+}
+
+}  // namespace
+
+Space::Space(OpenSpec open, std::int64_t gpus)
+    : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
+  if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
+    throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
+  base_.gpus = gpus_;  // a step waits for the slowest of so many
+  for (const Origin& origin : base_.origins) take_given(origin);
+  for (const SearchRange& range : open.search) take_range(range);
+  find_offloads();
+  if (!batch_given_)
+    throw Error(fmt::format("{}: strategy.global_batch: missing; a search needs the sequences of a step", path_));
+  for (const auto& [given, key] : {std::pair{base_.strategy.overlap.micro_batches, "strategy.overlap.micro_batches"},
+                                   std::pair{!base_.strategy.stage_replicas.empty(), "strategy.stage_replicas"},
+                                   std::pair{base_.software.validates_after_update, "software.validates_after_update"}})
+    if (given) throw Error(fmt::format("{}: {}: search does not know it yet; leave it out", path_, key), 2);
+}
+
+std::vector<std::string_view> Space::left_out() const {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (schedule_.open && (row.name == "dapple" || is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
+  }
+  for (const ShardingRow& row : sharding_rows()) {
+    if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
+  }
+  if (activations_unlisted_) names.emplace_back("offload.activations");
+  if (host_unlisted_) names.emplace_back("offload");
+  if (disks_unlisted_ && !host_unlisted_) names.emplace_back("offload to disks");
+  return names;
+}
+
+// Rules of models/load/check.cpp that a layout can break by itself; those about the model are asked of a small plan.
+bool Space::valid(const Degrees& l) const {
+  const Strategy& s = base_.strategy;
+  if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
+  if (l.micro_batches > kMostLayerPasses / base_.model.layers) return false;
+  if (l.sequence_parallel && base_.sequence / l.context % l.tensor != 0) return false;
+  const std::int64_t ranks = l.tensor * l.context * l.data, experts = l.expert * l.expert_tensor;
+  return ranks % experts == 0;
+}
+
+bool Space::can_cut(const Degrees& l) const {
+  Strategy s = base_.strategy;
+  s.tensor = l.tensor;
+  s.context = l.context;
+  set_context_kind(s, l.context_kind);
+  return broken_cut(s, base_.model, base_.sequence).empty();
+}
+
+std::vector<Degrees> Space::layouts() const {
+  std::vector<Degrees> result;
+  const Model& m = base_.model;
+  const bool moe = m.moe.has_value();
+  const auto with_batch = [&](Degrees l) {
+    for (const std::int64_t b : divisors(std::max<std::int64_t>(1, base_.strategy.global_batch / l.data))) {
+      l.micro_batch = b;
+      l.micro_batches = base_.strategy.global_batch / l.data / b;
+      if (micro_batch_.admits(b) && valid(l)) result.push_back(l);
+    }
+  };
+  const auto with_overlap = [&](Degrees l) {
+    const bool shared = moe && m.moe->shared_feed_forward > 0;
+    for (const bool sequence : both(sequence_parallel_, l.tensor > 1, false)) {
+      l.sequence_parallel = sequence;
+      for (const bool tensor : both(overlap_tensor_, l.tensor > 1 && sequence, false)) {
+        l.overlap_tensor = tensor;
+        for (const bool expert : both(overlap_expert_, shared, false)) {
+          l.overlap_expert = expert;
+          with_batch(l);
+        }
+      }
+    }
+  };
+  const auto with_experts = [&](Degrees l) {
+    for (const std::int64_t e : moe ? divisors(m.moe->experts) : std::vector<std::int64_t>{1}) {
+      for (const std::int64_t t : moe ? divisors(l.tensor) : std::vector<std::int64_t>{1}) {
+        l.expert = e;
+        l.expert_tensor = t;
+        if (expert_.admits(e) && expert_tensor_.admits(t)) with_overlap(l);
+      }
+    }
+  };
+  for (const std::int64_t t : divisors(gpus_)) {
+    if (!tensor_.admits(t) || m.heads % t != 0) continue;
+    for (const std::int64_t c : divisors(gpus_ / t)) {
+      if (!context_.admits(c) || base_.sequence % c != 0) continue;
+      for (const std::int64_t p : divisors(gpus_ / t / c)) {
+        const std::int64_t d = gpus_ / t / c / p;
+        if (!pipeline_.admits(p) || p > m.layers + 2 || !data_.admits(d)) continue;
+        Degrees l{.tensor = t, .context = c, .pipeline = p, .data = d};
+        if (base_.strategy.global_batch % d != 0) continue;
+        std::vector<std::string_view> kinds{"ring"};
+        if (c > 1) kinds.assign(kContextKinds.begin(), kContextKinds.end());
+        if (c > 1 && !context_kind_.open) kinds.assign(context_kind_.values.begin(), context_kind_.values.end());
+        for (const std::string_view kind : kinds) {
+          l.context_kind = kind;
+          if (can_cut(l)) with_experts(l);
+        }
+      }
+    }
+  }
+  return result;
+}
+
+const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t virtual_stages) const {
+  const std::lock_guard lock(cuts_->mutex);
+  const auto [it, fresh] = cuts_->known.try_emplace({pipeline, virtual_stages});
+  if (!fresh) return it->second;
+  Spec spec = base_;
+  spec.origins.clear();
+  spec.strategy.pipeline = pipeline;
+  spec.strategy.virtual_stages = virtual_stages;
+  try {
+    it->second = stage_layers(spec);
+  } catch (const Error&) {
+    return it->second;
+  }
+  if (std::ssize(it->second) != pipeline * virtual_stages) it->second.clear();
+  return it->second;
+}
+
+// Layers of the stage that has most of them; of one copy of the model, where there are two.
+std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) const {
+  const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
+  const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
+  const Schedule where = place_chunks(back ? ChunkPlacement::v_shaped : ChunkPlacement::in_turn, shape);
+  std::vector<std::int64_t> layers(pipeline, 0);
+  std::size_t k = 0;
+  for (const std::int64_t n : cut(pipeline, cell.virtual_stages)) layers[where.stage_of[k++]] += n;
+  return *std::max_element(layers.begin(), layers.end());
+}
+
+// Rules of the planner and of the orders about a schedule.
+bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
+  if (is_woven(row.name) && l.micro_batches < 2 * l.pipeline) return false;
+  if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
+  if (row.placement != ChunkPlacement::both_ways) return true;
+  return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && gradient_reduce_.admits(false);
+}
+
+std::vector<Recipe> Space::schedules(const Degrees& l) const {
+  std::vector<Recipe> result;
+  const auto add = [&](std::string_view name, std::int64_t chunks) {
+    const bool fits = chunks * l.pipeline <= base_.model.layers + 2;
+    if (fits && virtual_stages_.admits(chunks)) result.push_back({.schedule = name, .virtual_stages = chunks});
+  };
+  if (l.pipeline == 1) {
+    add(schedule_.admits("1f1b") ? "1f1b" : find_schedule(schedule_.values.front()).name, 1);
+    return result;
+  }
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (!schedule_.admits(std::string(row.name)) || !runs(l, row) || !has_bounds(row)) continue;
+    if (schedule_.open && (row.name == "dapple" || is_woven(row.name))) continue;
+    if (row.chunks > 0) add(row.name, row.chunks);
+    for (std::int64_t v = 2; row.chunks == 0 && v * l.pipeline <= base_.model.layers + 2; ++v) add(row.name, v);
+  }
+  return result;
+}
+
+// Rules of the planner (make_plan.cpp) about gradients that are reduced unit by unit.
+bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
+  if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
+  if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
+  return !(is_woven(schedule.name) && base_.model.tied_embeddings && row.shards_parameters);
+}
+
+std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
+  std::vector<std::int64_t> groups;
+  for (const std::int64_t g : divisors(l.replicas())) {
+    // A group of one shards nothing; a group of all ranks is fsdp, and stands for it where the space leaves that out.
+    const bool other = g > 1 && (g < l.replicas() || !sharding_.admits("fsdp"));
+    if (shard_group_.open ? other : shard_group_.admits(g)) groups.push_back(g);
+  }
+  return groups;
+}
+
+void Space::add_shardings(const Degrees& l, const Recipe& cell, std::vector<Recipe>& cells) const {
+  const ScheduleRow& schedule = find_schedule(cell.schedule);
+  const bool two = schedule.placement == ChunkPlacement::both_ways;  // a stage's mirror image has its weights too
+  for (const ShardingRow& row : sharding_rows()) {
+    if (!sharding_.admits(std::string(row.name)) || row.master || row.servers) continue;
+    const bool units = unit_gradients(base_, row);
+    if (units && !builds_units(l, schedule, row)) continue;
+    // Gradients that stay whole until the end make zero2 the same as zero1; alone, a rank shards nothing.
+    const bool repeats = row.shards_optimizer && !row.shards_parameters &&
+                         ((l.replicas() == 1 && !two) || (row.shards_gradients && !units));
+    if (sharding_.open && repeats) continue;
+    Recipe with = cell;
+    with.sharding = row.kind;
+    const auto add = [&] {
+      for (const std::string_view offload : offloads(l, with)) {
+        Recipe one = with;
+        one.offload = offload;
+        if (shards_nothing_here(l, one)) one.sharding = Sharding::none;
+        if (std::find(cells.begin(), cells.end(), one) == cells.end()) cells.push_back(one);
+      }
+    };
+    if (!row.hybrid) add();
+    for (const std::int64_t g : row.hybrid ? shard_groups(l) : std::vector<std::int64_t>{}) {
+      if (l.tensor * g % (l.expert * l.expert_tensor) != 0) continue;
+      with.shard_group = g;
+      add();
+    }
+  }
+}
+
+std::vector<std::string_view> Space::recompute_kinds() const {
+  std::vector<std::string_view> kinds(recompute_.values.begin(), recompute_.values.end());
+  if (!recompute_.open) return kinds;
+  kinds = {"none", "selective", "full", "norm", "activation"};
+  const auto& moe = base_.model.moe;
+  if (moe) kinds.insert(kinds.end(), {"moe", "moe_activation"});
+  if (!moe || moe->first_layer > 0 || moe->every > 1) kinds.emplace_back("mlp");
+  if (base_.model.mla) kinds.emplace_back("mla_up_proj");
+  return kinds;
+}
+
+// Of a stage of so many layers, ascending; all of them once, as -1 unless the spec gives another number.
+std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
+  std::vector<std::int64_t> numbers, all;
+  for (std::int64_t r = 1; recompute_layers_.open && r < layers; ++r) numbers.push_back(r);
+  if (recompute_layers_.open) all.push_back(-1);
+  for (const std::int64_t r : recompute_layers_.values) (r < 0 || r >= layers ? all : numbers).push_back(r);
+  std::sort(numbers.begin(), numbers.end());
+  if (!all.empty()) numbers.push_back(all.front());
+  return numbers;
+}
+
+std::vector<Recipe> Space::groups(const Degrees& l) const {
+  std::vector<Recipe> result;
+  for (const Recipe& schedule : schedules(l)) {
+    if (!cut(l.pipeline, schedule.virtual_stages).empty()) add_shardings(l, schedule, result);
+  }
+  return result;
+}
+
+std::vector<Recipe> Space::cells_of(const Degrees& l, const Recipe& group) const {
+  const std::vector<std::int64_t> numbers = recompute_numbers(fullest_stage(l.pipeline, group));
+  std::vector<Recipe> result;
+  for (const auto& [place, layers] : activation_places(group)) {
+    for (const std::string_view kind : recompute_kinds()) {
+      Recipe cell = group;
+      cell.activations = place;
+      cell.activation_layers = layers;
+      cell.recompute = kind;
+      if (kind == "none") result.push_back(cell);
+      for (const std::int64_t r : kind == "none" ? std::vector<std::int64_t>{} : numbers) {
+        cell.recompute_layers = r;
+        result.push_back(cell);
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<Recipe> Space::cells(const Degrees& l) const {
+  std::vector<Recipe> result;
+  for (const Recipe& group : groups(l)) {
+    const std::vector<Recipe> cells = cells_of(l, group);
+    result.insert(result.end(), cells.begin(), cells.end());
+  }
+  return result;
+}
+
+// Shardings depend on where a schedule's stages lie and whether it weaves; recomputation on the schedule's stages
+// alone, features on the sharding's alone.
+std::uint64_t Space::count(const Degrees& l) const {
+  std::uint64_t sum = 0, none = 0, some = 0;
+  for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);
+  std::map<std::pair<bool, ChunkPlacement>, std::optional<std::uint64_t>> sharded;  // whether the schedule weaves
+  for (const Recipe& schedule : schedules(l)) {
+    if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
+    const std::int64_t layers = fullest_stage(l.pipeline, schedule);
+    const ScheduleRow& row = find_schedule(schedule.schedule);
+    auto& shardings = sharded[{is_woven(row.name), row.placement}];
+    if (!shardings) {
+      shardings = 0;
+      std::vector<Recipe> cells;
+      add_shardings(l, schedule, cells);
+      for (const Recipe& cell : cells) *shardings += features(l, cell).size();
+      *shardings *= activation_places(schedule).size();
+    }
+    const auto numbers = recompute_layers_.open ? static_cast<std::size_t>(layers) : recompute_numbers(layers).size();
+    sum += *shardings * (none + some * numbers);
+  }
+  return sum;
+}
+
+std::vector<std::string_view> Space::rank_orders(const Degrees& l) const {
+  std::vector<std::string_view> orders;
+  std::vector<std::string> seen;
+  std::vector<std::string_view> candidates(kOrders.begin(), kOrders.end());
+  if (!rank_order_.open) candidates.assign(rank_order_.values.begin(), rank_order_.values.end());
+  for (const std::string_view order : candidates) {
+    std::string apart = told_apart(l, order);
+    if (std::find(seen.begin(), seen.end(), apart) != seen.end()) continue;
+    seen.push_back(std::move(apart));
+    orders.push_back(order);
+  }
+  return orders;
+}
+
+std::vector<Features> Space::features(const Degrees& l, const Recipe& cell) const {
+  const Software& w = base_.software;
+  const ShardingRow& row = row_of(cell.sharding);
+  const bool two = find_schedule(cell.schedule).placement == ChunkPlacement::both_ways;
+  const bool group = l.replicas() > 1 || two;
+  const bool habit =
+      !two && reduces_beside(w, cell.sharding);  // two copies reduce in one order, after the last backward
+  const bool reduces = group && !two && (habit || !gradient_reduce_.open);
+  const bool gathers = group && row.shards_optimizer && (w.overlap_parameter_gather || !parameter_gather_.open);
+  const bool sends = l.pipeline > 1 && (w.overlap_pipeline || !overlap_pipeline_.open);
+  std::vector<Features> result;
+  for (const std::string_view order : rank_orders(l)) {
+    for (const bool reduce : both(two ? Choices<bool>{false, {false}} : gradient_reduce_, reduces, habit)) {
+      for (const bool gather : both(parameter_gather_, gathers, w.overlap_parameter_gather)) {
+        for (const bool send : both(overlap_pipeline_, sends, w.overlap_pipeline))
+          result.push_back({order, reduce, gather, send});
+      }
+    }
+  }
+  return result;
+}
+
+std::string told_apart(const Degrees& layout, std::string_view order) {
+  std::string result;
+  for (std::size_t start = 0; start < order.size(); start += 3) {
+    const std::string_view word = order.substr(start, 2);
+    const std::int64_t degree = word == "tp"   ? layout.tensor
+                                : word == "cp" ? layout.context
+                                : word == "dp" ? layout.data
+                                : word == "pp" ? layout.pipeline
+                                               : 1;
+    if (degree > 1) result += word;
+  }
+  return result;
+}
+
+Strides strides_of(const Degrees& l, std::string_view order) {
+  Strides result;
+  std::int64_t stride = 1;
+  for (std::size_t start = 0; start < order.size(); start += 3) {
+    const std::string_view word = order.substr(start, 2);
+    if (word == "tp") stride *= std::exchange(result.tensor, stride) > 0 ? l.tensor : 1;
+    if (word == "cp") stride *= std::exchange(result.context, stride) > 0 ? l.context : 1;
+    if (word == "dp") stride *= std::exchange(result.data, stride) > 0 ? l.data : 1;
+    if (word == "pp") stride *= std::exchange(result.pipeline, stride) > 0 ? l.pipeline : 1;
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "models/trace/trace.h"
+#include "models/trace/trace_file.h"
+#include "sim/predict/predict.h"
+#include "sim/print/text.h"
+
+namespace orrery {
+
+// A step put together from ranks that ran one by one, each alone on a whole device (`orrery run --composed`): what
+// computes takes as long as it was measured, by task the median of all steps but the first; what moves takes as long as
+// predicted, and so does the host. Order, waiting and overlap are the engine's. It is called composed, and never counts
+// as a measured step.
+Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
+
+// What was measured of it, held against the prediction: each rank's compute, and its memory. Errors are predicted over
+// measured, minus 1.
+struct ComposedRank {
+  std::string name;
+  Seconds predicted = 0, measured = 0;  // sums over the compute lane of a step
+  Bytes predicted_peak = 0, measured_peak = 0;
+  double compute_error() const { return measured > 0 ? predicted / measured - 1 : 0; }
+  double memory_error() const;
+};
+struct Composed {
+  std::string name;
+  Seconds predicted_step = 0, composed_step = 0;
+  std::vector<ComposedRank> ranks;
+  Report report;        // of the composed step
+  std::string failure;  // why there is nothing but the name; "" = there is
+};
+Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
+
+// A row for every rank of every spec, with medians and worst errors below. A sample:
+//   spec     rank     compute predicted  measured  error %  peak predicted  measured  error %
+//   tp2      stage 0           12.10 ms  12.30 ms     -1.6       9.92 GiB   9.93 GiB     -0.1
+std::string composed_table(const std::vector<Composed>& all, const Style& style);
+std::string to_json(const std::vector<Composed>& all);  // schema orrery.composed/1
+double worst_compute_error(const Composed& c);          // without sign
+
+}  // namespace orrery

@@ -1,0 +1,66 @@
+#include "sim/validate/replay.h"
+
+#include <algorithm>
+
+#include "sim/calibrate/calibration.h"
+#include "sim/cost/host_work.h"
+#include "sim/engine/simulate.h"
+
+namespace orrery {
+namespace {
+
+// The host's own time for a task; what it waited before is not in it. Beyond the launch queue it waits for room
+// (exec/execute.cpp), which the engine does not play.
+Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
+  const TaskId first = plan.slots[plan.slot_of(t)].begin;
+  const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);
+  if (t >= first + kLaunchQueue) return 0;
+  return std::max<Picoseconds>(0, trace.spans[t].issued - start);
+}
+
+// When the first member of a transfer was done with it.
+Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
+  const std::uint32_t match = plan.tasks[t].match;
+  Picoseconds first = trace.spans[t].ended;
+  if (match == kNone) return first;
+  for (const TaskId m : plan.members_of(match)) first = std::min(first, trace.spans[m].ended);
+  return first;
+}
+
+// The engine ends a transfer everywhere at once; a task that waited for a later end of it has that in its own time.
+Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
+  const TaskId cause = trace.spans[t].cause;
+  if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
+  return trace.spans[cause].ended - first_end(plan, trace, cause);
+}
+
+Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits, TaskId t) {
+  const Span& s = trace.spans[t];
+  if (!moves(plan.op_of(t))) {
+    const Seconds beside = is_host_work(plan.op_of(t)) ? waits.host_start + waits.host_wake : waits.gap;
+    return s.ended - s.entered + late_end(plan, trace, t) + picoseconds(beside);
+  }
+  const Seconds start = waits.busy[t] ? waits.busy_transfer_start : waits.transfer_start;
+  return first_end(plan, trace, t) - s.matched + picoseconds(start + waits.wake);
+}
+
+}  // namespace
+
+Trace replay(const Plan& unfolded, const Trace& measured) {
+  const Waits waits = Observations::waits(unfolded, measured);
+  Plan plan = unfolded;  // an op of its own for every task
+  Timing timing;
+  timing.row_of_slot.assign(plan.slots.size(), 0);
+  timing.rows.resize(1);
+  std::vector<Op> ops;
+  for (TaskId t = 0; t < plan.task_count(); ++t) {
+    timing.rows[0].push_back(
+        {.duration = duration_of(unfolded, measured, waits, t), .issue = issue_of(unfolded, measured, t)});
+    plan.tasks[t].op = t;
+    ops.push_back(unfolded.op_of(t));
+  }
+  plan.ops = std::move(ops);
+  return simulate(plan, timing);
+}
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/predict/predict.h"
+#include "sim/print/text.h"
+#include "sim/runs/measured.h"
+
+namespace orrery {
+
+// 0 where nothing was measured.
+inline double relative_error(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
+
+// Errors are predicted over measured, minus 1.
+struct KindError {
+  std::string kind;  // "gemm/output fp32", "all_reduce"
+  std::int64_t count = 0;
+  Seconds predicted = 0, measured = 0;  // sums over all ranks of one step
+  double error() const { return relative_error(predicted, measured); }
+};
+
+// What tasks of each kind took, predicted and measured, between the same two moments of a task; the longest first.
+// predicted: of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
+std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
+double cost_error(const std::vector<KindError>& kinds);
+
+// A prediction held against a run of the same plan, and what of the error is whose.
+struct Validation {
+  std::string name;
+  Report predicted, measured;
+  std::vector<KindError> kinds;  // by measured time, the longest first
+  double cost_error = 0;         // of all ops together, by time, without sign: sum |predicted - measured| over kinds
+  Seconds replayed = 0;          // the median step with measured durations, played by the engine
+  double spread = 0;             // of the run's steps: quartile distance over median
+  double step_error = 0, engine_error = 0, memory_error = 0;
+  std::string failure;  // why there is nothing but the name; "" = there is
+};
+
+// predicted: of every rank (unfolded), like the runs. Steps are compared by their median, memory by the rank that is
+// furthest off. on_gpus: the spec's own device ran it.
+Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs, bool on_gpus = false);
+
+// For people. A sample:
+//   small.yaml                 predicted  measured   error
+//   step                        62.10 ms  60.30 ms  +3.0 %  (the run's own spread 4.1 %)
+std::string validation_text(const Validation& v);
+
+// Specs side by side, with median and worst errors below, and why some failed.
+std::string validation_table(const std::vector<Validation>& all, const Style& style);
+
+// "  NAME failed: WHY\n"; "" where it did not.
+std::string failure_line(const std::string& name, const std::string& failure);
+
+std::string to_json(const std::vector<Validation>& all);  // schema orrery.validation/1
+
+}  // namespace orrery
