@@ -5,11 +5,11 @@
 
 #include <benchmark/benchmark.h>
 
-#include "kernels/activation.h"
-#include "kernels/attention.h"
-#include "kernels/gemm.h"
-#include "kernels/norm.h"
-#include "kernels/update.h"
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/update.h"
 
 namespace orrery::kernels {
 namespace {

@@ -18,8 +18,8 @@
 #include <fmt/format.h>
 
 #include "models/base/output_file.h"
-#include "viz/scene.h"
-#include "viz/scene_cache.h"
+#include "viz/draw/scene.h"
+#include "viz/draw/scene_cache.h"
 
 namespace {
 

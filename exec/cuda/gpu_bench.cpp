@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "exec/cuda/cuda_handles.h"
-#include "exec/cuda/cuda_initial.h"
-#include "exec/lanes.h"
+#include "exec/cuda/handles.h"
+#include "exec/cuda/initial.h"
+#include "exec/host/lanes.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
 #include "models/trace/measured_json.h"

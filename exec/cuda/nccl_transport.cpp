@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "exec/chunks.h"
-#include "exec/combine.h"
-#include "exec/cuda/cuda_check.h"
-#include "exec/cuda/cuda_queue.h"
+#include "exec/cuda/check.h"
+#include "exec/cuda/queue.h"
+#include "exec/transport/chunks.h"
+#include "exec/transport/combine.h"
 #include "models/base/error.h"
 
 namespace orrery::cuda {

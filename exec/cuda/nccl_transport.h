@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "exec/move_queue.h"
-#include "exec/store.h"
+#include "exec/program/store.h"
+#include "exec/transport/move_queue.h"
 #include "models/plan/plan.h"
 
 namespace orrery::cuda {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "kernels/attention.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cuda/tensor.h"
 
 namespace orrery::kernels::cuda {
 
-// Flash attention, as kernels/attention.h. bf16 and fp16 run on tensor cores: head_dim a multiple of 8 up to 256, rows
-// 16-byte aligned; probabilities and their gradients are rounded to the storage type between the products. fp32 runs on
-// plain kernels of one warp per row, for checking rather than for speed. All tensors have one type, lse is fp32
+// Flash attention, as kernels/cpu/attention.h. bf16 and fp16 run on tensor cores: head_dim a multiple of 8 up to 256,
+// rows 16-byte aligned; probabilities and their gradients are rounded to the storage type between the products. fp32
+// runs on plain kernels of one warp per row, for checking rather than for speed. All tensors have one type, lse is fp32
 // (batch, heads, query).
 void attention(ConstHeads q, ConstHeads k, ConstHeads v, float scale, const CausalMask& mask, Heads out, float* lse,
                cudaStream_t stream);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/attention.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cuda/fragments.cuh"
 #include "kernels/cuda/tensor.h"
 

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "kernels/cross_entropy.h"
+#include "kernels/cpu/cross_entropy.h"
 #include "kernels/cuda/tensor.h"
 
 namespace orrery::kernels::cuda {
 
-// As kernels/cross_entropy.h. Logits are of any type; in 16 bits their exponents are rounded to it, the sums are not.
+// As kernels/cpu/cross_entropy.h. Logits are of any type; in 16 bits their exponents are rounded to it, the sums are
+// not.
 void row_maxima(ConstMatrix logits, VocabularyPart part, float* maxima, cudaStream_t stream);
 void row_exponents(Matrix logits, VocabularyPart part, const float* maxima, const std::int64_t* labels, float* sums,
                    float* label_logits, cudaStream_t stream);

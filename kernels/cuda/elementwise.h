@@ -4,7 +4,7 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/elementwise.h, and the few that the executor has no kernel for on the CPU. Types may differ between
+// As kernels/cpu/elementwise.h, and the few that the executor has no kernel for on the CPU. Types may differ between
 // tensors unless said.
 
 // y = a + b, of one type; y may be either.

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "kernels/cpu/rotary.h"
 #include "kernels/cuda/tensor.h"
-#include "kernels/rotary.h"
 
 namespace orrery::kernels::cuda {
 
-// As kernels/embedding.h. table, y and dy, dtable may differ in type.
+// As kernels/cpu/embedding.h. table, y and dy, dtable may differ in type.
 void embed(const std::int64_t* tokens, std::int64_t first, ConstMatrix table, Matrix y, cudaStream_t stream);
 
 // Rows are grouped by token first, then added in their order: the same bits every time. A sum is rounded once.

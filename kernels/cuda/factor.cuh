@@ -6,7 +6,7 @@
 
 namespace orrery::kernels::cuda {
 
-// What a Factor is worth now; the clip coefficient as kernels/update.h's clip_factor.
+// What a Factor is worth now; the clip coefficient as kernels/cpu/update.h's clip_factor.
 __device__ inline double value_of(const Factor& f) {
   double value = f.value;
   if (f.loss_scale != nullptr) value /= static_cast<double>(*f.loss_scale);

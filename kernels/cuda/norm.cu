@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kBlock)
   if (centred) saved.mean[row] = mean;
 }
 
-// dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/norm.cpp). Every team
+// dx = reciprocal (g - mean(g) - z mean(g z)), z the normalised x and g = dy weight (kernels/cpu/norm.cpp). Every team
 // takes rows far apart and sums what its lanes' columns give to the weight's and bias's gradients in shared memory;
 // every lane reads and writes its own columns there, so nobody waits.
 template <int width, class T>

@@ -4,8 +4,8 @@
 
 namespace orrery::kernels::cuda {
 
-// As kernels/norm.h, of every head of a view at once: statistics lie head by head, (heads, batch * rows), and all heads
-// share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight, bias and the
+// As kernels/cpu/norm.h, of every head of a view at once: statistics lie head by head, (heads, batch * rows), and all
+// heads share one weight. A plain matrix is a view with one head. x, y, dy and dx have one type; weight, bias and the
 // gradients added to have any.
 struct NormStatistics {
   float* reciprocal = nullptr;

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "kernels/cpu/gemm.h"
 #include "kernels/cuda/tensor.h"
-#include "kernels/gemm.h"
 
 namespace orrery::kernels::cuda {
 
@@ -53,13 +53,13 @@ class Products {
   void multiply(const Product& product, cudaStream_t stream);
   Algorithm algorithm(const Product& product);
 
-  // As kernels/gemm.h.
+  // As kernels/cpu/gemm.h.
   void linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix y, cudaStream_t stream);
   void linear_input_gradient(ConstMatrix dy, ConstMatrix weight, Matrix dx, cudaStream_t stream);
   void linear_weight_gradient(ConstMatrix dy, ConstMatrix x, bool accumulate, Matrix dweight, cudaStream_t stream);
 
-  // As kernels/gemm.h; `weights` (batch, heads, query, key). Where query heads share a key head, one call for each of a
-  // group's; the gradient is then rounded after each.
+  // As kernels/cpu/gemm.h; `weights` (batch, heads, query, key). Where query heads share a key head, one call for each
+  // of a group's; the gradient is then rounded after each.
   void head_scores(ConstHeads a, ConstHeads b, float scale, Array weights, cudaStream_t stream);
   void head_values(ConstArray weights, ConstHeads b, float scale, Heads y, cudaStream_t stream);
   void head_key_gradient(ConstArray weights, ConstHeads a, float scale, Heads g, cudaStream_t stream);

@@ -1,12 +1,12 @@
 #include "kernels/cuda/residual.h"
 
+#include "kernels/common/philox.h"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/philox.h"
 
 namespace orrery::kernels::cuda {
 namespace {
 
-// Which elements a dropout keeps; kernels/residual.cpp tells how.
+// Which elements a dropout keeps; kernels/cpu/residual.cpp tells how.
 struct Draw {
   std::uint64_t threshold;  // 2^32 probability: words below it drop their element
   DropoutStream stream;

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "kernels/cpu/residual.h"
 #include "kernels/cuda/tensor.h"
-#include "kernels/residual.h"
 
 namespace orrery::kernels::cuda {
 
-// As kernels/residual.h, with the same random numbers: masks are equal bit for bit.
+// As kernels/cpu/residual.h, with the same random numbers: masks are equal bit for bit.
 void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask,
                   cudaStream_t stream);
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "kernels/cpu/rotary.h"
 #include "kernels/cuda/tensor.h"
-#include "kernels/rotary.h"
 
 namespace orrery::kernels::cuda {
 
-// kernels/rotary.h's table, (positions, half) each, copied to the device by its owner.
+// kernels/cpu/rotary.h's table, (positions, half) each, copied to the device by its owner.
 struct DeviceRotaryTable {
   std::int64_t half = 0;
   const float* cosine = nullptr;

@@ -26,7 +26,7 @@ struct BasicArray {
 using Array = BasicArray<void>;
 using ConstArray = BasicArray<const void>;
 
-// A row-major view in device memory, as kernels/matrix.h's; stride in elements.
+// A row-major view in device memory, as kernels/common/matrix.h's; stride in elements.
 template <class Void>
 struct BasicMatrix {
   Void* data = nullptr;
@@ -41,7 +41,7 @@ struct BasicMatrix {
 using Matrix = BasicMatrix<void>;
 using ConstMatrix = BasicMatrix<const void>;
 
-// A view (batch, rows, heads, head_dim), as kernels/matrix.h's: tokens lie `stride` elements apart.
+// A view (batch, rows, heads, head_dim), as kernels/common/matrix.h's: tokens lie `stride` elements apart.
 template <class Void>
 struct BasicHeads {
   Void* data = nullptr;
@@ -79,7 +79,7 @@ BasicMatrix<Void> columns_of(BasicMatrix<Void> m, std::int64_t first, std::int64
   return {element_at(m.data, m.type, first), m.type, m.rows, count, m.stride};
 }
 
-// As kernels/matrix.h's: heads [first, first + heads) of the packed columns of m.
+// As kernels/common/matrix.h's: heads [first, first + heads) of the packed columns of m.
 template <class Void>
 BasicHeads<Void> heads_of(BasicMatrix<Void> m, std::int64_t batch, std::int64_t first, std::int64_t heads,
                           std::int64_t head_dim) {

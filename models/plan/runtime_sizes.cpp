@@ -79,7 +79,7 @@ class Resizer {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
-  // Room for a row even where there is none, as ranks take it (exec/buffers.cpp).
+  // Room for a row even where there is none, as ranks take it (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
     block.forward.clear();  // those of the plan it was made from: tasks name their ops

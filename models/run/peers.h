@@ -22,7 +22,7 @@ class Peers {
   virtual void abort(int status) = 0;
 };
 
-// What the plugin (exec/mpi_peers.cpp) offers under this name, with C linkage.
+// What the plugin (exec/mpi/peers.cpp) offers under this name, with C linkage.
 inline constexpr char kMakePeers[] = "orrery_make_peers";
 using MakePeers = Peers*();
 

@@ -21,7 +21,7 @@ namespace orrery {
 // then notes that it has finished, in this order. It dies with the process
 // that started it (prctl(2), PR_SET_PDEATHSIG). A rank that fails notes its one line and its exit status there. It
 // prints nothing on stdout. --hang-timeout is given where nobody else watches (the user's own mpirun or srun): then the
-// ranks watch each other (exec/watch.h).
+// ranks watch each other (exec/program/watch.h).
 
 // One task, in picoseconds on the rank's clock: launched by the host, dependencies ended and its lane free, done. For a
 // transfer `entered` is when this end was ready; when the last end came in is found by comparing ranks.

@@ -8,7 +8,7 @@
 namespace orrery {
 
 // The processes that mpirun or srun started together with this one; nullptr where it is alone. They talk through the
-// plugin orrery-peers.so beside this program (exec/mpi_peers.cpp), the only thing here that needs MPI. Throws Error
+// plugin orrery-peers.so beside this program (exec/mpi/peers.cpp), the only thing here that needs MPI. Throws Error
 // where it is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 

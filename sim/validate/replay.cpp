@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 // The host's own time for a task; what it waited before is not in it. Beyond the launch queue it waits for room
-// (exec/execute.cpp), which the engine does not play.
+// (exec/host/execute.cpp), which the engine does not play.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.slots[plan.slot_of(t)].begin;
   const Picoseconds start = t == first ? 0 : launch_start(plan, trace, t);

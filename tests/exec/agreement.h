@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/initial.h"
-#include "exec/run_state.h"
+#include "exec/host/initial.h"
+#include "exec/host/run_state.h"
 #include "models/layers/expert_sizes.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"

@@ -1,4 +1,4 @@
-#include "exec/alone_transport.h"
+#include "exec/transport/alone_transport.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exec/buffers.h"
+#include "exec/memory/buffers.h"
 
 #include <algorithm>
 #include <set>

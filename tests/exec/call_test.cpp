@@ -1,4 +1,4 @@
-#include "exec/call.h"
+#include "exec/host/op_call.h"
 
 #include <map>
 

@@ -1,11 +1,11 @@
-#include "exec/calls.h"
+#include "exec/host/prepare.h"
 
 #include <cstring>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "exec/combine.h"
+#include "exec/transport/combine.h"
 #include "models/layers/blocks.h"
 #include "tests/exec/jobs.h"
 

@@ -1,4 +1,4 @@
-#include "exec/chunks.h"
+#include "exec/transport/chunks.h"
 
 #include <numeric>
 

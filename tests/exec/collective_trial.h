@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/combine.h"
-#include "exec/transport.h"
-#include "kernels/bf16.h"
+#include "exec/transport/combine.h"
+#include "exec/transport/transport.h"
+#include "kernels/common/bf16.h"
 #include "models/plan/plan.h"
 
 // Collectives to try on any number of ranks. Every rank works out alone what all ranks of its group put in, and from

@@ -1,10 +1,10 @@
-#include "exec/combine.h"
+#include "exec/transport/combine.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "kernels/bf16.h"
+#include "kernels/common/bf16.h"
 #include "models/base/error.h"
 
 namespace orrery {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/cpu_launch.h"
-#include "exec/host_device.h"
-#include "exec/initial.h"
+#include "exec/cpu/host_device.h"
+#include "exec/cpu/launch.h"
+#include "exec/host/initial.h"
 #include "models/layers/blocks.h"
 #include "tests/exec/jobs.h"
 
@@ -23,7 +23,7 @@ class OneRank {
       : rank_(job.rank(0)),
         memory_(host_segments()),
         buffers_(rank_, memory_),
-        text_(read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence)),
+        text_(read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence)),
         state_(run_state(rank_, text_, {.clip = job.spec.strategy.clip, .seed = 3})) {
     set_initial_weights(rank_, 3, buffers_);
   }

@@ -1,4 +1,4 @@
-#include "exec/disk_store.h"
+#include "exec/memory/disk_store.h"
 
 #include <cstdlib>
 #include <thread>

@@ -1,11 +1,11 @@
-#include "exec/execute.h"
+#include "exec/host/execute.h"
 
 #include <cmath>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "exec/host_device.h"
+#include "exec/cpu/host_device.h"
 #include "tests/exec/fake_transport.h"
 #include "tests/exec/jobs.h"
 
@@ -25,7 +25,7 @@ struct Recorded {
 
 Recorded run(const Job& job, std::int64_t steps) {
   const Rank rank = job.rank(0);
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   FakeTransport transport(1);
   Recorded r;
   ExecuteOptions options;
@@ -189,7 +189,7 @@ TEST(Execute, SaysThatThereIsNoMemory) {
   const Job job(spec_of("name: wide, layers: 1, hidden: 512, heads: 4, kv_heads: 4, feed_forward: 2048, vocab: 2048",
                         "global_batch: 4, precision: fp32, gradient_precision: fp32", 256));
   const Rank rank = job.rank(0);
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   int ended = 0;
   for (int segments = 0; segments < 40 && ended == 0; ++segments) {
     FakeTransport transport(1);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "exec/transport.h"
+#include "exec/transport/transport.h"
 #include "models/base/error.h"
 
 namespace orrery::test {

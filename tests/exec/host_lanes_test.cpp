@@ -1,4 +1,4 @@
-#include "exec/host_lanes.h"
+#include "exec/cpu/host_lanes.h"
 
 #include <map>
 #include <thread>

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "exec/combine.h"
-#include "exec/cpu_launch.h"
-#include "exec/device.h"
-#include "exec/queue_lanes.h"
-#include "exec/task_queue.h"
+#include "exec/cpu/launch.h"
+#include "exec/host/device.h"
+#include "exec/host/queue_lanes.h"
+#include "exec/host/task_queue.h"
+#include "exec/transport/combine.h"
 
 // Queues of a device on the host, where everything happens at once, on the thread that enqueues it.
 namespace orrery::test {

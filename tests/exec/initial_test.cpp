@@ -1,4 +1,4 @@
-#include "exec/initial.h"
+#include "exec/host/initial.h"
 
 #include <cmath>
 

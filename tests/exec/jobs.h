@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/rank.h"
-#include "exec/transport.h"
+#include "exec/memory/rank.h"
+#include "exec/transport/transport.h"
 #include "models/base/error.h"
 #include "models/planner/make_plan.h"
 #include "tests/models/plans.h"

@@ -1,4 +1,4 @@
-#include "exec/joint_moves.h"
+#include "exec/transport/joint_moves.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exec/memory.h"
+#include "exec/memory/caching_memory.h"
 
 #include <algorithm>
 #include <cstring>

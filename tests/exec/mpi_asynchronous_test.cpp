@@ -49,7 +49,7 @@ class Emulation {
 
   Result run() {
     const auto transport = mpi_transport(MPI_COMM_SELF, rank_.plan);
-    const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", one_.model.vocab, one_.sequence);
+    const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", one_.model.vocab, one_.sequence);
     ExecuteOptions options;
     options.steps = kRounds * updates_;
     options.training = training_of(one_);

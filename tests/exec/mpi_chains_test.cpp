@@ -1,6 +1,6 @@
 // Chains of servers of which some are lost at every moment of a push and a pull: what is pushed is summed once, what is
 // pulled is what was summed, and nobody waits for ever. A lost rank here is one that makes no more calls.
-#include "exec/mpi_chains.h"
+#include "exec/mpi/chains.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/mpi_transport.h"
+#include "exec/mpi/transport.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/spec/spec.h"

@@ -1,4 +1,4 @@
-#include "exec/mpi_clock.h"
+#include "exec/mpi/clock.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/lanes.h"
+#include "exec/host/lanes.h"
 
 namespace orrery {
 namespace {

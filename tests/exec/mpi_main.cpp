@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/mpi_session.h"
+#include "exec/mpi/session.h"
 
 namespace {
 

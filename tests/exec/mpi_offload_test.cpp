@@ -2,7 +2,7 @@
 // the host and on a disk, stored activations, and a delayed update against a delay made by hand.
 #include <algorithm>
 
-#include "kernels/elementwise.h"
+#include "kernels/cpu/elementwise.h"
 #include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
@@ -220,7 +220,7 @@ Result delayed_by_hand(const Spec& spec) {
   const Plan plan = make_plan(one);
   const Rank rank(one, plan, 0);
   const auto transport = mpi_transport(MPI_COMM_SELF, rank.plan);
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", one.model.vocab, one.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", one.model.vocab, one.sequence);
   const std::uint32_t state = rank.states.front();
   const std::size_t n =
       static_cast<std::size_t>(rank.plan.blocks[rank.plan.frames[state].block].slots[kParameters].bytes) / 4;

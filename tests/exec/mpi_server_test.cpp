@@ -1,13 +1,13 @@
 // Servers that take what workers push as it comes. What they did, in which order, is recorded; one process that does
 // the same in that order, with servers of its own, must get the same losses and weights.
-#include "exec/mpi_server.h"
+#include "exec/mpi/server.h"
 
 #include <algorithm>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include "kernels/update.h"
+#include "kernels/cpu/update.h"
 #include "models/layers/blocks.h"
 #include "tests/exec/strategy_run.h"
 
@@ -56,7 +56,7 @@ ExecuteOptions options_for(const Spec& spec) {
 }
 
 Text text_for(const Spec& spec) {
-  return read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", spec.model.vocab, spec.sequence);
+  return read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", spec.model.vocab, spec.sequence);
 }
 
 ServedRun run_on_ranks(MPI_Comm world, const Spec& spec) {

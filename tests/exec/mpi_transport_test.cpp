@@ -1,4 +1,4 @@
-#include "exec/mpi_transport.h"
+#include "exec/mpi/transport.h"
 
 #include <mpi.h>
 
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/mpi_check.h"
+#include "exec/mpi/check.h"
 #include "models/base/error.h"
 #include "tests/exec/collective_trial.h"
 

@@ -1,4 +1,4 @@
-#include "exec/place_copies.h"
+#include "exec/host/place_copies.h"
 
 #include <algorithm>
 #include <map>
@@ -62,7 +62,8 @@ TEST(PlaceCopies, MoveWhatARankOwns) {
         "data: 2, sharding: zero3, global_batch: 2, offload: {optimizer: nvme, gradients: nvme, parameters: nvme}"}) {
     SCOPED_TRACE(strategy);
     const test::Job job = test::tiny_job(strategy);
-    const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+    const Text text =
+        read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
     std::map<std::string, Bytes> all;
     for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
       const Rank rank = job.rank(r);

@@ -1,8 +1,8 @@
-#include "exec/queue_lanes.h"
+#include "exec/host/queue_lanes.h"
 
 #include <gtest/gtest.h>
 
-#include "exec/alone_transport.h"
+#include "exec/transport/alone_transport.h"
 #include "tests/exec/host_queue.h"
 #include "tests/exec/jobs.h"
 #include "tests/exec/threads_run.h"
@@ -58,7 +58,7 @@ struct RecordedRun {
 
 RecordedRun run_alone(const test::Job& job, std::int64_t number, bool one_queue, Watcher watcher = {}) {
   const Rank rank = job.rank(number);
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   const std::vector<std::byte> bank(4096);
   const auto transport = alone_transport(rank, bank);
   QueuedHostDevice device(rank, *transport, one_queue);

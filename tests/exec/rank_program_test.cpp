@@ -1,4 +1,4 @@
-#include "exec/rank_program.h"
+#include "exec/program/rank_program.h"
 
 #include <fstream>
 

@@ -1,4 +1,4 @@
-#include "exec/rank.h"
+#include "exec/memory/rank.h"
 
 #include <set>
 

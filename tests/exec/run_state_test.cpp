@@ -1,4 +1,4 @@
-#include "exec/run_state.h"
+#include "exec/host/run_state.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exec/snapshot.h"
+#include "exec/host/snapshot.h"
 
 #include <cstring>
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/initial.h"
+#include "exec/host/initial.h"
 #include "models/base/error.h"
 #include "models/layers/blocks.h"
 #include "models/trace/trace_file.h"

@@ -1,4 +1,4 @@
-#include "exec/store.h"
+#include "exec/program/store.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "exec/lanes.h"
+#include "exec/host/lanes.h"
 #include "models/base/error.h"
 
 namespace orrery {

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/host_device.h"
-#include "exec/mpi_transport.h"
+#include "exec/cpu/host_device.h"
+#include "exec/mpi/transport.h"
 #include "models/plan/hash.h"
 #include "tests/exec/agreement.h"
 
@@ -75,7 +75,7 @@ inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {})
   if (changes.plan) changes.plan(rank.plan);
   auto transport = mpi_transport(world, rank.plan);
   if (changes.transport) transport = changes.transport(std::move(transport));
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", spec.model.vocab, spec.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", spec.model.vocab, spec.sequence);
   Tensors gradients, initial, weights, routing;
   ExecuteOptions options;
   options.steps = changes.steps;

@@ -1,4 +1,4 @@
-#include "exec/text.h"
+#include "exec/host/text.h"
 
 #include <fstream>
 #include <functional>

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "exec/execute.h"
-#include "exec/host_device.h"
-#include "exec/threads_transport.h"
+#include "exec/cpu/host_device.h"
+#include "exec/host/execute.h"
+#include "exec/transport/threads_transport.h"
 #include "models/spec/sharding.h"
 #include "tests/exec/agreement.h"
 #include "tests/exec/fake_transport.h"
@@ -30,7 +30,8 @@ inline void merge(Tensors& all, const Tensors& mine) {
 
 // One rank's part of a run.
 inline Result run_rank(const Rank& rank, RankDevice& device, std::int64_t steps) {
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", rank.spec.model.vocab, rank.spec.sequence);
+  const Text text =
+      read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", rank.spec.model.vocab, rank.spec.sequence);
   Result r;
   const Copy read = [&](std::byte* to, const std::byte* from, std::size_t n) { device.read(to, from, n); };
   ExecuteOptions options;

@@ -1,4 +1,4 @@
-#include "exec/threads_transport.h"
+#include "exec/transport/threads_transport.h"
 
 #include <atomic>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "exec/watch.h"
+#include "exec/program/watch.h"
 
 #include <filesystem>
 #include <future>

@@ -1,9 +1,9 @@
-#include "viz/archive.h"
+#include "viz/read/archive.h"
 
 #include <string>
 
 #include "tests/fuzz/fuzz.h"
-#include "viz/scene_cache.h"
+#include "viz/draw/scene_cache.h"
 
 // The sum at the end is made right, so that what lies before it is read.
 void orrery::fuzz::read_archive(std::string_view bytes) {

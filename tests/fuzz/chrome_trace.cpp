@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
-#include "viz/align.h"
-#include "viz/area.h"
-#include "viz/chrome_reader.h"
-#include "viz/layout.h"
-#include "viz/pyramid.h"
+#include "viz/draw/area.h"
+#include "viz/draw/layout.h"
+#include "viz/draw/pyramid.h"
+#include "viz/read/chrome_reader.h"
+#include "viz/timeline/align.h"
 
 // What comes out can be drawn. In memory and in one thread.
 void orrery::fuzz::read_chrome_trace(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "viz/load.h"
+#include "viz/read/load.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "exec/snapshot.h"
+#include "exec/host/snapshot.h"
 
 #include "tests/exec/jobs.h"
 #include "tests/fuzz/fuzz.h"

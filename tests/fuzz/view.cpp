@@ -1,4 +1,4 @@
-#include "viz/saved_view.h"
+#include "viz/draw/saved_view.h"
 
 #include "tests/fuzz/fuzz.h"
 

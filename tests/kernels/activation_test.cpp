@@ -1,8 +1,8 @@
-#include "kernels/activation.h"
+#include "kernels/cpu/activation.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/activation_reference.h"
+#include "kernels/reference/activation.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

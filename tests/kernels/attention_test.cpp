@@ -1,8 +1,8 @@
-#include "kernels/attention.h"
+#include "kernels/cpu/attention.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/attention_reference.h"
+#include "kernels/reference/attention.h"
 #include "tests/kernels/random.h"
 
 namespace orrery::kernels {

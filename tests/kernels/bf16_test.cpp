@@ -1,4 +1,4 @@
-#include "kernels/bf16.h"
+#include "kernels/common/bf16.h"
 
 #include <cmath>
 #include <limits>

@@ -1,11 +1,11 @@
-#include "kernels/cross_entropy.h"
+#include "kernels/cpu/cross_entropy.h"
 
 #include <algorithm>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "kernels/cross_entropy_reference.h"
+#include "kernels/reference/cross_entropy.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

@@ -1,8 +1,8 @@
-#include "kernels/embedding.h"
+#include "kernels/cpu/embedding.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/embedding_reference.h"
+#include "kernels/reference/embedding.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

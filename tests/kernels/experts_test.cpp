@@ -1,11 +1,11 @@
-#include "kernels/experts.h"
+#include "kernels/cpu/experts.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <numeric>
 
-#include "kernels/experts_reference.h"
+#include "kernels/reference/experts.h"
 #include "tests/kernels/random.h"
 
 namespace orrery::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/exponential.h"
+#include "kernels/common/exponential.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
-#include "kernels/gemm.h"
+#include "kernels/cpu/gemm.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/gemm_reference.h"
+#include "kernels/reference/gemm.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

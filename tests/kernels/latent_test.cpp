@@ -1,8 +1,8 @@
-#include "kernels/latent.h"
+#include "kernels/cpu/latent.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/rotary_reference.h"
+#include "kernels/reference/rotary.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

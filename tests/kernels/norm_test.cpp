@@ -1,8 +1,8 @@
-#include "kernels/norm.h"
+#include "kernels/cpu/norm.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/norm_reference.h"
+#include "kernels/reference/norm.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

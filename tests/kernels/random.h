@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/matrix.h"
-#include "kernels/philox.h"
+#include "kernels/common/matrix.h"
+#include "kernels/common/philox.h"
 
 // Random data and comparisons that the kernel tests share.
 namespace orrery::kernels {

@@ -1,10 +1,10 @@
-#include "kernels/residual.h"
+#include "kernels/cpu/residual.h"
 
 #include <numeric>
 
 #include <gtest/gtest.h>
 
-#include "kernels/residual_reference.h"
+#include "kernels/reference/residual.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

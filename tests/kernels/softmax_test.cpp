@@ -1,8 +1,8 @@
-#include "kernels/softmax.h"
+#include "kernels/cpu/softmax.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/attention_reference.h"
+#include "kernels/reference/attention.h"
 #include "tests/kernels/operand.h"
 
 namespace orrery::kernels {

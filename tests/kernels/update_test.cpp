@@ -1,8 +1,8 @@
-#include "kernels/update.h"
+#include "kernels/cpu/update.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/update_reference.h"
+#include "kernels/reference/update.h"
 #include "tests/kernels/random.h"
 
 namespace orrery::kernels {

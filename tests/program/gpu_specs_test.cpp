@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "exec/execute.h"
-#include "exec/rank_program.h"
-#include "exec/text_data.h"
+#include "exec/host/execute.h"
+#include "exec/program/rank_program.h"
+#include "exec/program/text_data.h"
 #include "kernels/cuda/attention_limits.h"
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"

@@ -1,4 +1,4 @@
-#include "viz/align.h"
+#include "viz/timeline/align.h"
 
 #include <gtest/gtest.h>
 

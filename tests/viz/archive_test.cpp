@@ -1,4 +1,4 @@
-#include "viz/archive.h"
+#include "viz/read/archive.h"
 
 #include <gtest/gtest.h>
 

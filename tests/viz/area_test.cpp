@@ -1,4 +1,4 @@
-#include "viz/area.h"
+#include "viz/draw/area.h"
 
 #include <gtest/gtest.h>
 

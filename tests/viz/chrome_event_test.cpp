@@ -1,4 +1,4 @@
-#include "viz/chrome_event.h"
+#include "viz/read/chrome_event.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "viz/chrome_reader.h"
+#include "viz/read/chrome_reader.h"
 
 #include <gtest/gtest.h>
 
-#include "viz/layout.h"
+#include "viz/draw/layout.h"
 
 using namespace orrery;
 

@@ -1,4 +1,4 @@
-#include "viz/compare.h"
+#include "viz/timeline/compare.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "viz/event_kind.h"
+#include "viz/timeline/event_kind.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "viz/event_scan.h"
+#include "viz/read/event_scan.h"
 
 #include <gtest/gtest.h>
 

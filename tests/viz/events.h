@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "viz/timeline_builder.h"
+#include "viz/timeline/timeline_builder.h"
 
 namespace orrery {
 

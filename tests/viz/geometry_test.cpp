@@ -1,4 +1,4 @@
-#include "viz/geometry.h"
+#include "viz/draw/geometry.h"
 
 #include <gtest/gtest.h>
 

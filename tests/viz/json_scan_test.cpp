@@ -1,4 +1,4 @@
-#include "viz/json_scan.h"
+#include "viz/read/json_scan.h"
 
 #include <gtest/gtest.h>
 

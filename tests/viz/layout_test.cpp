@@ -1,9 +1,9 @@
-#include "viz/layout.h"
+#include "viz/draw/layout.h"
 
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
-#include "viz/timeline_builder.h"
+#include "viz/timeline/timeline_builder.h"
 
 using namespace orrery;
 

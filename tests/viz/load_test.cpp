@@ -1,4 +1,4 @@
-#include "viz/load.h"
+#include "viz/read/load.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "models/base/error.h"
 #include "sim/export/chrome_trace.h"
 #include "tests/temporary_folder.h"
-#include "viz/compare.h"
+#include "viz/timeline/compare.h"
 
 using namespace orrery;
 using test::TemporaryFolder;

@@ -1,4 +1,4 @@
-#include "viz/mapped_text.h"
+#include "viz/read/mapped_text.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

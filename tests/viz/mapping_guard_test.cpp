@@ -1,4 +1,4 @@
-#include "viz/mapping_guard.h"
+#include "viz/read/mapping_guard.h"
 
 #include <csignal>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/temporary_folder.h"
-#include "viz/mapped_text.h"
+#include "viz/read/mapped_text.h"
 
 using namespace orrery;
 

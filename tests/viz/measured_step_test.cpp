@@ -1,4 +1,4 @@
-#include "viz/measured_step.h"
+#include "viz/read/measured_step.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "sim/validate/validation.h"
 #include "tests/sim/fake_runs.h"
 #include "tests/temporary_folder.h"
-#include "viz/load.h"
+#include "viz/read/load.h"
 
 using namespace orrery;
 

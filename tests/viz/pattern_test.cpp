@@ -1,4 +1,4 @@
-#include "viz/pattern.h"
+#include "viz/timeline/pattern.h"
 
 #include <chrono>
 

@@ -1,10 +1,10 @@
-#include "viz/pyramid.h"
+#include "viz/draw/pyramid.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "viz/timeline_builder.h"
+#include "viz/timeline/timeline_builder.h"
 
 using namespace orrery;
 

@@ -1,4 +1,4 @@
-#include "viz/runs.h"
+#include "viz/timeline/runs.h"
 
 #include <gtest/gtest.h>
 

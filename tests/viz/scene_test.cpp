@@ -1,4 +1,4 @@
-#include "viz/scene.h"
+#include "viz/draw/scene.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "models/base/input_file.h"
 #include "tests/temporary_folder.h"
 #include "tests/viz/events.h"
-#include "viz/scene_cache.h"
+#include "viz/draw/scene_cache.h"
 
 using namespace orrery;
 

@@ -1,4 +1,4 @@
-#include "viz/search.h"
+#include "viz/timeline/find.h"
 
 #include <gtest/gtest.h>
 

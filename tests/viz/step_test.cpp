@@ -1,10 +1,10 @@
-#include "viz/step.h"
+#include "viz/predicted/step.h"
 
 #include <gtest/gtest.h>
 
 #include "models/load/load_spec.h"
-#include "viz/area.h"
-#include "viz/runs.h"
+#include "viz/draw/area.h"
+#include "viz/timeline/runs.h"
 
 using namespace orrery;
 

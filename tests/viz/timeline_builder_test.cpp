@@ -1,4 +1,4 @@
-#include "viz/timeline_builder.h"
+#include "viz/timeline/timeline_builder.h"
 
 #include <gtest/gtest.h>
 

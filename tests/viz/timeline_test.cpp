@@ -1,4 +1,4 @@
-#include "viz/timeline.h"
+#include "viz/timeline/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "viz/what_if.h"
+#include "viz/predicted/what_if.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <QPainter>
 #include <vector>
 
-#include "viz/compare.h"
-#include "viz/layout.h"
-#include "viz/scene.h"
+#include "viz/draw/layout.h"
+#include "viz/draw/scene.h"
+#include "viz/timeline/compare.h"
 #include "viz/window/elided_texts.h"
 
 namespace orrery {

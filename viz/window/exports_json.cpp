@@ -8,7 +8,7 @@
 #include "sim/export/chrome_trace.h"
 #include "sim/export/kineto.h"
 #include "sim/memory/live_memory.h"
-#include "viz/json_scan.h"
+#include "viz/read/json_scan.h"
 #include "viz/window/exports.h"
 
 namespace orrery {
@@ -21,7 +21,7 @@ std::string microseconds(Picoseconds t) {
   return fmt::format("{}{}.{:06}", t < 0 ? "-" : "", size / 1'000'000, size % 1'000'000);
 }
 
-// What an event must say to be read as of its kind (viz/event_kind.h).
+// What an event must say to be read as of its kind (viz/timeline/event_kind.h).
 struct Words {
   std::string_view category, phase, operation;  // operation: "kind" of compute
 };

@@ -9,7 +9,7 @@
 
 #include "models/base/error.h"
 #include "sim/print/text.h"
-#include "viz/scene_cache.h"
+#include "viz/draw/scene_cache.h"
 #include "viz/window/main_window.h"
 
 namespace orrery {

@@ -12,7 +12,7 @@
 
 #include "sim/print/text.h"
 #include "sim/validate/validation.h"
-#include "viz/measured_step.h"
+#include "viz/read/measured_step.h"
 #include "viz/window/main_window.h"
 #include "viz/window/palette.h"
 

@@ -3,7 +3,7 @@
 #include <QColor>
 #include <string_view>
 
-#include "viz/timeline.h"
+#include "viz/timeline/timeline.h"
 
 namespace orrery {
 

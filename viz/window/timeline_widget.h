@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "viz/saved_view.h"
-#include "viz/search.h"
+#include "viz/draw/saved_view.h"
+#include "viz/timeline/find.h"
 #include "viz/window/canvas.h"
 
 class QScrollBar;

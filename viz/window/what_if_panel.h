@@ -3,8 +3,8 @@
 #include <QWidget>
 #include <memory>
 
-#include "viz/step.h"
-#include "viz/what_if.h"
+#include "viz/predicted/step.h"
+#include "viz/predicted/what_if.h"
 
 class QComboBox;
 class QLabel;

@@ -1,5 +1,5 @@
-// Every strategy with its ranks as threads on one GPU, against one CPU rank: the path of exec/queue_lanes.h and
-// exec/threads_transport.h, which tests/exec/queue_lanes_test.cpp tests on the host, with the CUDA kernels.
+// Every strategy with its ranks as threads on one GPU, against one CPU rank: the path of exec/host/queue_lanes.h and
+// exec/transport/threads_transport.h, which tests/exec/queue_lanes_test.cpp tests on the host, with the CUDA kernels.
 #include <gtest/gtest.h>
 
 #include "tests/exec/cuda/on_gpu.h"

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/alone_transport.h"
-#include "exec/cuda/cuda_device.h"
+#include "exec/cuda/device.h"
+#include "exec/transport/alone_transport.h"
 #include "tests/exec/cuda/on_gpu.h"
 #include "tests/exec/jobs.h"
 #include "tests/exec/threads_run.h"
@@ -72,7 +72,7 @@ struct Ran {
 Ran run_alone(const std::string& strategy, const std::string& model, std::int64_t steps, bool one_queue = false) {
   const test::Job job(test::spec_of(model, strategy, 32));
   const Rank rank = job.rank(0);
-  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/data/text.txt", job.spec.model.vocab, job.spec.sequence);
+  const Text text = read_text(ORRERY_SOURCE_DIR "/exec/program/data/text.txt", job.spec.model.vocab, job.spec.sequence);
   const auto transport = alone_transport(rank, {});
   cuda::SharedGpu gpu;
   CudaDevice device(rank, gpu, *transport, one_queue);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/cuda_device.h"
+#include "exec/cuda/device.h"
 #include "tests/exec/threads_run.h"
 
 namespace orrery::test {

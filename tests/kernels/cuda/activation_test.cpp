@@ -1,6 +1,6 @@
 #include "kernels/cuda/activation.h"
 
-#include "kernels/activation_reference.h"
+#include "kernels/reference/activation.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

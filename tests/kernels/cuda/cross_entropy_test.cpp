@@ -1,6 +1,6 @@
 #include "kernels/cuda/cross_entropy.h"
 
-#include "kernels/cross_entropy_reference.h"
+#include "kernels/reference/cross_entropy.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -6,10 +6,10 @@
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
-#include "kernels/bf16.h"
+#include "kernels/common/bf16.h"
+#include "kernels/common/matrix.h"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/tensor.h"
-#include "kernels/matrix.h"
 #include "tests/kernels/random.h"
 
 // Tensors on a device and the doubles that their references compute on, for the tests of kernels/cuda. The same tests

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "kernels/update.h"
+#include "kernels/cpu/update.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

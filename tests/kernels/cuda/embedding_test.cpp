@@ -1,6 +1,6 @@
 #include "kernels/cuda/embedding.h"
 
-#include "kernels/embedding_reference.h"
+#include "kernels/reference/embedding.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -1,6 +1,6 @@
 #include "kernels/cuda/norm.h"
 
-#include "kernels/norm_reference.h"
+#include "kernels/reference/norm.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-#include "kernels/gemm_reference.h"
+#include "kernels/reference/gemm.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -1,6 +1,6 @@
 #include "kernels/cuda/residual.h"
 
-#include "kernels/residual_reference.h"
+#include "kernels/reference/residual.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

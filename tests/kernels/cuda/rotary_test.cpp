@@ -1,6 +1,6 @@
 #include "kernels/cuda/rotary.h"
 
-#include "kernels/rotary_reference.h"
+#include "kernels/reference/rotary.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

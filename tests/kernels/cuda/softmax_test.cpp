@@ -1,6 +1,6 @@
 #include "kernels/cuda/softmax.h"
 
-#include "kernels/attention_reference.h"
+#include "kernels/reference/attention.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -1,6 +1,6 @@
 #include "kernels/cuda/update.h"
 
-#include "kernels/update_reference.h"
+#include "kernels/reference/update.h"
 #include "tests/kernels/cuda/device.h"
 
 namespace orrery::kernels::cuda {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/bf16.h"
+#include "kernels/common/bf16.h"
 
 namespace orrery::kernels::cuda {
 namespace {

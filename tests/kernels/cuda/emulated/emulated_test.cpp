@@ -1,8 +1,8 @@
 #include <machine.cuh>
 
-#include "kernels/attention_reference.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/fragments.cuh"
+#include "kernels/reference/attention.h"
 #include "tests/kernels/cuda/device.h"
 
 // What only the emulated GPU can tell: that kernels do not depend on the order of warps nor on when asynchronous copies

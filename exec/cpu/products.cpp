@@ -1,0 +1,162 @@
+// Matrix products on the CPU.
+#include <cmath>
+
+#include "exec/host/host_call.h"
+#include "kernels/cpu/gemm.h"
+
+namespace orrery {
+namespace {
+
+using kernels::columns_of;
+using kernels::heads_of;
+using kernels::matrix;
+
+struct PackedShape {
+  std::int64_t batch = 0, rows = 0, heads = 0, kv_heads = 0, head_dim = 0;
+};
+
+float scale_of(std::int64_t head_dim) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
+
+// A tile's columns of a matrix of all outputs.
+kernels::Matrix<float> tile_of(const Values& v, const Gemm& g, std::int64_t rows, std::int64_t columns) {
+  return columns_of(matrix(v.data(), rows, g.tiles * columns), g.tile * columns, columns);
+}
+
+// Rows of a product: where they begin in what is read and in what is written, and how many.
+struct RowRun {
+  std::int64_t from = 0, to = 0, count = 0;
+};
+
+// local: rows of a member.
+std::vector<RowRun> row_runs(const Seat& seat, const Gemm& g, std::int64_t local) {
+  using Rows = Gemm::Rows;
+  const std::int64_t behind = seat.index + 1;
+  switch (g.rows) {
+    case Rows::all:
+      return {{0, 0, g.m}};
+    case Rows::member: {
+      const std::int64_t place = (seat.index - g.piece + seat.size) % seat.size * g.m;
+      return {{g.piece == 0 ? 0 : place, place, g.m}};  // its own lie in a buffer of their own
+    }
+    case Rows::before:
+      return {{0, 0, seat.index * local}};
+    case Rows::behind:
+      return {{behind * local, behind * local, (seat.size - behind) * local}};
+    case Rows::others:
+      return {{0, 0, seat.index * local}, {behind * local, behind * local, (seat.size - behind) * local}};
+    case Rows::runs:
+      break;
+  }
+  std::vector<RowRun> runs;
+  const std::int64_t count = g.m / seat.size;
+  for (std::int64_t member = 0; member < seat.size; ++member)
+    runs.push_back({(member * g.pieces + g.piece) * count, g.piece * g.m + member * count, count});
+  return runs;
+}
+
+Argument rows_from(const CpuCall& c, Argument a, std::int64_t first, std::int64_t columns) {
+  a.data += first * columns * c.rank.plan.element_bytes;
+  return a;
+}
+
+void run_rows(const CpuCall& c, Gemm g, const RowRun& run) {
+  const bool input = g.role == Gemm::Role::input_gradient;
+  g.m = run.count;
+  const std::int64_t columns = g.k * (input ? g.tiles : 1);
+  const Values x = c.read(rows_from(c, c.reads[0], run.from, columns), g.m * columns);
+  const bool panel = c.weights.empty();  // of a weight, from another rank
+  const Values w = panel ? c.read(c.reads[1], g.n * g.k) : c.weight(c.weights[0]);
+  const Argument& to = c.writes.empty() ? c.updates[0] : c.writes[0];
+  // Columns of other tiles stay.
+  const auto mode = g.tiles > 1 || g.accumulate ? Values::Mode::update : Values::Mode::write;
+  const std::int64_t results = g.n * (input ? 1 : g.tiles);
+  const Values y = c.view(rows_from(c, to, run.to, results), g.m * results, mode);
+  if (input) {
+    kernels::multiply({}, 1, tile_of(x, g, g.m, g.k), matrix(w.data(), g.k, g.n), g.accumulate ? 1 : 0,
+                      matrix(y.data(), g.m, g.n));
+    return;
+  }
+  if (panel) {
+    return kernels::multiply({.b = true}, 1, matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k),
+                             g.accumulate ? 1.0F : 0.0F, matrix(y.data(), g.m, g.n));
+  }
+  const bool biased = c.weights.size() > 1;
+  const Values bias = c.weight(c.weights[biased ? 1 : 0]);
+  kernels::linear(matrix(x.data(), g.m, g.k), matrix(w.data(), g.n, g.k), biased ? bias.data() + g.tile * g.n : nullptr,
+                  tile_of(y, g, g.m, g.n));
+}
+
+void run_linear(const CpuCall& c, const Gemm& g) {
+  const Seat& seat = c.rank.seat(Dimension::tensor);
+  for (const RowRun& run : row_runs(seat, g, c.rows_in(c.reads[0], g.k) / seat.size)) {
+    if (run.count > 0) run_rows(c, g, run);
+  }
+}
+
+void run_weight_gradient(const CpuCall& c, const Gemm& g) {
+  const Values x = c.read(c.reads[0], g.k * g.n);
+  const Values dy = c.read(c.reads[1], g.k * g.m * g.tiles);
+  const bool flat = !c.gradients.empty();
+  const auto block = [&] { return g.accumulate ? c.update(c.updates[0], g.m * g.n) : c.write(c.writes[0], g.m * g.n); };
+  const Values dw = flat ? c.gradient(c.gradients[0]) : block();
+  kernels::linear_weight_gradient(tile_of(dy, g, g.k, g.m), matrix(x.data(), g.k, g.n), g.accumulate,
+                                  matrix(dw.data(), g.m, g.n));
+}
+
+// One half of a packed buffer: queries and keys, or the projection's values.
+kernels::Heads<float> heads_in(const Values& v, const PackedShape& s, const Argument& a, const CpuCall& c,
+                               std::int64_t first, std::int64_t heads) {
+  const std::int64_t columns = a.bytes / (s.rows * c.rank.plan.element_bytes);
+  return heads_of(matrix(v.data(), s.rows, columns), s.batch, first, heads, s.head_dim);
+}
+
+// The products of attention that is written out; shapes and operands as layers record them.
+void run_head_product(const CpuCall& c, const Gemm& g) {
+  using Role = Gemm::Role;
+  const bool pairs = g.role == Role::scores || g.role == Role::probability_gradient;
+  const bool by_key = g.role == Role::value_gradient || g.role == Role::key_gradient;
+  const std::int64_t samples = g.batch / g.heads, queries = by_key ? g.k : g.m, d = pairs ? g.k : g.n;
+  const PackedShape shape = {samples, samples * queries, g.heads, g.kv_heads, d};
+  const std::int64_t flat = shape.rows * g.heads * d, weights = g.batch * queries * (pairs ? g.n : by_key ? g.m : g.k);
+  const auto size = [&](const Argument& a) { return a.bytes / c.rank.plan.element_bytes; };
+  const auto of_queries = [&](const Values& v) {
+    return heads_of(matrix(v.data(), shape.rows, g.heads * d), samples, 0, g.heads, d);
+  };
+  const auto q = [&](const Values& v, const Argument& a) { return heads_in(v, shape, a, c, 0, g.heads); };
+  const auto k = [&](const Values& v, const Argument& a) { return heads_in(v, shape, a, c, g.heads, g.kv_heads); };
+  const auto v = [&](const Values& x, const Argument& a) {
+    return heads_in(x, shape, a, c, g.heads + g.kv_heads, g.kv_heads);
+  };
+  const float scale = scale_of(d);
+  const Argument& in = c.reads.back();  // the packed one, but for the value gradient
+  const Argument& out = c.updates.empty() ? c.writes[0] : c.updates[0];
+  const Values first = c.read(c.reads[0], c.reads.size() == 1 ? size(in) : pairs ? flat : weights);
+  const Values second = c.read(in, g.role == Role::value_gradient ? flat : size(in));
+  // Gradients of one packed buffer are written part by part: what is there already stays.
+  const bool part = by_key || g.role == Role::query_gradient;
+  const Values result = part ? c.update(out, size(out)) : c.write(out, pairs ? weights : flat);
+  switch (g.role) {
+    case Role::scores:
+      return kernels::head_scores(q(first, in), k(first, in), scale, result.data());
+    case Role::values:
+      return kernels::head_values(first.data(), v(second, in), 1, of_queries(result));
+    case Role::value_gradient:
+      return kernels::head_key_gradient(first.data(), of_queries(second), 1, v(result, out));
+    case Role::probability_gradient:
+      return kernels::head_scores(of_queries(first), v(second, in), 1, result.data());
+    case Role::query_gradient:
+      return kernels::head_values(first.data(), k(second, in), scale, q(result, out));
+    default:
+      return kernels::head_key_gradient(first.data(), q(second, in), scale, k(result, out));
+  }
+}
+
+}  // namespace
+
+void run_product(const CpuCall& c, const Gemm& g) {
+  if (g.role == Gemm::Role::weight_gradient) return run_weight_gradient(c, g);
+  if (g.role == Gemm::Role::output || g.role == Gemm::Role::input_gradient) return run_linear(c, g);
+  run_head_product(c, g);
+}
+
+}  // namespace orrery

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "exec/cuda/state.h"
+#include "exec/host/op_call.h"
+#include "kernels/cuda/tensor.h"
+
+namespace orrery::cuda {
+
+namespace gpu = kernels::cuda;
+
+inline gpu::Type type_of(Bytes width) { return width == 4 ? gpu::Type::fp32 : gpu::Type::bf16; }
+
+// A task being enqueued on a stream: its operands as the kernels' views.
+struct CudaCall : OpCall {
+  CudaCall(CudaState& s, const Launch& launch, cudaStream_t on)
+      : OpCall(s.run, launch), gpu_state(s), task(launch.task), stream(on) {}
+
+  // Activations have the plan's width; weights and their gradients that of the buffer they lie in.
+  gpu::Array activation(const Argument& a) const { return {a.data, type_of(rank.plan.element_bytes)}; }
+  gpu::Matrix matrix(const Argument& a, std::int64_t rows, std::int64_t columns) const {
+    return gpu::matrix(activation(a), rows, columns);
+  }
+  static gpu::Array weight(const Argument& a) { return {a.data, type_of(a.width)}; }
+  static gpu::Matrix weight(const Argument& a, std::int64_t rows, std::int64_t columns) {
+    return gpu::matrix(weight(a), rows, columns);
+  }
+  // Elements [first, ...) of a flat buffer.
+  static gpu::Array flat(const Argument& a, std::int64_t first) { return {a.data + first * a.width, type_of(a.width)}; }
+  static float* floats(const Argument& a, std::int64_t first = 0) { return reinterpret_cast<float*>(a.data) + first; }
+
+  // A table's gradient, or the dense one that the stack's autograd makes before it adds that.
+  gpu::Array table_gradient() const { return gradients.empty() ? activation(updates[0]) : weight(gradients[0]); }
+
+  gpu::Workspace workspace(std::int64_t bytes) const { return gpu_state.workspace(bytes); }
+
+  CudaState& gpu_state;
+  TaskId task;
+  cudaStream_t stream;
+};
+
+// Enqueues the kernels of a task that moves nothing between ranks.
+void launch_on_cuda(CudaState& state, const Launch& launch, cudaStream_t stream);
+
+// Lanes whose tasks the host runs: an update of what lies there, reading and writing disks.
+inline bool runs_on_host(LaneKind lane) {
+  return lane == LaneKind::cpu || lane == LaneKind::fetch || lane == LaneKind::store;
+}
+
+// Such a task, from when it is enqueued until the step is over. Numbers that lie on the device are the host's copies.
+struct HostTask {
+  CudaState& state;
+  Launch launch;
+};
+
+// Enqueues it, behind copies of the numbers that it reads; `task` stays where it is until it has ended. Failures are
+// left with the state.
+void enqueue_on_host(HostTask& task, cudaStream_t stream);
+
+// The once-a-step ops, in step.cpp.
+void run_cast(const CudaCall& c, const Cast& work);
+void run_accumulate(const CudaCall& c, const Accumulate& work);
+void run_squared_norm(const CudaCall& c, const SquaredNorm& work);
+void run_multiply(const CudaCall& c, const Multiply& work);
+void run_update(const CudaCall& c, const Update& work);
+// Products and attention, in products.cpp.
+void run_product(const CudaCall& c, const Gemm& work);
+void run_attention(const CudaCall& c, const FlashAttention& work);
+void run_move_heads(const CudaCall& c, const MoveHeads& work);
+
+}  // namespace orrery::cuda

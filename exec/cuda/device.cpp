@@ -1,0 +1,175 @@
+#include "exec/cuda/device.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace orrery::cuda {
+namespace {
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string nccl_text() {
+  int version = 0;
+  ORRERY_CHECK_NCCL(ncclGetVersion(&version));
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string cublaslt_text() {
+  const std::size_t version = cublasLtGetVersion();  // 130002 is 13.0.2
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+}  // namespace
+
+GpuCount count_gpus() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess) return {0, cudaGetErrorString(code)};
+  return {count, count > 0 ? "" : "the driver shows none"};
+}
+
+void use_gpu(int number) { ORRERY_CHECK_CUDA(cudaSetDevice(number)); }
+
+std::string gpu_name(int number) {
+  cudaDeviceProp properties{};
+  ORRERY_CHECK_CUDA(cudaGetDeviceProperties(&properties, number));
+  return properties.name;
+}
+
+std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number) {
+  int driver = 0, runtime = 0, sms = 0;
+  ORRERY_CHECK_CUDA(cudaDriverGetVersion(&driver));
+  ORRERY_CHECK_CUDA(cudaRuntimeGetVersion(&runtime));
+  ORRERY_CHECK_CUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, number));
+  return {{"cublasLt", cublaslt_text()},
+          {"device", gpu_name(number)},
+          {"driver", version_text(driver)},
+          {"multiprocessors", fmt::format("{}", sms)},
+          {"nccl", nccl_text()},
+          {"runtime", version_text(runtime)}};
+}
+
+void SharedGpu::add(Bytes bytes) { segments_ += bytes; }
+
+Bytes SharedGpu::beside_segments() {
+  std::size_t left = 0, all = 0;
+  ORRERY_CHECK_CUDA(cudaMemGetInfo(&left, &all));
+  const Bytes beside = static_cast<Bytes>(all - left) - segments_.load();
+  Bytes most = most_beside_.load();
+  while (beside > most && !most_beside_.compare_exchange_weak(most, beside)) {
+  }
+  return most_beside_;
+}
+
+Bytes SharedGpu::capacity() const {
+  std::size_t left = 0, all = 0;
+  ORRERY_CHECK_CUDA(cudaMemGetInfo(&left, &all));
+  return static_cast<Bytes>(all);
+}
+
+CudaDevice::~CudaDevice() {
+  cudaDeviceSynchronize();  // what is enqueued uses what is about to go
+}
+
+SegmentSource CudaDevice::segments() {
+  return {[this](Bytes bytes) -> std::byte* {
+            void* at = nullptr;
+            const cudaError_t code = cudaMalloc(&at, static_cast<std::size_t>(bytes));
+            if (code == cudaErrorMemoryAllocation) {
+              cudaGetLastError();  // not an error of what comes next
+              return nullptr;
+            }
+            check_cuda(code, "cudaMalloc(&at, bytes)");
+            gpu_.add(bytes);
+            return static_cast<std::byte*>(at);
+          },
+          [this](std::byte* at, Bytes bytes) {
+            cudaFree(at);
+            gpu_.add(-bytes);
+          }};
+}
+
+// Page-locked: copies to and from it go on beside everything else.
+SegmentSource CudaDevice::host_memory() {
+  return {[](Bytes bytes) -> std::byte* {
+            void* at = nullptr;
+            const cudaError_t code = cudaMallocHost(&at, static_cast<std::size_t>(bytes));
+            if (code == cudaErrorMemoryAllocation) {
+              cudaGetLastError();  // not an error of what comes next
+              return nullptr;
+            }
+            check_cuda(code, "cudaMallocHost(&at, bytes)");
+            return static_cast<std::byte*>(at);
+          },
+          [](std::byte* at, Bytes) { cudaFreeHost(at); }};
+}
+
+// As much as the spec's stack takes; what kernels need beyond it is not the allocator's (CudaState).
+Bytes CudaDevice::workspace() const { return static_cast<Bytes>(rank_.spec.software.workspace_MiB * (1 << 20)); }
+
+void CudaDevice::clear(std::span<std::byte> bytes) {
+  ORRERY_CHECK_CUDA(cudaMemset(bytes.data(), 0, bytes.size()));
+  ORRERY_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+void CudaDevice::set_initial(const InitialRun& run) {
+  initial_on_cuda(run, nullptr);
+  ORRERY_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+void CudaDevice::read(std::byte* to, const std::byte* from, std::size_t bytes) {
+  ORRERY_CHECK_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
+
+std::unique_ptr<Lanes> CudaDevice::lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
+                                         std::int64_t steps) {
+  state_ = std::make_unique<CudaState>(state, workspace);
+  marks_ = std::make_unique<Marks>(rank_.plan.task_count(), steps);
+  return std::make_unique<QueueLanes>(rank_, *this, transport_, std::move(watcher), one_queue_);
+}
+
+std::unique_ptr<TaskQueue> CudaDevice::queue() {
+  auto made = std::make_unique<CudaQueue>(*state_, *marks_);
+  queues_.push_back(made.get());
+  return made;
+}
+
+// The first task of a plan computes: its queue is the first.
+void CudaDevice::begin_step() {
+  for (CudaQueue* q : queues_) q->begin_step();
+  state_->begin_step(queues_.front()->stream());
+  marks_->begin_step(queues_.front()->stream());
+}
+
+void CudaDevice::end_step() {
+  state_->end_step();
+  if (!std::exchange(seen_, true)) gpu_.beside_segments();  // slow; libraries have taken what they keep
+}
+
+bool CudaDevice::has_ended(TaskId task) {
+  const cudaError_t code = cudaEventQuery(marks_->of(task));
+  state_->check();  // a host function that failed before this end
+  if (code == cudaErrorNotReady) {
+    cudaGetLastError();  // it counts as an error of this thread, and would be taken for the next launch's
+    return false;
+  }
+  check_cuda(code, "cudaEventQuery(marks_->of(task))");
+  return true;
+}
+
+std::vector<std::vector<Picoseconds>> CudaDevice::ends() {
+  uncertainty_ = marks_->uncertainty();
+  return marks_->ends();
+}
+
+void CudaDevice::count(const MemoryUse& use, MeasuredMemory& memory) {
+  memory.capacity = gpu_.capacity();
+  memory.peak_device = use.peak_reserved + gpu_.beside_segments();
+}
+
+}  // namespace orrery::cuda

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/initial.h"
+#include "exec/cuda/queue.h"
+#include "exec/host/device.h"
+#include "exec/host/queue_lanes.h"
+
+namespace orrery::cuda {
+
+// GPUs that this process may use. 0, with the reason, where CUDA has none or is not there at all.
+struct GpuCount {
+  int count = 0;
+  std::string why;
+};
+GpuCount count_gpus();
+
+// Makes a GPU the current one of this thread; every thread that calls CUDA does so first.
+void use_gpu(int number);
+
+// "NVIDIA H100 80GB HBM3"; versions of the driver, the runtime and the libraries, for a profile's fingerprint.
+std::string gpu_name(int number);
+std::vector<std::pair<std::string, std::string>> gpu_fingerprint(int number);
+
+// What a process holds of the current GPU beside its ranks' segments: the context, libraries, others' memory.
+class SharedGpu {
+ public:
+  // All ranks of the process have their segments counted here.
+  void add(Bytes bytes);
+  Bytes beside_segments();
+  Bytes capacity() const;
+
+ private:
+  std::atomic<Bytes> segments_{0}, most_beside_{0};
+};
+
+// A rank on the current GPU. one_queue: its tasks run one by one, whatever their lanes.
+class CudaDevice final : public RankDevice, public QueueDevice {
+ public:
+  CudaDevice(const Rank& rank, SharedGpu& gpu, QueuedTransport& transport, bool one_queue)
+      : rank_(rank), gpu_(gpu), transport_(transport), one_queue_(one_queue) {}
+  ~CudaDevice() override;
+
+  SegmentSource segments() override;
+  SegmentSource host_memory() override;
+  Bytes workspace() const override;
+  void clear(std::span<std::byte> bytes) override;
+  void set_initial(const InitialRun& run) override;
+  void read(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  std::unique_ptr<Lanes> lanes(RunState& state, std::span<std::byte> workspace, Watcher watcher,
+                               std::int64_t steps) override;
+  void count(const MemoryUse& use, MeasuredMemory& memory) override;
+  Picoseconds clock_uncertainty() const { return uncertainty_; }
+
+  std::unique_ptr<TaskQueue> queue() override;
+  void begin_step() override;
+  void end_step() override;
+  bool has_ended(TaskId task) override;
+  std::vector<std::vector<Picoseconds>> ends() override;
+
+ private:
+  const Rank& rank_;
+  SharedGpu& gpu_;
+  QueuedTransport& transport_;
+  bool one_queue_;
+  std::unique_ptr<CudaState> state_;
+  std::unique_ptr<Marks> marks_;
+  std::vector<CudaQueue*> queues_;  // the lanes'
+  Picoseconds uncertainty_ = 0;
+  bool seen_ = false;  // how much the GPU holds beside segments
+};
+
+}  // namespace orrery::cuda

@@ -1,0 +1,50 @@
+// Tasks of the host's lanes, as functions that the host runs when their stream has come to them. CUDA may run those of
+// several streams one after the other.
+#include <fmt/format.h>
+
+#include "exec/cuda/call.h"
+#include "exec/host/host_call.h"
+#include "exec/host/place_copies.h"
+#include "models/base/error.h"
+
+namespace orrery::cuda {
+namespace {
+
+struct HostKernels {
+  const CpuCall& c;
+
+  void operator()(const Update& w) const { orrery::run_update(c, w); }
+  void operator()(const Multiply& w) const { orrery::run_multiply(c, w); }
+  void operator()(const PlaceCopy& w) const {
+    for (const PlacedRun& run : runs_of(c, w)) move_on_host(run);
+  }
+  void operator()(const Exchange&) const {}  // the issuing thread exchanges
+  template <class Other>
+  void operator()(const Other&) const {
+    throw Error(fmt::format("{}: the host has no kernel for it", c.op.name), 1);  // on no host's lane of any plan
+  }
+};
+
+void CUDART_CB run_host_task(void* data) {
+  const HostTask& task = *static_cast<const HostTask*>(data);
+  try {
+    const CpuCall call(task.state.run, task.launch);
+    std::visit(HostKernels{call}, call.op.work);
+  } catch (...) {
+    task.state.fail(std::current_exception());
+  }
+}
+
+}  // namespace
+
+void enqueue_on_host(HostTask& task, cudaStream_t stream) {
+  float* number = task.state.numbers(task.launch.task);
+  for (Argument& a : task.launch.arguments) {
+    if (a.operand.scope != Scope::rank || a.operand.access != Access::read) continue;
+    ORRERY_CHECK_CUDA(cudaMemcpyAsync(number, a.data, sizeof(float), cudaMemcpyDeviceToHost, stream));
+    a.data = reinterpret_cast<std::byte*>(number++);
+  }
+  ORRERY_CHECK_CUDA(cudaLaunchHostFunc(stream, run_host_task, &task));
+}
+
+}  // namespace orrery::cuda

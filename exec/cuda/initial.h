@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "exec/host/initial.h"
+
+namespace orrery::cuda {
+
+// As initial_on_host(), on memory of the device; the last bit of a value may differ. rows and columns lie on the host;
+// waits for the stream.
+void initial_on_cuda(const InitialRun& run, cudaStream_t stream);
+
+}  // namespace orrery::cuda

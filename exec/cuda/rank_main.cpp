@@ -1,0 +1,260 @@
+// orrery-rank-cuda: executes the ranks of a job on NVIDIA GPUs. `orrery run --device cuda` starts it once, without a
+// rank: with a GPU for every rank it starts itself for each; with fewer, the ranks are threads of this process on the
+// first GPU, at once or, with --turns, one by one. torchrun, srun and mpirun start it once for every rank.
+// --describe prints what GPU there is; --bench FILE measures single kernels (gpu_bench.h). `orrery calibrate` asks
+// both.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "exec/cuda/device.h"
+#include "exec/cuda/gpu_bench.h"
+#include "exec/cuda/nccl_transport.h"
+#include "exec/program/rank_program.h"
+#include "exec/program/store.h"
+#include "exec/program/text_data.h"
+#include "exec/program/watch.h"
+#include "exec/transport/alone_transport.h"
+#include "exec/transport/threads_transport.h"
+#include "models/base/output_file.h"
+#include "models/load/load_spec.h"
+#include "models/plan/hash.h"
+#include "models/plan/unfold.h"
+#include "models/planner/make_plan.h"
+#include "models/run/rank_end.h"
+
+namespace orrery::cuda {
+namespace {
+
+constexpr char kName[] = "orrery-rank-cuda";
+constexpr Seconds kStorePatience = 120;  // for the other processes to come
+constexpr Bytes kBank = 16 << 20;        // of numbers that a rank alone receives
+
+struct RankJob {
+  const RankOptions& options;
+  const Spec& spec;
+  const Plan& plan;  // folded
+  std::string hash;
+};
+
+struct How {
+  int gpu = 0;
+  bool one_queue = false;
+  std::string source = "measured", library, link, sharing;
+};
+
+// One rank, from its first buffer to its file.
+void run_rank(const RankJob& job, const Rank& rank, QueuedTransport& transport, SharedGpu& gpu, const How& how,
+              ProgressRing& ring, const ClockOffset& clock) {
+  const Text text = text_of(job.options, job.spec, kText);
+  std::int64_t step = 0;
+  ExecuteOptions options;
+  options.steps = job.options.steps;
+  options.training = training_of(job.spec);
+  options.on_step = [&](std::int64_t s) { step = s; };
+  options.watcher = watcher_of(rank, ring, step);
+  CudaDevice device(rank, gpu, transport, how.one_queue);
+  Execution e = execute(rank, device, text, options);
+  const RankRun result = {.source = how.source,
+                          .plan_hash = job.hash,
+                          .rank = rank.number,
+                          .ranks = job.plan.ranks,
+                          .device = gpu_name(how.gpu) + how.sharing,
+                          .library = how.library,
+                          .link = how.link,
+                          .host = host_name(),
+                          .steps = std::move(e.steps),
+                          .losses = std::move(e.losses),
+                          .memory = e.memory,
+                          .clock_offset = clock.offset,
+                          .clock_uncertainty = clock.uncertainty + device.clock_uncertainty()};
+  write_rank_run(rank_file(job.options.out, rank.number), result);
+  ring.finish();
+}
+
+std::unique_ptr<ProgressRing> ring_of(const RankJob& job, std::int64_t rank) {
+  return std::make_unique<ProgressRing>(progress_file(job.options.out, rank), rank, job.hash);
+}
+
+// This process is one rank of several.
+void run_process(const RankJob& job, const Placement& placement, int gpus) {
+  if (placement.ranks != job.plan.ranks)
+    throw Error(
+        fmt::format("{}: {} ranks were started for a plan of {}", job.options.spec, placement.ranks, job.plan.ranks));
+  const auto ring = ring_of(job, placement.rank);
+  try {
+    const int gpu = static_cast<int>(placement.local_rank % gpus);
+    use_gpu(gpu);
+    std::optional<Watch> watch;
+    if (job.options.hang_timeout > 0) {
+      watch.emplace(job.options.out, unfold(job.plan), job.options.steps, Patience{job.options.hang_timeout, {}},
+                    [](const Fault& fault) { give_up(nullptr, kName, fault.exit_code, fault.line); });
+    }
+    const Rank rank(job.spec, job.plan, placement.rank);
+    Store store(placement, kStorePatience);
+    const auto transport = nccl_transport(store, placement.rank, rank.plan);
+    const ClockOffset clock = clock_of(store);
+    store.barrier("begin");
+    SharedGpu shared;
+    run_rank(job, rank, *transport, shared, {.gpu = gpu, .library = "NCCL", .link = "nvlink"}, *ring, clock);
+    store.barrier("end");
+  } catch (const std::exception& error) {
+    give_up(ring.get(), kName, error);
+  }
+}
+
+// Starts this program once for every rank, and waits for all.
+void run_processes(const RankJob& job, char** argv) {
+  ::setenv("MASTER_ADDR", "127.0.0.1", 0);
+  ::setenv("MASTER_PORT", fmt::format("{}", 20000 + ::getpid() % 20000).c_str(), 0);
+  ::setenv("WORLD_SIZE", fmt::format("{}", job.plan.ranks).c_str(), 1);
+  const pid_t parent = ::getpid();
+  std::map<pid_t, std::unique_ptr<RankEndFile>> ends;
+  for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
+    const std::string number = fmt::format("{}", r);
+    const pid_t child = ::fork();
+    if (child < 0) throw Error("fork: no further process can be started", 1);
+    if (child > 0) {
+      ends[child] = std::make_unique<RankEndFile>(ended_file(job.options.out, r));
+      ends[child]->started(child);
+      continue;
+    }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    ::setenv("RANK", number.c_str(), 1);
+    ::setenv("LOCAL_RANK", number.c_str(), 1);
+    ::execv("/proc/self/exe", argv);
+    ::_exit(127);
+  }
+  int worst = 0;
+  int status = 0;
+  for (pid_t child = ::wait(&status); child > 0; child = ::wait(&status)) {
+    ends.at(child)->ended(status);
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  if (worst != 0) std::_Exit(worst);  // the rank has told why
+}
+
+// All ranks at once, on one GPU.
+void run_threads(const RankJob& job) {
+  use_gpu(0);
+  Meetings meetings(job.plan);
+  SharedGpu gpu;
+  std::vector<std::thread> threads;
+  for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      std::unique_ptr<ProgressRing> ring;
+      try {
+        ring = ring_of(job, r);
+        use_gpu(0);
+        const Rank rank(job.spec, job.plan, r);
+        const auto transport = meetings.transport(r);
+        run_rank(job, rank, *transport, gpu,
+                 {.library = "copies",
+                  .link = "device memory",
+                  .sharing = fmt::format(", shared by {} ranks", job.plan.ranks)},
+                 *ring, {});
+      } catch (const std::exception& error) {
+        give_up(ring.get(), kName, error);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+Memory bank() {
+  const std::int64_t n = kBank / 4;
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) columns[static_cast<std::size_t>(i)] = i;
+  const std::int64_t row = 0;
+  Memory memory(Memory::Place::device, kBank / 2);
+  initial_on_cuda({.to = memory.data(),
+                   .width = 2,
+                   .count = kBank / 4,
+                   .in = n,
+                   .key = 1,
+                   .deviation = 0.02,
+                   .rows = {&row, 1},
+                   .columns = columns},
+                  nullptr);
+  return memory;
+}
+
+// Each rank alone on the GPU: a single one, or one after the other.
+void run_alone(const RankJob& job, bool turns) {
+  use_gpu(0);
+  const Memory numbers = bank();
+  for (std::int64_t r = 0; r < job.plan.ranks; ++r) {
+    const auto ring = ring_of(job, r);
+    try {
+      const Rank rank(job.spec, job.plan, r);
+      const auto transport = alone_transport(rank, {numbers.data(), static_cast<std::size_t>(numbers.bytes())});
+      SharedGpu gpu;
+      run_rank(job, rank, *transport, gpu,
+               {.one_queue = turns, .source = turns ? "composed" : "measured", .library = "none", .link = "none"},
+               *ring, {});
+    } catch (const std::exception& error) {
+      give_up(ring.get(), kName, error);
+    }
+  }
+}
+
+// Prints what a profile says of the GPU it was measured on.
+void describe() {
+  use_gpu(0);
+  for (const auto& [key, value] : gpu_fingerprint(0)) fmt::print("{}: {}\n", key, value);
+}
+
+// Writes times of single kernels; any further argument makes it short.
+void bench(const std::string& path, bool quick) {
+  use_gpu(0);
+  OutputFile file(path);
+  file.write(to_json(bench_gpu(quick)));
+  file.commit();
+}
+
+void run(int argc, char** argv) {
+  const GpuCount gpus = count_gpus();
+  const std::string first = argc > 1 ? argv[1] : "";
+  const bool describes = first == "--describe", benches = first == "--bench" && argc > 2;
+  if (gpus.count == 0 && (describes || benches)) throw Error("no GPU: " + gpus.why, 1);
+  if (describes) return describe();
+  if (benches) return bench(argv[2], argc > 3);
+  const RankOptions options = parse_rank_options(argc, argv, kName);
+  const Spec spec = load_spec(options.spec, options.overrides);
+  const Plan plan = make_plan(spec);
+  const RankJob job = {options, spec, plan, plan_hash(plan)};
+  const Placement placement = placement_of_environment();
+  try {
+    if (gpus.count == 0) throw Error("no GPU: " + gpus.why, 1);
+    check_executable(spec, "GPU");
+  } catch (const std::exception& error) {
+    give_up(ring_of(job, placement.rank).get(), kName, error);
+  }
+  if (placement.launched && plan.ranks > 1) return run_process(job, placement, gpus.count);
+  if (plan.ranks == 1 || options.turns) return run_alone(job, options.turns);
+  gpus.count >= plan.ranks ? run_processes(job, argv) : run_threads(job);
+}
+
+}  // namespace
+}  // namespace orrery::cuda
+
+int main(int argc, char** argv) {
+  try {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    orrery::cuda::run(argc, argv);
+    return 0;
+  } catch (const std::exception& error) {
+    orrery::give_up(nullptr, orrery::cuda::kName, error);
+  }
+}

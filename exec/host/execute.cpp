@@ -1,0 +1,264 @@
+#include "exec/host/execute.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/attention_limits.h"
+#include "models/base/error.h"
+#include "models/layers/blocks.h"
+
+namespace orrery {
+namespace {
+
+class HostThread {
+ public:
+  HostThread(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options)
+      : rank_(rank),
+        device_(device),
+        options_(options),
+        memory_(device.segments(), [this] { drain(); }),
+        buffers_(
+            rank, memory_, [&device](std::span<std::byte> bytes) { device.clear(bytes); }, device.workspace(),
+            device.host_memory()),
+        state_(run_state(rank, text, options.training)),
+        lanes_(device.lanes(with_routing(state_, options), buffers_.workspace(), options.watcher, options.steps)) {
+    has_lanes_ = true;
+  }
+
+  Execution run() {
+    set_initial_weights(rank_, options_.training.seed, buffers_,
+                        [this](const InitialRun& run) { device_.set_initial(run); });
+    for (std::int64_t step = options_.first_step; step < options_.steps; ++step) run_step(step);
+    validate_last();
+    if (options_.on_end) options_.on_end(buffers_);
+    count_times();
+    count_memory();
+    return std::move(result_);
+  }
+
+ private:
+  static RunState& with_routing(RunState& state, const ExecuteOptions& options) {
+    state.on_routing = options.on_routing;
+    return state;
+  }
+
+  // The first buffers are taken before there are lanes, and may be too many.
+  void drain() {
+    if (!has_lanes_) return;
+    lanes_->flush();
+    lanes_->wait_all();
+  }
+
+  void run_step(std::int64_t step) {
+    if (options_.on_step) options_.on_step(step);
+    if (options_.on_begin) options_.on_begin(step, buffers_, result_.losses);
+    state_.round = step;
+    state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
+    lanes_->begin_step();
+    const Picoseconds begin = host_now();
+    const TaskId validated = rank_.plan.slots.front().validated;
+    if (validated != kNone) issue_validated(step, 0, validated + 1);
+    bool updating = false;
+    for (TaskId t = validated == kNone ? 0 : validated + 1; t < rank_.plan.task_count(); ++t) {
+      if (!updating && std::holds_alternative<Update>(rank_.plan.op_of(t).work)) {
+        updating = true;
+        if (options_.on_gradients) {
+          drain();
+          options_.on_gradients(step, buffers_);
+        }
+      }
+      issue(t);
+    }
+    lanes_->end_step();
+    buffers_.end_step();
+    begins_.push_back(begin);
+    sizes_.emplace_back();
+    for (const auto& [frame, sizes] : buffers_.sizes())
+      sizes_.back().insert(sizes_.back().end(), sizes.begin(), sizes.end());
+    for (const StepLoss& l : state_.losses) {
+      if (l.tokens > 0) result_.losses.push_back(l.sum / static_cast<double>(l.tokens));
+    }
+    if (step == options_.first_step) result_.memory.first_step_peak = memory_.use().peak_allocated;
+  }
+
+  // What a step does before the update of the step before it is known to be right: some of its tasks, up to the wait
+  // for the norm of all stages. Where the update was wrong, all stages do it twice, with other weights.
+  void issue_validated(std::int64_t step, TaskId begin, TaskId end) {
+    for (TaskId t = begin; t < end; ++t) issue(t);
+    if (step == options_.first_step || !update_was_wrong()) return;
+    set_update_right(step - 1);
+    for (TaskId t = begin; t < end; ++t) issue(t);
+  }
+
+  bool update_was_wrong() const {
+    const RankSlot& slot = rank_.plan.slots.front();
+    const std::byte* number = buffers_.state(slot.frame, rank_.plan.op_of(slot.validated).operands[0].slot);
+    return kernels::is_clipped(*reinterpret_cast<const float*>(number), options_.training.clip);
+  }
+
+  void set_update_right(std::int64_t step) {
+    drain();
+    buffers_.abandon_step();
+    state_.round = step;
+    state_.sets_right = true;
+    for (TaskId t = 0; t < rank_.plan.task_count(); ++t) {
+      if (!std::holds_alternative<Update>(rank_.plan.op_of(t).work)) continue;
+      device_.run(state_, buffers_.issue(t, [](TaskId) { return true; }));
+    }
+    state_.sets_right = false;
+    state_.round = step + 1;
+    state_.losses.assign(static_cast<std::size_t>(rank_.plan.steps), {});
+    lanes_->begin_step();
+  }
+
+  // The last update has no step behind it.
+  void validate_last() {
+    const RankSlot& slot = rank_.plan.slots.front();
+    if (slot.validated == kNone || options_.steps == options_.first_step) return;
+    lanes_->begin_step();
+    issue_validated(options_.steps, slot.validation, slot.validated + 1);
+    drain();
+    buffers_.end_step();
+  }
+
+  void issue(TaskId t) {
+    const Op& op = rank_.plan.op_of(t);
+    if (op.host_waits) {
+      lanes_->flush();
+      for (const TaskId before : rank_.plan.dependencies_of(t)) lanes_->wait(before);
+    }
+    if (t >= kLaunchQueue && !lanes_->entered(t - kLaunchQueue)) {
+      lanes_->flush();
+      lanes_->wait_entered(t - kLaunchQueue);
+    }
+    const Picoseconds issued = host_now();
+    Launch launch = buffers_.issue(t, [&](TaskId done) { return lanes_->completed(done); });
+    const std::vector<Argument> arguments = launch.arguments;
+    lanes_->submit(std::move(launch), issued);
+    if (std::holds_alternative<CountTokens>(op.work)) count_tokens(t, arguments);
+  }
+
+  // Buffers that are taken from here on are as large as the counts say.
+  void count_tokens(TaskId t, const std::vector<Argument>& counts) {
+    lanes_->flush();
+    lanes_->wait(t);
+    std::vector<std::int64_t> sizes;
+    for (const Argument& a : counts) {
+      const auto* numbers = reinterpret_cast<const std::int32_t*>(a.data);
+      sizes.push_back(std::accumulate(numbers, numbers + a.bytes / 4, std::int64_t{0}));
+    }
+    buffers_.set_sizes(rank_.plan.tasks[t].frame, std::move(sizes));
+  }
+
+  void count_times() {
+    const std::vector<std::vector<Span>> steps = lanes_->spans();
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      MeasuredStep measured = {begins_[k], begins_[k], {}, sizes_[k]};
+      for (const Span& s : steps[k]) {
+        measured.spans.push_back({s.issued, s.entered, s.ended});
+        measured.end = std::max(measured.end, s.ended);
+      }
+      result_.steps.push_back(std::move(measured));
+    }
+  }
+
+  void count_memory() {
+    const MemoryUse& use = memory_.use();
+    MeasuredMemory& m = result_.memory;
+    m.peak = use.peak_allocated;
+    m.peak_reserved = use.peak_reserved;
+    device_.count(use, m);
+    m.peak_task = buffers_.peak_task();
+    m.at_peak = buffers_.at_peak();
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const Bytes offloaded = buffers_.host_use().peak_allocated;
+    m.host_peak = offloaded > 0 ? offloaded : Bytes{usage.ru_maxrss} * 1024;
+    m.nvme_peak = buffers_.disk_use();
+  }
+
+  const Rank& rank_;
+  RankDevice& device_;
+  const ExecuteOptions& options_;
+  bool has_lanes_ = false;  // before the memory, which asks while the lanes are not yet made
+  CachingMemory memory_;
+  Buffers buffers_;
+  RunState state_;
+  std::unique_ptr<Lanes> lanes_;     // the last: its threads use the others
+  std::vector<Picoseconds> begins_;  // of the steps
+  std::vector<std::vector<std::int64_t>> sizes_;
+  Execution result_;
+};
+
+}  // namespace
+
+// Of a sequence that is cut, GPU ranks exchange heads: whole heads, in the order of their positions.
+static void check_context(const Spec& spec, std::string_view ranks) {
+  const Strategy& s = spec.strategy;
+  if (ranks == "CPU" || s.context == 1) return;
+  const bool whole = spec.model.kv_heads / s.tensor >= s.context_ulysses;
+  if (s.context_ring == 1 && s.micro_batch == 1 && s.attention == Attention::flash && whole) return;
+  throw Error(
+      fmt::format("strategy.context: {} ranks execute context_kind: ulysses with micro_batch: 1, attention: "
+                  "flash and a key/value head for each rank; choose 1",
+                  ranks));
+}
+
+static void check_head_dim(const Spec& spec, std::string_view ranks) {
+  const std::int64_t head_dim = spec.model.head_dim;
+  const bool sixteen_bits = spec.strategy.precision != Precision::fp32;
+  if (ranks == "CPU" || spec.strategy.attention != Attention::flash) return;
+  if (kernels::cuda::takes_head_dim(head_dim, sixteen_bits)) return;
+  throw Error(
+      fmt::format("model.head_dim: {} ranks execute attention: flash with {}at most {}, not {}; choose another, or "
+                  "attention: unfused",
+                  ranks, sixteen_bits ? "multiples of 8 of " : "", kernels::cuda::kMostHeadDim, head_dim));
+}
+
+void check_executable(const Spec& spec, std::string_view ranks) {
+  const Strategy& s = spec.strategy;
+  const Model& m = spec.model;
+  const auto narrow = [](Precision p) { return p == Precision::fp32 || p == Precision::bf16; };
+  const std::pair<bool, const char*> limits[] = {
+      {!narrow(s.precision), "strategy.precision: {} ranks execute fp32 and bf16"},
+      {!narrow(s.gradient_precision), "strategy.gradient_precision: {} ranks execute fp32 and bf16"},
+      {s.optimizer.moment_bytes != 4 || s.optimizer.master_bytes != 4,
+       "strategy.optimizer: {} ranks keep master weights and moments in fp32"},
+      {m.positions == Positions::alibi, "model.positions: {} ranks execute rope, learned and none"},
+      {m.mtp_layers > 0 && ranks != "CPU",
+       "model.mtp_layers: {} ranks do not execute multi-token prediction; set it to 0"},
+      {spec.software.validates_after_update && ranks != "CPU",
+       "software.validates_after_update: {} ranks do not set updates right later"},
+      {m.attention_softcap > 0 || m.logit_softcap > 0, "model: {} ranks do not execute soft caps"},
+      {spec.software.fused_cross_entropy && spec.software.fused_loss_on != "copy" && ranks != "CPU",
+       "software.fused_loss_on: {} ranks execute copy"},
+      {s.on_grid() && ranks != "CPU", "strategy.tensor_kind: {} ranks execute 1d"},
+      {row_of(s.sharding).master && ranks != "CPU", "strategy.sharding: {} ranks do not execute data-parallel"},
+      {row_of(s.sharding).servers && ranks != "CPU", "strategy.sharding: {} ranks do not execute parameter-server"},
+      {s.overlap.tensor && s.tensor > 1 && ranks != "CPU",
+       "strategy.overlap.tensor: {} ranks do not cut products into pieces"},
+      {spec.software.own_rows_first && s.tensor > 1 && s.sequence_parallel && ranks != "CPU",
+       "software.own_rows_first: {} ranks do not cut products into pieces"},
+  };
+  check_context(spec, ranks);
+  check_head_dim(spec, ranks);
+  if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
+    throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));
+  if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
+  if (m.moe && m.moe->hierarchical_dispatch && ranks != "CPU")
+    throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));
+  if (ranks == "GPU" && m.mla) throw Error("model.mla: GPU ranks do not execute latent attention; choose another");
+  for (const auto& [breaks, line] : limits) {
+    if (breaks) throw Error(fmt::format(fmt::runtime(std::string(line) + "; choose another"), ranks));
+  }
+}
+
+Execution execute(const Rank& rank, RankDevice& device, const Text& text, const ExecuteOptions& options) {
+  return HostThread(rank, device, text, options).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,211 @@
+#include "exec/host/initial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "kernels/common/bf16.h"
+#include "kernels/common/philox.h"
+#include "models/layers/blocks.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kDeviation = 0.02;
+
+std::uint64_t hash_of(const std::string& name) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+// Among which ranks a weight is cut.
+const Seat& seat_of(const Rank& rank, const LocalParameter& p) {
+  return rank.seat(p.experts > 0 ? Dimension::expert_tensor : p.over);
+}
+
+// A weight of a grid as the ranks together hold it that differ in depth alone.
+LocalParameter over_depth(const Rank& rank, LocalParameter p) {
+  if (p.cut_in_depth) p.out *= rank.seat(Dimension::tensor_depth).size;
+  return p;
+}
+
+UncutShape shape_in_grid(const Rank& rank, const LocalParameter& p) {
+  const UncutShape rows = uncut_shape(rank.spec.model, over_depth(rank, p), rank.seat(p.over).size);
+  return {rows.out, p.in * rank.seat(*p.columns_over).size};
+}
+
+// Place of an element of a weight that a grid cuts by rows and by columns.
+std::int64_t in_grid(const Rank& rank, const LocalParameter& p, std::int64_t row, std::int64_t column) {
+  const Seat &rows = rank.seat(p.over), &columns = rank.seat(*p.columns_over);
+  if (p.cut_in_depth) row += rank.seat(Dimension::tensor_depth).index * p.out;
+  row = uncut_index(rank.spec.model, over_depth(rank, p), row, rows.index, rows.size);
+  return row * p.in * columns.size + columns.index * p.in + column;
+}
+
+// Home in the uncut weight, row-major, of an element of this rank's.
+std::int64_t uncut_place(const Rank& rank, const LocalParameter& p, std::int64_t element) {
+  const Seat& seat = seat_of(rank, p);
+  const Model& m = rank.spec.model;
+  if (p.columns_over) return in_grid(rank, p, element / p.in, element % p.in);
+  const auto [one, expert, row] = expert_row(p, element / p.in);
+  const std::int64_t column = element % p.in;
+  const UncutShape shape = uncut_shape(m, one, seat.size);
+  const std::int64_t before = (rank.seat(Dimension::expert).index * p.experts + expert) * shape.out * shape.in;
+  if (one.cut == Cut::columns) return before + row * shape.in + uncut_index(m, one, column, seat.index, seat.size);
+  return before + uncut_index(m, one, row, seat.index, seat.size) * p.in + column;
+}
+
+UncutShape whole_shape(const Rank& rank, const LocalParameter& p) {
+  if (p.columns_over) return shape_in_grid(rank, p);
+  const LocalParameter one = expert_row(p, 0).one;
+  UncutShape shape = uncut_shape(rank.spec.model, one, seat_of(rank, p).size);
+  if (p.experts > 0) shape.out *= p.experts * rank.seat(Dimension::expert).size;
+  return shape;
+}
+
+void store(std::byte* to, Bytes width, std::int64_t element, float value) {
+  if (width == 4)
+    reinterpret_cast<float*>(to)[element] = value;
+  else
+    reinterpret_cast<kernels::Bf16*>(to)[element] = kernels::to_bf16(value);
+}
+
+float load(const std::byte* from, Bytes width, std::int64_t element) {
+  if (width == 4) return reinterpret_cast<const float*>(from)[element];
+  return kernels::to_float(reinterpret_cast<const kernels::Bf16*>(from)[element]);
+}
+
+// Calls f(parameter, first element of it, count, place in shards, place in the chunk) for what a rank owns.
+template <class F>
+void for_owned(const Rank& rank, std::uint32_t state, const F& f) {
+  for (const PlacedParameter& p : rank.parameters.at(state)) {
+    for (const Piece& piece : rank.pieces.at(state)) {
+      const std::int64_t begin = std::max(p.first, piece.owned_first);
+      const std::int64_t end = std::min(p.first + p.local.out * p.local.in, piece.owned_first + piece.owned);
+      if (begin < end) f(p, begin - p.first, end - begin, piece.shard_first + begin - piece.owned_first, begin);
+    }
+  }
+}
+
+// How one weight begins.
+class Initial {
+ public:
+  Initial(const Rank& rank, const PlacedParameter& p, std::uint64_t seed) {
+    run_.in = p.local.in;
+    run_.key = hash_of(p.name) ^ seed;
+    run_.deviation = p.local.in == 1 ? 0 : kDeviation;
+    run_.constant = p.name.ends_with(".bias") ? 0.0F : 1.0F;
+    if (run_.deviation == 0) return;
+    for (std::int64_t r = 0; r < p.local.out; ++r) rows_.push_back(uncut_place(rank, p.local, r * p.local.in));
+    for (std::int64_t c = 0; c < p.local.in; ++c) columns_.push_back(uncut_place(rank, p.local, c) - rows_[0]);
+  }
+
+  void set(std::byte* to, Bytes width, std::int64_t first, std::int64_t count,
+           const std::function<void(const InitialRun&)>& how) {
+    run_.to = to;
+    run_.width = width;
+    run_.first = first;
+    run_.count = count;
+    run_.rows = rows_;
+    run_.columns = columns_;
+    how(run_);
+  }
+
+ private:
+  InitialRun run_;
+  std::vector<std::int64_t> rows_, columns_;
+};
+
+}  // namespace
+
+void initial_on_host(const InitialRun& run) {
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    const std::int64_t e = run.first + i;
+    float value = run.constant;
+    if (run.deviation != 0) {
+      const auto place = static_cast<std::uint64_t>(run.rows[e / run.in] + run.columns[e % run.in]);
+      const auto words =
+          kernels::philox({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), 0, 0}, run.key);
+      const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;  // Box and Muller 1958
+      value = static_cast<float>(run.deviation * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+    }
+    store(run.to, run.width, i, value);
+  }
+}
+
+static bool beyond_device(const Rank& rank, std::uint32_t state, std::uint16_t slot) {
+  return rank.plan.blocks[rank.plan.frames[state].block].slots[slot].home != Home::device;
+}
+
+// Shards on the host or on disk are written by the host.
+static void set_beyond(const Rank& rank, std::uint64_t seed, const Buffers& buffers, std::uint32_t state,
+                       std::uint16_t slot) {
+  const Bytes width = rank.state_width(slot);
+  for_owned(rank, state,
+            [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+              std::vector<std::byte> values(static_cast<std::size_t>(n * width));
+              Initial(rank, p, seed).set(values.data(), width, first, n, initial_on_host);
+              buffers.write_state(state, slot, at * width, values);
+            });
+}
+
+void set_initial_weights(const Rank& rank, std::uint64_t seed, const Buffers& buffers,
+                         const std::function<void(const InitialRun&)>& set) {
+  for (const std::uint32_t state : rank.states) {
+    if (std::byte* whole = buffers.state(state, kParameters)) {
+      const Bytes width = rank.state_width(kParameters);
+      for (const PlacedParameter& p : rank.parameters.at(state))
+        Initial(rank, p, seed).set(whole + p.first * width, width, 0, p.local.out * p.local.in, set);
+    }
+    for (const std::uint16_t slot : {kParameterShard, kMaster}) {
+      if (!buffers.has_state(state, slot)) continue;
+      const Bytes width = rank.state_width(slot);
+      std::byte* shard = buffers.state(state, slot);
+      if (shard == nullptr || beyond_device(rank, state, slot)) {
+        set_beyond(rank, seed, buffers, state, slot);
+        continue;
+      }
+      for_owned(rank, state,
+                [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t at, std::int64_t) {
+                  Initial(rank, p, seed).set(shard + at * width, width, first, n, set);
+                });
+    }
+  }
+}
+
+std::map<std::string, OwnedValues> owned_values(const Rank& rank, const Buffers& buffers, Quantity quantity,
+                                                const Copy& read) {
+  std::map<std::string, OwnedValues> result;
+  for (const std::uint32_t state : rank.states) {
+    const auto first_of = [&](std::initializer_list<std::uint16_t> slots) {
+      for (const std::uint16_t s : slots) {
+        if (buffers.has_state(state, s)) return s;
+      }
+      return std::uint16_t{kParameters};
+    };
+    const std::uint16_t slot = quantity == Quantity::weights ? first_of({kMaster, kParameterShard, kParameters})
+                                                             : first_of({kGradientShard, kGradients});
+    const bool whole = slot == kParameters || slot == kGradients;
+    const Bytes width = rank.state_width(slot);
+    for_owned(
+        rank, state,
+        [&](const PlacedParameter& p, std::int64_t first, std::int64_t n, std::int64_t shard, std::int64_t chunk) {
+          const UncutShape shape = whole_shape(rank, p.local);
+          OwnedValues& v = result[p.name];
+          v.shape = {shape.out, shape.in};
+          std::vector<std::byte> stored(static_cast<std::size_t>(n * width));
+          const std::int64_t at = (whole ? chunk : shard) * width;
+          if (!buffers.read_state(state, slot, at, stored))
+            read(stored.data(), buffers.state(state, slot) + at, stored.size());
+          for (std::int64_t i = 0; i < n; ++i) {
+            v.places.push_back(uncut_place(rank, p.local, first + i));
+            v.values.push_back(load(stored.data(), width, i));
+          }
+        });
+  }
+  return result;
+}
+
+}  // namespace orrery

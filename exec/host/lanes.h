@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "exec/memory/buffers.h"
+#include "models/trace/trace.h"
+
+namespace orrery {
+
+// Told when a task begins and ends. It is called by one thread at a time for each lane.
+using Watcher = std::function<void(TaskId, bool entered)>;
+
+// This machine's steady clock.
+inline Picoseconds host_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() * 1000;
+}
+
+// The in-order queues of one rank on its device: threads of a CPU rank, streams of a GPU. Given each task once, in
+// issue order, they run it when the tasks that it depends on, and those in Launch::after, have ended; transfers of one
+// batch start together. They decide nothing else. Errors of what runs are thrown by the waits.
+class Lanes {
+ public:
+  virtual ~Lanes() = default;
+
+  virtual void submit(Launch launch, Picoseconds issued) = 0;
+  virtual void flush() = 0;            // nothing joins the last transfer any more
+  virtual void wait(TaskId task) = 0;  // until it has ended
+  virtual void wait_entered(TaskId task) = 0;
+  virtual void wait_all() = 0;  // until all submitted have
+  virtual bool completed(TaskId task) const = 0;
+  virtual bool entered(TaskId task) const = 0;
+
+  // Between begin and end of a step every task is submitted once. end_step() waits for all; then the run state's loss
+  // is that of the step.
+  virtual void begin_step() = 0;
+  virtual void end_step() = 0;
+  // Of all steps, once they have ended; times on the machine's steady clock, each span's matched being its entered.
+  virtual std::vector<std::vector<Span>> spans() = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,194 @@
+#include "exec/host/op_call.h"
+
+#include <string>
+
+#include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
+#include "models/schedule/schedules.h"
+#include "models/spec/asynchrony.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+namespace {
+
+// A dropout is told apart by its layer and name, so that running it again draws the same numbers.
+std::uint16_t stream_of(std::string name) {
+  if (name.ends_with(" again")) name.resize(name.size() - 6);
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return static_cast<std::uint16_t>(hash ^ hash >> 16);
+}
+
+std::uint32_t own_frame(const OpCall& c) { return static_cast<std::uint32_t>(&c.frame - c.rank.plan.frames.data()); }
+std::uint32_t state_frame(const OpCall& c) { return c.frame.state == kNone ? own_frame(c) : c.frame.state; }
+
+bool whole(const Argument& a) {
+  return a.operand.scope == Scope::state && (a.operand.slot == kGradients || a.operand.slot == kParameters);
+}
+
+bool of_unit(const OpCall& c) { return c.rank.plan.blocks[c.frame.block].role == BlockRole::unit; }
+
+// A sample's number within its step: dropout's masks depend on it, not on the step before.
+std::int64_t in_step(const OpCall& c, std::int64_t sample) {
+  return c.sample(sample) % c.rank.spec.strategy.global_batch;
+}
+
+}  // namespace
+
+// Rows of all data ranks, as rank 0 of a DataParallel loads them.
+static void copy_replicas(const OpCall& c, const Load& load, std::int64_t* to) {
+  const std::int64_t rows = load.rows / load.replicas;
+  for (std::int64_t r = 0; r < load.replicas; ++r) {
+    c.for_samples(rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      c.state.text.copy(c.sample(sample, r), c.rank.spec.sequence, {position, count}, load.labels ? 1 : 0,
+                        to + r * rows + row);
+    });
+  }
+}
+
+void copy_text(const OpCall& c, const Load& load, std::int64_t* to) {
+  if (load.replicas > 0) return copy_replicas(c, load, to);
+  const bool one = load.predictions == 1;  // rows may be this rank's alone
+  for (const PredictedRows& p : predicted_rows(load.rows, load.predictions, one ? 1 : load.parts)) {
+    const auto copy = [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      c.state.text.copy(c.sample(sample), c.rank.spec.sequence, {position, count},
+                        load.ahead + p.depth + (load.labels ? 1 : 0), to + p.first + row);
+    };
+    one ? c.for_samples(c.first_row(load.rows, load.side), load.rows, copy) : c.for_samples(p.token, p.count, copy);
+  }
+}
+
+std::vector<PredictedRows> predicted_rows(std::int64_t rows, std::int64_t predictions, std::int64_t parts) {
+  std::vector<PredictedRows> list;
+  const std::int64_t count = rows / (predictions * parts);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t depth = 0; depth < predictions; ++depth)
+      list.push_back({(part * predictions + depth) * count, count, depth, part * count});
+  }
+  return list;
+}
+
+double loss_weight(const PredictedRows& rows, std::int64_t predictions) {
+  return rows.depth == 0 ? 1 : kPredictionWeight / static_cast<double>(predictions - 1);
+}
+
+Argument word_table(const OpCall& c, const Argument& whole) {
+  const std::uint32_t lender = c.rank.plan.frames[state_frame(c)].previous;  // another chunk of the rank
+  for (const PlacedParameter& p : c.rank.parameters.at(lender == kNone ? state_frame(c) : lender)) {
+    if (p.name != kWordTable) continue;
+    Argument table = whole;
+    table.data += p.first * whole.width;
+    table.bytes = p.local.out * p.local.in * whole.width;
+    return table;
+  }
+  return whole;
+}
+
+std::int64_t first_token(const OpCall& c, Dimension over, std::int64_t columns) {
+  return c.rank.seat(over).index * columns;
+}
+
+float loss_scale(const OpCall& c) {
+  const Strategy& s = c.rank.spec.strategy;
+  // So does a worker whose gradients a server takes by themselves.
+  const bool averaged = averaging(c.rank.spec, row_of(s.sharding)) != Averaging::none || own_pace(s);
+  const std::int64_t samples = c.rank.plan.update_every * s.micro_batch * s.data;
+  const double tokens =
+      static_cast<double>(samples * c.rank.spec.sequence) / (averaged ? static_cast<double>(s.loss_ranks()) : 1);
+  return static_cast<float>(1 / tokens);
+}
+
+// Elements are counted over the uncut tensor: (sample, position, hidden), or (sample, head, query, key).
+std::vector<MaskPart> mask_parts(const OpCall& c, const Residual& r) {
+  kernels::Dropout d = {c.rank.spec.model.dropout,
+                        {c.state.training.seed, static_cast<std::uint32_t>(c.step()),
+                         static_cast<std::uint16_t>(c.frame.layer + 1), stream_of(c.op.name)},
+                        {}};
+  std::vector<MaskPart> parts;
+  const bool scores = !r.residual && c.rank.plan.blocks[c.frame.block].role == BlockRole::layer;
+  const Seat& cut = c.rank.seat(r.side.columns);
+  if (!scores) {
+    const std::int64_t columns = r.columns * cut.size;
+    d.index.row_stride = static_cast<std::uint64_t>(columns);
+    const std::int64_t first = c.first_row(r.rows, r.side);
+    c.for_samples(first, r.rows, [&](std::int64_t row, std::int64_t count, std::int64_t sample, std::int64_t position) {
+      const std::int64_t place = in_step(c, sample) * c.rank.spec.sequence + position;
+      d.index.first = static_cast<std::uint64_t>(place * columns + cut.index * r.columns);
+      d.index.rows_per_sample = count;
+      parts.push_back({d, row, count});
+    });
+    return parts;
+  }
+  const std::int64_t rows = r.rows / c.batch(), queries = r.columns;  // heads of this rank times queries
+  d.index.row_stride = static_cast<std::uint64_t>(queries);
+  const Seat& ulysses = c.rank.seat(Dimension::ulysses);
+  const std::int64_t first_head = (cut.index * ulysses.size + ulysses.index) * (rows / queries);
+  const std::int64_t first_sample = c.first_row(c.batch() * c.sequence(), r.side) / c.sequence();
+  for (std::int64_t b = 0; b < c.batch(); ++b) {
+    const std::int64_t head = in_step(c, first_sample + b) * c.rank.spec.model.heads + first_head;
+    d.index.first = static_cast<std::uint64_t>(head * queries * queries);
+    d.index.rows_per_sample = rows;
+    parts.push_back({d, b * rows, rows});
+  }
+  return parts;
+}
+
+const std::vector<Piece>& pieces_of(const OpCall& c) {
+  return of_unit(c) ? c.rank.unit_pieces.at(own_frame(c)) : c.rank.pieces.at(state_frame(c));
+}
+
+std::vector<Piece> pieces_within(const OpCall& c, std::int64_t first, std::int64_t n) {
+  std::vector<Piece> result;
+  for (Piece p : pieces_of(c)) {
+    const std::int64_t begin = std::max(p.shard_first, first);
+    const std::int64_t end = std::min(p.shard_first + p.owned, first + n);
+    if (begin >= end) continue;
+    p.owned_first += begin - p.shard_first;
+    p.shard_first = begin;
+    p.owned = end - begin;
+    result.push_back(p);
+  }
+  return result;
+}
+
+std::int64_t place_of(const Argument& a, const Piece& piece) {
+  return whole(a) ? piece.owned_first : piece.shard_first;
+}
+
+// A weight whose squares another rank counts: on the first of those that hold all of it.
+static bool counted_elsewhere(const OpCall& c, const PlacedParameter& p) {
+  const auto index = [&](Dimension d) { return c.rank.seat(d).index; };
+  const bool experts = p.local.experts > 0;
+  const auto held_before = [&](Dimension group) {
+    return (p.local.cut == Cut::none || p.local.summed_over(group)) && index(group) > 0;
+  };
+  const std::vector<Dimension> axes = tensor_axes(c.rank.spec.strategy);
+  const bool held = experts ? p.local.cut == Cut::none && index(Dimension::expert_tensor) > 0
+                            : std::any_of(axes.begin(), axes.end(), held_before);
+  const Strategy& s = c.rank.spec.strategy;
+  const bool sharded = row_of(s.sharding).shards_optimizer, cut_over_both = sharded && s.ends_unlike();
+  if ((p.copy && !cut_over_both) || held) return true;
+  // With experts, or several copies of the model, the norm is summed over everybody (models/partition/rank_groups.h),
+  // copies included; else over a pipeline, its stages' replicas included.
+  if (c.rank.first_sample > 0 && !sharded) return true;
+  const bool everybody = c.rank.spec.model.moe || runs_both_ways(s.schedule);
+  const bool copies = everybody && !sharded;
+  return copies && index(experts ? Dimension::expert_data : Dimension::data) > 0;
+}
+
+std::vector<Stretch> norm_stretches(const OpCall& c, const Argument& gradients) {
+  std::vector<Stretch> stretches;
+  const std::int64_t before = of_unit(c) ? pieces_of(c).front().shard_first : 0;  // a unit's buffer begins there
+  for (const Piece& piece : pieces_of(c)) {
+    for (const PlacedParameter& p : c.rank.parameters.at(state_frame(c))) {
+      const std::int64_t kv = c.rank.seat(Dimension::kv).index > 0 ? p.local.kv_rows * p.local.in : 0;
+      const std::int64_t begin = std::max(piece.owned_first, p.first);
+      const std::int64_t end = std::min(piece.owned_first + piece.owned, p.first + p.local.out * p.local.in - kv);
+      if (begin >= end || counted_elsewhere(c, p)) continue;
+      stretches.push_back({place_of(gradients, piece) - before + begin - piece.owned_first, end - begin});
+    }
+  }
+  return stretches;
+}
+
+}  // namespace orrery

@@ -1,0 +1,334 @@
+#include "exec/host/prepare.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+#include "models/layers/blocks.h"
+
+namespace orrery {
+namespace {
+
+struct Sorted {
+  explicit Sorted(const Launch& launch) {
+    for (const Argument& a : launch.arguments) {
+      const Access access = a.operand.access;
+      (access == Access::read ? read : access == Access::write ? write : update) = &a;
+    }
+  }
+  const Argument *read = nullptr, *write = nullptr, *update = nullptr;
+};
+
+std::uint32_t frame_of(const Rank& rank, const Launch& launch) { return rank.plan.tasks[launch.task].frame; }
+
+bool shard(const Argument& a) { return a.operand.slot == kGradientShard || a.operand.slot == kParameterShard; }
+
+BlockRole role_of(const Rank& rank, const Launch& launch) {
+  return rank.plan.blocks[rank.plan.frames[frame_of(rank, launch)].block].role;
+}
+
+// What `part` names of the chunk's weights, as runs of whole weights: place in the chunk and length.
+std::vector<std::pair<std::int64_t, std::int64_t>> runs_of(const std::vector<PlacedParameter>& parameters, Part part,
+                                                           Dimension group) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (const PlacedParameter& p : parameters) {
+    const std::int64_t size = p.local.out * p.local.in, kv = p.local.kv_rows * p.local.in;
+    if (part == Part::partial && p.local.summed_over(group)) runs.emplace_back(p.first, size);
+    if (part == Part::kv && kv > 0) runs.emplace_back(p.first + size - kv, kv);
+    if (part == Part::tied && p.name == kWordTable) runs.emplace_back(p.first, size);
+  }
+  return runs;
+}
+
+// Where these runs lie in a flat buffer: in a shard only as far as this rank owns them; of a unit's op, in what the
+// unit has of them.
+std::vector<Packed::Run> places_of(const Rank& rank, const Launch& launch, const Argument& a, Dimension group) {
+  std::vector<Packed::Run> places;
+  const std::uint32_t own = frame_of(rank, launch);
+  const bool of_unit = role_of(rank, launch) == BlockRole::unit;
+  const std::uint32_t state = of_unit ? rank.plan.frames[own].state : own;
+  const std::vector<Piece>& pieces = of_unit ? rank.unit_pieces.at(own) : rank.pieces.at(state);
+  const std::int64_t before = of_unit ? pieces.front().shard_first : 0;  // a unit's buffer begins there
+  const auto add = [&](std::int64_t element, std::int64_t n) {
+    places.push_back({a.data + element * a.width, static_cast<std::size_t>(n * a.width)});
+  };
+  for (const auto& [first, n] : runs_of(rank.parameters.at(state), a.operand.part, group)) {
+    if (!of_unit && !shard(a)) {
+      add(first, n);
+      continue;
+    }
+    for (const Piece& piece : pieces) {
+      const std::int64_t begin = std::max(first, piece.owned_first);
+      const std::int64_t end = std::min(first + n, piece.owned_first + piece.owned);
+      if (begin < end) add(piece.shard_first - before + begin - piece.owned_first, end - begin);
+    }
+  }
+  return places;
+}
+
+void prepare_all_reduce(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
+  const Argument& a = *Sorted(launch).update;
+  p.call.counts = {work.bytes / work.width};
+  p.call.out = a.data;
+  if (a.operand.part != Part::all) {
+    p.packed.runs = places_of(rank, launch, a, work.group);
+    p.call.counts = {p.packed.bytes() / a.width};
+    p.call.out = nullptr;
+    if (p.packed.runs.size() == 1) {  // lies together as it is
+      p.call.out = p.packed.runs[0].at;
+      p.packed.runs.clear();
+    }
+  } else if (a.operand.scope != Scope::rank) {
+    p.call.out = a.data + work.first * a.width;  // a bucket, or a run of a unit's shards
+  }
+  p.call.in = p.call.out;
+}
+
+// A bucket in place: this rank's piece lies in the whole.
+void prepare_bucket(const Rank& rank, const Collective& work, const Argument& a, CollectiveCall& call) {
+  const Seat& seat = rank.seat(work.group);
+  const std::int64_t elements = work.bytes / work.width;
+  std::byte* whole =
+      a.data + (a.operand.scope == Scope::state ? work.first * a.width : 0);  // a fused buffer has it alone
+  std::byte* own = whole + std::min(seat.index * ceil_div(elements, seat.size), elements) * work.width;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  call.in = gathers ? own : whole;
+  call.out = gathers ? whole : own;
+}
+
+// Weights or gradients between a worker's flat buffer and a server's shard.
+void prepare_service(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Argument& a = launch.arguments.front();
+  std::int64_t first = work.first;
+  if (shard(a)) {
+    const auto& pieces = rank.pieces.at(frame_of(rank, launch));
+    const auto own = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.first == work.first; });
+    assert(own != pieces.end());
+    first = own->shard_first;
+  }
+  call.counts = cut(work.bytes / work.width, work.servers);
+  call.copies = static_cast<int>(work.copies);
+  std::byte* at = a.data + first * a.width;
+  if (a.operand.access == Access::read)
+    call.in = at;
+  else
+    call.out = at;
+}
+
+// A whole bucket in place, or from one buffer to another.
+void prepare_root(const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  call.counts = {work.bytes / work.width};
+  call.root = static_cast<int>(work.root);
+  if (sorted.read == nullptr && sorted.update == nullptr) {  // gets what the root has
+    call.in = call.out = sorted.write->data;
+  } else if (sorted.read == nullptr) {
+    call.in = call.out = sorted.update->data + work.first * sorted.update->width;
+  } else {
+    call.in = sorted.read->data;
+    call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data;
+  }
+}
+
+// Pieces of the micro-batch to or from the first member, which alone has all.
+void prepare_pieces(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  call.element = work.width == 8 ? Element::bytes : call.element;  // ids of tokens
+  const Bytes width = work.width == 8 ? 1 : work.width;
+  call.counts = cut(work.bytes / width, rank.seat(work.group).size);
+  call.in = sorted.read != nullptr ? sorted.read->data : nullptr;
+  call.out = sorted.write != nullptr ? sorted.write->data : nullptr;
+}
+
+// A region of a unit, from or to this rank's pieces of it, which follow each other.
+void prepare_unit(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  const Sorted sorted(launch);
+  const std::uint32_t unit = frame_of(rank, launch);
+  const auto& pieces = rank.unit_pieces.at(unit);
+  const std::int64_t first = rank.plan.frames[unit].base + work.first;
+  const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& x) { return x.first == first; });
+  assert(piece != pieces.end());
+  const std::int64_t in_shard = piece->shard_first - pieces.front().shard_first;
+  const bool gathers = work.kind == CollectiveKind::all_gather;
+  const Argument& from = *sorted.read;
+  const Argument& to = sorted.write != nullptr ? *sorted.write : *sorted.update;
+  call.in = from.data + (gathers ? in_shard : work.first) * from.width;
+  call.out = to.data + (gathers ? work.first : in_shard) * to.width;
+  call.add = sorted.update != nullptr;
+}
+
+// Rows of tokens for each member of a group and from each, by their counts: a run of as many numbers each.
+std::vector<std::int64_t> rows_by_member(const Argument& counts, std::int64_t members) {
+  const auto* numbers = reinterpret_cast<const std::int32_t*>(counts.data);
+  const Bytes each = counts.bytes / 4 / members;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t m = 0; m < members; ++m)
+    rows.push_back(std::accumulate(numbers + m * each, numbers + (m + 1) * each, std::int64_t{0}));
+  return rows;
+}
+
+// The token of every row that experts get, from the places of all choices.
+std::vector<std::int32_t> tokens_of(const Argument& routing, std::int64_t top_k, std::int64_t rows) {
+  const std::int64_t choices = routing.bytes / 8;
+  const auto* places = reinterpret_cast<const std::int32_t*>(routing.data) + choices;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(rows), -1);
+  for (std::int64_t i = 0; i < choices; ++i) {
+    if (places[i] >= 0) tokens[static_cast<std::size_t>(places[i])] = static_cast<std::int32_t>(i / top_k);
+  }
+  return tokens;
+}
+
+// Tokens on their way to experts or back. Counts follow the data: of what goes out and comes in (all-to-all), or of
+// what each member has (among those that an expert is cut over). Without counts all pieces are alike. Behind them comes
+// the routing, where rows go by nodes; rows that only pad have token -1.
+void prepare_tokens(const Rank& rank, const Collective& work, const Launch& launch, CollectiveCall& call) {
+  std::vector<const Argument*> reads;
+  for (const Argument& a : launch.arguments) {
+    if (a.operand.access == Access::read) reads.push_back(&a);
+  }
+  const std::int64_t members = rank.seat(work.group).size;
+  if (work.algorithm.starts_with("hierarchical")) {
+    for (const std::int32_t member : rank.group(work.group))
+      call.nodes.push_back(member / std::max(1, rank.spec.cluster.gpus_per_node));
+  }
+  call.in = reads[0]->data;
+  call.out = Sorted(launch).write->data;
+  const bool exchanges = work.kind == CollectiveKind::all_to_all;
+  const auto by_tokens = [&](std::int64_t columns) {
+    call.row = columns;
+    call.sums = work.algorithm == "hierarchical sum";
+    const auto& here = call.sums ? call.received : call.counts;
+    const std::int64_t rows = std::accumulate(here.begin(), here.end(), std::int64_t{0}) / columns;
+    call.tokens = tokens_of(*reads.back(), rank.spec.model.moe->top_k, rows);
+  };
+  if (reads.size() == 1 || (exchanges && reads.size() == 2)) {
+    const std::int64_t each = work.bytes / work.width / members;
+    call.counts.assign(exchanges && reads.size() == 1 ? 1 : static_cast<std::size_t>(members), each);
+    if (reads.size() == 1) return;
+    call.received = call.counts;
+    return by_tokens(rank.spec.model.hidden);
+  }
+  const std::int64_t columns = reads[0]->row / work.width;
+  const auto elements = [&](const Argument& counts) {
+    std::vector<std::int64_t> n = rows_by_member(counts, members);
+    for (std::int64_t& x : n) x *= columns;
+    return n;
+  };
+  call.counts = elements(*reads[1]);
+  if (reads.size() > 2) call.received = elements(*reads[2]);
+  if (reads.size() > 3) by_tokens(columns);
+}
+
+// A part for each member of the group lies in what is written, at its place: what came last goes on, and the one before
+// it comes.
+void prepare_ring(const Rank& rank, const Collective& work, const Launch& launch, PreparedCollective& p) {
+  const Sorted sorted(launch);
+  const Seat& seat = rank.seat(work.group);
+  const std::int64_t before = work.first * work.width / work.bytes;
+  const auto part = [&](std::int64_t places) {
+    return sorted.write->data + (seat.index - places + seat.size) % seat.size * work.bytes;
+  };
+  p.call.in = part(before - 1);
+  p.call.out = part(before);
+  if (before > 1) return;
+  p.placed.runs = {{sorted.read->data, static_cast<std::size_t>(work.bytes)}};
+  p.to = part(0);
+}
+
+}  // namespace
+
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes) { std::copy_n(from, bytes, to); }
+
+Bytes Packed::bytes() const {
+  return std::accumulate(runs.begin(), runs.end(), Bytes{0},
+                         [](Bytes sum, const Run& r) { return sum + static_cast<Bytes>(r.bytes); });
+}
+
+void Packed::pack(std::byte* to, const Copy& copy) const {
+  for (const Run& r : runs) {
+    copy(to, r.at, r.bytes);
+    to += r.bytes;
+  }
+}
+
+void Packed::unpack(const std::byte* from, const Copy& copy) const {
+  for (const Run& r : runs) {
+    copy(r.at, from, r.bytes);
+    from += r.bytes;
+  }
+}
+
+void PreparedCollective::pack_into(std::byte* memory, const Copy& copy) {
+  packed.pack(memory, copy);
+  call.in = call.out = memory;
+}
+
+std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members) {
+  const std::int64_t size = ceil_div(elements, members);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t i = 0; i < members; ++i) counts.push_back(std::clamp<std::int64_t>(elements - i * size, 0, size));
+  return counts;
+}
+
+PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch) {
+  PreparedCollective p;
+  p.call.kind = work.kind;
+  p.call.reduction = work.maximum ? Reduction::maximum : Reduction::sum;
+  p.call.element = work.width == 2 ? Element::bf16 : Element::f32;
+  p.call.group = work.group;
+  // What moves beside a product's pieces moves so on a GPU alone.
+  const bool beside = work.algorithm == kUserBuffers || work.algorithm == kCopyEngines;
+  p.call.algorithm = beside ? "library" : work.algorithm;
+  if (work.kind == CollectiveKind::all_reduce) {
+    prepare_all_reduce(rank, work, launch, p);
+    return p;
+  }
+  switch (work.kind) {
+    case CollectiveKind::push:
+    case CollectiveKind::pull:
+      prepare_service(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      prepare_pieces(rank, work, launch, p.call);
+      return p;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      prepare_root(work, launch, p.call);
+      return p;
+    default:
+      break;
+  }
+  if (work.group == Dimension::expert || work.group == Dimension::expert_tensor) {
+    prepare_tokens(rank, work, launch, p.call);
+    return p;
+  }
+  const std::int64_t elements = work.bytes / work.width, members = rank.seat(work.group).size;
+  const bool pieces = work.kind == CollectiveKind::all_gather || work.kind == CollectiveKind::reduce_scatter;
+  p.call.counts = work.kind == CollectiveKind::all_to_all ? std::vector{elements / members}
+                  : pieces                                ? cut(elements, members)
+                                                          : std::vector{elements};
+  const Sorted sorted(launch);
+  if (role_of(rank, launch) == BlockRole::unit) {
+    prepare_unit(rank, work, launch, p.call);
+  } else if (role_of(rank, launch) == BlockRole::state) {
+    prepare_bucket(rank, work, sorted.write != nullptr ? *sorted.write : *sorted.update, p.call);
+  } else if (work.kind == CollectiveKind::shift && work.first > 0) {
+    prepare_ring(rank, work, launch, p);
+  } else {  // a piece of a scatter lies behind those before it, and its part behind theirs
+    const Bytes first = work.first * work.width;
+    p.call.in = sorted.read->data + first;
+    p.call.out = (sorted.write != nullptr ? sorted.write : sorted.update)->data + first / members;
+  }
+  return p;
+}
+
+MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch) {
+  const auto& stages = rank.group(Dimension::pipeline);
+  const auto n = static_cast<std::int64_t>(stages.size());
+  const std::int64_t at = rank.seat(Dimension::pipeline).index;
+  return {work.send, stages[static_cast<std::size_t>((at + work.offset + n) % n)],
+          launch.arguments.front().data + work.first, work.bytes};
+}
+
+}  // namespace orrery

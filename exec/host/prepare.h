@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "exec/memory/buffers.h"
+#include "exec/memory/rank.h"
+#include "exec/transport/transport.h"
+
+namespace orrery {
+
+// Copies bytes between places of one device, which do not overlap.
+using Copy = std::function<void(std::byte* to, const std::byte* from, std::size_t bytes)>;
+void copy_on_host(std::byte* to, const std::byte* from, std::size_t bytes);
+
+// What lies scattered in a flat buffer and moves as one. Packed first, unpacked when the call has ended.
+struct Packed {
+  struct Run {
+    std::byte* at;
+    std::size_t bytes;
+  };
+  std::vector<Run> runs;
+
+  Bytes bytes() const;
+  void pack(std::byte* to, const Copy& copy) const;
+  void unpack(const std::byte* from, const Copy& copy) const;
+};
+
+// The call of a transport for a task that moves bytes. Where there are runs to pack, the call has no address yet:
+// pack_into() packs them and sets it.
+struct PreparedCollective {
+  CollectiveCall call;
+  Packed packed;
+  Packed placed;  // goes to `to` before the call begins: this member's part of a ring's buffer
+  std::byte* to = nullptr;
+
+  void pack_into(std::byte* memory, const Copy& copy);
+};
+
+PreparedCollective prepare(const Rank& rank, const Collective& work, const Launch& launch);
+MessageCall prepare(const Rank& rank, const Transfer& work, const Launch& launch);
+
+// Elements of every member's piece of a run that is cut over `members` ranks.
+std::vector<std::int64_t> cut(std::int64_t elements, std::int64_t members);
+
+}  // namespace orrery

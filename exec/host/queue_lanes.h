@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "exec/host/lanes.h"
+#include "exec/host/task_queue.h"
+#include "exec/memory/rank.h"
+
+namespace orrery {
+
+// The lanes of a rank whose device has in-order queues: one queue for each lane, or one for all. The host enqueues a
+// task when it is issued, behind waits for the marks of the tasks that it depends on, and marks its end; nothing waits
+// on the host inside a step. A task has entered when it was launched, its dependencies have ended, and its queue was
+// free: that follows from the ends, so that one mark is enough. Used by one thread.
+class QueueLanes final : public Lanes {
+ public:
+  // one_queue: all lanes share one, so that every task runs alone.
+  QueueLanes(const Rank& rank, QueueDevice& device, QueuedTransport& transport, Watcher watcher, bool one_queue);
+
+  void submit(Launch launch, Picoseconds issued) override;
+  void flush() override;
+  void wait(TaskId task) override;
+  void wait_entered(TaskId task) override;
+  void wait_all() override;
+  bool completed(TaskId task) const override;
+  bool entered(TaskId task) const override;
+  void begin_step() override;
+  void end_step() override;
+  std::vector<std::vector<Span>> spans() override;
+
+ private:
+  // What one queue holds of the step, in order; the first `ended` of them are known to have ended.
+  struct Held {
+    std::unique_ptr<TaskQueue> queue;
+    std::vector<TaskId> tasks;
+    std::size_t ended = 0;
+  };
+  // What spans are worked out from when a step's ends are known.
+  struct Step {
+    std::vector<Picoseconds> issued;
+    std::vector<std::pair<TaskId, TaskId>> after;  // Launch::after, by task
+  };
+
+  Held& held_by(TaskId t) { return held_[queue_of_[t]]; }
+  void wait_for_dependencies(const Launch& launch);
+  void launch_now(const Launch& launch);
+  void start_transfers();
+  void ended(TaskId task);
+  void poll();
+  void poll(Held& held);
+  template <class Condition>
+  void wait_until(const Condition& condition);
+  std::vector<Span> spans_of(const Step& step, const std::vector<Picoseconds>& ends) const;
+
+  const Rank& rank_;
+  QueueDevice& device_;
+  QueuedTransport& transport_;
+  Watcher watcher_;
+  std::vector<Held> held_;
+  std::vector<std::uint8_t> queue_of_;  // by task
+  std::vector<std::uint32_t> place_;    // by task: in its queue; kNone: not enqueued yet
+  std::vector<Launch> batch_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace orrery

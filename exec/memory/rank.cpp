@@ -1,0 +1,65 @@
+#include "exec/memory/rank.h"
+
+#include <algorithm>
+
+#include "models/layers/blocks.h"
+#include "models/partition/rank_groups.h"
+#include "models/plan/unfold.h"
+#include "models/spec/sharding.h"
+
+namespace orrery {
+
+Rank::Rank(const Spec& s, const Plan& folded, std::int64_t n) : spec(s), number(n), plan(instantiate(folded, n)) {
+  const Coordinates at = n < plan.workers() ? coordinates(s.strategy)[static_cast<std::size_t>(n)] : Coordinates{};
+  replica = at.data;
+  samples = s.strategy.micro_batch / s.strategy.replicas_of(at.pipeline);
+  first_sample = at.replica * samples;
+  context = at.context;
+  parts = rank_parts(s.strategy, s.sequence, context);
+  for (std::size_t d = 0; d < plan.dimensions.size(); ++d) {
+    const auto& members = group(static_cast<Dimension>(d));
+    const auto place = std::find(members.begin(), members.end(), static_cast<std::int32_t>(n));
+    seats.push_back({place - members.begin(), static_cast<std::int64_t>(members.size())});
+  }
+  states = states_of(plan, 0);
+  for (const std::uint32_t state : states) {
+    parameters[state] = parameters_of(plan, state);
+    pieces[state] = pieces_of(plan, state, n);
+    for (const Piece& piece : pieces[state]) {
+      if (piece.unit != kNone) unit_pieces[piece.unit].push_back(piece);
+    }
+  }
+}
+
+GroupList::Group Rank::group(Dimension d) const {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(d)];
+  return table.groups[table.member_of[number]];
+}
+
+Bytes Rank::state_width(std::uint16_t slot) const {
+  const Optimizer& o = spec.strategy.optimizer;
+  switch (slot) {
+    case kParameters:
+      return plan.element_bytes;
+    case kParameterShard:
+      return row_of(spec.strategy.sharding).fp32_shards ? o.master_bytes : plan.element_bytes;
+    case kGradients:
+    case kGradientShard:
+    case kBuckets:
+    case kHostGradients:
+    case kNextGradients:
+      return storage_bytes(spec.strategy.gradient_precision);
+    case kMaster:
+      return o.master_bytes;
+    default:
+      return o.moment_bytes;
+  }
+}
+
+Bytes Rank::unit_width(std::uint16_t slot) const {
+  if (slot == kRaisedShard) return state_width(kParameterShard);
+  const bool wide = slot == kCastGradient || slot == kReduced || slot == kStagedGradient;
+  return wide ? storage_bytes(spec.strategy.gradient_precision) : plan.element_bytes;
+}
+
+}  // namespace orrery

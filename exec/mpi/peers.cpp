@@ -1,0 +1,188 @@
+// A plugin of its own, so that no program that loads it only when a launcher started it needs MPI to run.
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "exec/mpi/session.h"
+#include "models/run/peers.h"
+#include "models/run/process_stat.h"
+
+namespace orrery {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr auto kLook = milliseconds(100);    // between two looks at who is still there
+constexpr auto kStops = milliseconds(3000);  // a pause that is longer is for good
+constexpr auto kPause = std::chrono::microseconds(50);
+constexpr int kTries =
+    200;  // before who waits sleeps: what the others do takes milliseconds, and they may share its cores
+
+// The machine and the number of a process, by which others on that machine see whether it lives.
+struct Place {
+  std::int64_t pid = 0;
+  std::array<char, HOST_NAME_MAX + 1> host{};
+};
+
+// A message to another process or from it.
+struct Message {
+  std::string bytes;
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool begun = false, done = false;
+};
+
+struct Peer {
+  Place place;
+  bool lost = false;
+  Clock::time_point last_ran;  // seen not to be stopped
+  Message heard;
+};
+
+// One by one, so that a process that is lost holds nobody up. On this machine one is known by its process to be lost;
+// those of others are the launcher's affair, which ends all.
+class MpiPeers : public Peers {
+ public:
+  MpiPeers() : session_(std::make_unique<MpiSession>()), peers_(static_cast<std::size_t>(size())) {
+    Place mine{.pid = ::getpid()};
+    ::gethostname(mine.host.data(), mine.host.size() - 1);
+    std::vector<Place> places(peers_.size());
+    ORRERY_CHECK_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places.data(), sizeof mine, MPI_BYTE, world()));
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      peers_[r].place = places[r];
+      peers_[r].last_ran = Clock::now();
+    }
+    host_ = mine.host;
+  }
+  // MPI waits in its end for all, so who has lost one goes without; nobody goes before the others have heard it.
+  ~MpiPeers() override {
+    try {
+      gather("ends");
+    } catch (const Error&) {
+    }
+    for (const Peer& p : peers_) {
+      if (p.lost && session_) static_cast<void>(session_.release());
+    }
+  }
+  MpiPeers(const MpiPeers&) = delete;
+  MpiPeers& operator=(const MpiPeers&) = delete;
+
+  int rank() const override { return session_->rank(); }
+  int size() const override { return session_->size(); }
+  int first() const override {
+    int r = 0;
+    while (peers_[static_cast<std::size_t>(r)].lost) ++r;
+    return r;
+  }
+
+  std::vector<std::string> gather(const std::string& mine) override {
+    if (mine.size() > INT_MAX) throw Error("MPI: more than 2 GiB in one exchange of a search", 1);
+    ++round_;
+    for (int r = 0; r < size(); ++r) begin(r, mine);
+    auto next_look = Clock::now() + kLook;
+    for (int i = 0; !all_done(); ++i) {
+      if (i < kTries)
+        ::sched_yield();
+      else
+        std::this_thread::sleep_for(kPause);
+      if (Clock::now() < next_look) continue;
+      for (int r = 0; r < size(); ++r) look_at(r);
+      next_look = Clock::now() + kLook;
+    }
+    std::vector<std::string> all;
+    for (Peer& p : peers_) all.push_back(p.heard.done ? std::move(p.heard.bytes) : "");
+    all[static_cast<std::size_t>(rank())] = mine;
+    return all;
+  }
+
+  void abort(int status) override { session_->abort(status); }
+
+ private:
+  MPI_Comm world() const { return session_->world(); }
+  bool is_other(int r) const { return r != rank() && !peers_[static_cast<std::size_t>(r)].lost; }
+
+  void begin(int r, const std::string& mine) {
+    peers_[static_cast<std::size_t>(r)].heard = {};
+    if (!is_other(r)) return;
+    Said& said = said_.emplace_back(Said{r, {mine}});
+    ORRERY_CHECK_MPI(MPI_Isend(said.message.bytes.data(), static_cast<int>(mine.size()), MPI_CHAR, r, round_, world(),
+                               &said.message.request));
+  }
+
+  // Whether all that are left have been heard, and have heard. What a lost one has not heard stays where it is.
+  bool all_done() {
+    bool done = true;
+    for (int r = 0; r < size(); ++r) {
+      if (is_other(r)) done = hears(r) && done;
+    }
+    for (auto it = said_.begin(); it != said_.end();) {
+      int sent = 0;
+      if (is_other(it->to)) ORRERY_CHECK_MPI(MPI_Test(&it->message.request, &sent, MPI_STATUS_IGNORE));
+      done = done && (sent != 0 || !is_other(it->to));
+      it = sent != 0 ? said_.erase(it) : std::next(it);
+    }
+    return done;
+  }
+
+  bool hears(int r) {
+    Message& heard = peers_[static_cast<std::size_t>(r)].heard;
+    if (!heard.begun) {
+      int there = 0, length = 0;
+      MPI_Status status;
+      ORRERY_CHECK_MPI(MPI_Iprobe(r, round_, world(), &there, &status));
+      if (there == 0) return false;
+      ORRERY_CHECK_MPI(MPI_Get_count(&status, MPI_CHAR, &length));
+      heard.bytes.resize(static_cast<std::size_t>(length));
+      heard.begun = true;
+      ORRERY_CHECK_MPI(MPI_Irecv(heard.bytes.data(), length, MPI_CHAR, r, round_, world(), &heard.request));
+    }
+    int done = heard.done ? 1 : 0;
+    if (done == 0) ORRERY_CHECK_MPI(MPI_Test(&heard.request, &done, MPI_STATUS_IGNORE));
+    heard.done = done != 0;
+    return heard.done;
+  }
+
+  // One that is stopped is ended, so that it does not wake up among others who have done its work.
+  void look_at(int r) {
+    Peer& p = peers_[static_cast<std::size_t>(r)];
+    if (!is_other(r) || std::strcmp(p.place.host.data(), host_.data()) != 0) return;
+    const auto pid = static_cast<pid_t>(p.place.pid);
+    const std::optional<ProcessStat> stat = process_stat(pid);
+    const bool gone = !stat || stat->state == 'Z' || stat->state == 'X';
+    if (!gone && stat->state != 'T') p.last_ran = Clock::now();
+    const bool stopped = !gone && Clock::now() - p.last_ran > kStops;
+    if (!gone && !stopped) return;
+    if (stopped) ::kill(pid, SIGKILL);
+    hears(r);  // its last word may be there
+    p.lost = true;
+    if (rank() == first())
+      std::fputs(fmt::format("orrery: process {} of the search was lost; the others do its share\n", r).c_str(),
+                 stderr);
+  }
+
+  struct Said {
+    int to;
+    Message message;
+  };
+
+  std::unique_ptr<MpiSession> session_;
+  std::vector<Peer> peers_;
+  std::array<char, HOST_NAME_MAX + 1> host_{};
+  std::list<Said> said_;  // stay where they are until they are heard
+  int round_ = 0;
+};
+
+}  // namespace
+}  // namespace orrery
+
+extern "C" orrery::Peers* orrery_make_peers() { return new orrery::MpiPeers; }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "exec/transport/transport.h"
+
+namespace orrery {
+
+// Bytes of one element.
+std::int64_t width_of(Element element);
+
+// into[i] = into[i] + from[i], or the larger of both. bf16 values are added as floats and rounded once. The arrays must
+// not overlap. Throws Error for Element::bytes, which have no sum.
+void combine(Element element, Reduction reduction, const void* from, void* into, std::int64_t elements);
+
+}  // namespace orrery

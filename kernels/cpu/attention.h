@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/matrix.h"
+
+namespace orrery::kernels {
+
+// Which keys a query sees: those at its own position and before, at most `window` of them (0: all). Offsets are the
+// positions of the first query and key, so that a rank may hold a part of a sequence.
+struct CausalMask {
+  std::int64_t window = 0;
+  std::int64_t query_offset = 0, key_offset = 0;
+};
+
+// Keys [first, last) of `keys` that query row `query` sees; may be none.
+struct KeyRange {
+  std::int64_t first = 0, last = 0;
+};
+constexpr KeyRange visible_keys(const CausalMask& mask, std::int64_t query, std::int64_t keys) {
+  const std::int64_t own = mask.query_offset + query - mask.key_offset;
+  const std::int64_t last = std::clamp<std::int64_t>(own + 1, 0, keys);
+  return {mask.window > 0 ? std::clamp<std::int64_t>(own + 1 - mask.window, 0, last) : 0, last};
+}
+
+// Flash attention: softmax(scale q k^T) v by tiles with a running maximum and sum, never holding all scores (Dao et al.
+// 2022, arXiv:2205.14135, algorithm 1; delayed division of 2307.08691). q, out (batch, query, heads, head_dim); k, v
+// (batch, key, kv_heads, ...), heads a multiple of kv_heads; lse (batch, heads, query): the log of the sum of the
+// exponentials of a row's scores. A query that sees no key yields zeros and an lse of -infinity.
+void attention(Heads<const float> q, Heads<const float> k, Heads<const float> v, float scale, const CausalMask& mask,
+               Heads<float> out, float* lse);
+
+// The same for one sample and head, q and out (query, head_dim). merges: these keys are further ones; out and lse hold
+// what others gave, and what is left is as if all had come at once.
+void attention_of_head(Matrix<const float> q, Matrix<const float> k, Matrix<const float> v, float scale,
+                       const CausalMask& mask, bool merges, Matrix<float> out, float* lse);
+
+// What forward leaves behind for its backward.
+struct AttentionSaved {
+  Heads<const float> q, k, v, out;
+  const float* lse = nullptr;
+};
+
+// Recomputes probabilities from lse, tile by tile, and writes all three gradients (2307.08691, algorithm 2). Heads
+// run in order, in each its query tiles, in each of those its key tiles: one order of summation.
+void attention_gradient(const AttentionSaved& saved, Heads<const float> dout, float scale, const CausalMask& mask,
+                        Heads<float> dq, Heads<float> dk, Heads<float> dv);
+
+// The same for one sample and head; out and lse are those of all keys. Gradients are added to what is there.
+struct HeadSaved {
+  Matrix<const float> q, k, v, out;
+  const float* lse = nullptr;
+};
+void add_attention_gradient_of_head(const HeadSaved& saved, Matrix<const float> dout, float scale,
+                                    const CausalMask& mask, Matrix<float> dq, Matrix<float> dk, Matrix<float> dv);
+
+}  // namespace orrery::kernels

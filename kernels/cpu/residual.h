@@ -1,0 +1,47 @@
+#pragma once
+
+#include "kernels/common/matrix.h"
+
+namespace orrery::kernels {
+
+// Which random numbers a dropout draws. They depend on these and on an element's index in the whole, unsharded tensor,
+// and on nothing else: a rank that holds a part of it draws what one rank would.
+struct DropoutStream {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  std::uint16_t layer = 0, op = 0;
+};
+
+// The index of element (row, column) of a rank's part: first + (row / rows_per_sample) sample_stride + row %
+// rows_per_sample * row_stride + column. Samples are counted over the whole global batch, so neither data ranks nor
+// micro-batches change an element's number.
+struct ElementIndex {
+  std::uint64_t first = 0;
+  std::uint64_t row_stride = 0;
+  std::uint64_t sample_stride = 0;
+  std::int64_t rows_per_sample = 1;
+
+  constexpr std::uint64_t of_row(std::int64_t row) const {
+    return first + static_cast<std::uint64_t>(row / rows_per_sample) * sample_stride +
+           static_cast<std::uint64_t>(row % rows_per_sample) * row_stride;
+  }
+};
+
+struct Dropout {
+  double probability = 0;  // that an element becomes zero; those kept grow by 1 / (1 - probability)
+  DropoutStream stream;
+  ElementIndex index;
+};
+
+// mask (rows, columns), contiguous: 1 where the element is kept. With probability 0 all are.
+void dropout_mask(const Dropout& dropout, std::int64_t rows, std::int64_t columns, std::uint8_t* mask);
+
+// y = base + dropout(x + bias), base being the residual stream. base.data and bias may be null; mask may be where
+// probability is 0. y may be x or base.
+void residual(Matrix<const float> base, Matrix<const float> x, const float* bias, double probability,
+              const std::uint8_t* mask, Matrix<float> y);
+
+// dx = dy mask / (1 - probability), in place too. (The base's gradient is dy.)
+void dropout_gradient(Matrix<const float> dy, double probability, const std::uint8_t* mask, Matrix<float> dx);
+
+}  // namespace orrery::kernels

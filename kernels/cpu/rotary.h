@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/common/matrix.h"
+
+namespace orrery::kernels {
+
+// Cosine and sine of position * theta^(-2 i / head_dim), (positions, head_dim / 2) (Su et al. 2021, arXiv:2104.09864).
+struct RotaryTable {
+  std::int64_t half = 0;  // head_dim / 2
+  std::vector<float> cosine, sine;
+};
+RotaryTable rotary_table(std::int64_t positions, std::int64_t head_dim, double theta);
+
+// Where the rows of a buffer stand in their sequences: row r is position first + r % rows_per_sample.
+struct Positions {
+  std::int64_t rows_per_sample = 0;
+  std::int64_t first = 0;
+};
+
+// Rotates every head of x (rows, heads * head_dim) in place; pairs are (i, i + head_dim / 2), as in Llama's published
+// weights for Hugging Face. x is the queries and keys of a packed buffer: its first (heads + kv_heads) * head_dim
+// columns. `back` rotates the other way, which is the gradient.
+void rotate(const RotaryTable& table, Positions positions, bool back, Matrix<float> x);
+
+}  // namespace orrery::kernels

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/experts.h"
+
+// What a router's weights are as functions of its logits, in any type, for a choice that is given.
+namespace orrery::kernels::reference {
+
+template <class T>
+std::vector<T> scores(const std::vector<T>& logits, std::int64_t tokens, const GateShape& s) {
+  std::vector<T> y(logits.size());
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    T sum = 0;
+    for (std::int64_t e = 0; e < s.experts; ++e) sum += std::exp(logits[t * s.experts + e]);
+    for (std::int64_t e = 0; e < s.experts; ++e) {
+      const T x = logits[t * s.experts + e];
+      y[t * s.experts + e] = s.sigmoid ? 1 / (1 + std::exp(-x)) : std::exp(x) / sum;
+    }
+  }
+  return y;
+}
+
+// Weights of the choices, zero where dropped; then the auxiliary loss of all runs, each times its tokens.
+template <class T>
+std::vector<T> weights_and_loss(const std::vector<T>& logits, const GateShape& s,
+                                const std::vector<std::int32_t>& experts, const std::vector<std::int32_t>& places) {
+  const std::int64_t choices = static_cast<std::int64_t>(experts.size()), tokens = choices / s.top_k;
+  const std::vector<T> p = scores(logits, tokens, s);
+  std::vector<T> result;
+  for (std::int64_t c = 0; c < choices; ++c) {
+    T sum = 0;
+    for (std::int64_t j = 0; j < s.top_k; ++j) sum += p[c / s.top_k * s.experts + experts[c / s.top_k * s.top_k + j]];
+    const T own = p[c / s.top_k * s.experts + experts[c]];
+    result.push_back(places[c] < 0 ? 0 : s.top_k == 1 ? own : own / sum);
+  }
+  T loss = 0;
+  const std::int64_t run = tokens / s.groups;
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    for (std::int64_t e = 0; e < s.experts; ++e) {
+      T part = 0, mean = 0;
+      for (std::int64_t c = g * run * s.top_k; c < (g + 1) * run * s.top_k; ++c) part += experts[c] == e ? 1 : 0;
+      for (std::int64_t t = g * run; t < (g + 1) * run; ++t) {
+        T sum = 0;
+        for (std::int64_t i = 0; i < s.experts; ++i) sum += p[t * s.experts + i];
+        mean += p[t * s.experts + e] / sum;
+      }
+      loss += s.aux_loss * static_cast<double>(s.experts) * part / static_cast<double>(run * s.top_k) * mean;
+    }
+  }
+  result.push_back(loss);
+  return result;
+}
+
+}  // namespace orrery::kernels::reference

@@ -1,0 +1,173 @@
+#include "viz/draw/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "viz/timeline/pattern.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostOpen = 4;    // processes that are open at first
+constexpr std::uint32_t kSampled = 64;  // events that tell what a lane does
+
+// By a look at some of its events.
+int computing_events(const Timeline& t, const Track& track) {
+  int found = 0;
+  const EventId step = std::max<EventId>(1, track.count / kSampled);
+  for (EventId i = 0; i < track.count; i += step) found += computes(t.kind(track.first + i)) ? 1 : 0;
+  return found;
+}
+
+bool only_host(const Timeline& t, const Track& track) {
+  const EventId step = std::max<EventId>(1, track.count / kSampled);
+  for (EventId i = 0; i < track.count; i += step) {
+    if (t.kind(track.first + i) != Kind::host) return false;
+  }
+  return true;
+}
+
+class Rows {
+ public:
+  Rows(const Timeline& timeline, const LayoutOptions& options, Layout& layout) : t_(timeline), o_(options), l_(layout) {
+    l_.row_of_track.assign(t_.tracks.size(), -1);
+  }
+
+  void add_pinned() {
+    for (const std::uint32_t track : o_.pinned) {
+      if (track < t_.tracks.size()) add_track(track, true);
+    }
+    l_.pinned_height = l_.height;
+  }
+
+  void add_process(std::uint32_t p) {
+    const Process& process = t_.processes[p];
+    const bool open = !o_.closed.contains(p);
+    const std::uint32_t compute = open ? kNone : compute_track(t_, p);
+    if (!open) {
+      for (const std::uint32_t track : process.tracks) show_at(track);
+    }
+    add({RowKind::process, 0, open ? kHeaderHeight : kClosedHeight, p, compute, 0, process.name, open, false});
+    if (!open) return;
+    for (const std::uint32_t track : process.tracks) {
+      if (o_.host || !only_host(t_, t_.tracks[track])) add_track(track, false);
+    }
+    if (!o_.counters) return;
+    for (std::uint32_t c = 0; c < process.counters.size(); ++c)
+      add({RowKind::counter, 0, kCounterHeight, p, kNone, c, process.counters[c].name, true, false});
+  }
+
+  // A closed one shows what its first process computes.
+  void add_group(std::uint32_t first, std::uint32_t number, const std::string& text, bool open) {
+    const std::uint32_t compute = open ? kNone : compute_track(t_, first);
+    if (compute != kNone) show_at(compute);
+    add({RowKind::group, 0, kGroupHeight, first, compute, number, text, open, false});
+  }
+
+  void add(Row row) {
+    row.y = l_.height;
+    l_.height += row.height;
+    l_.rows.push_back(std::move(row));
+  }
+
+ private:
+  void add_track(std::uint32_t id, bool pinned) {
+    const Track& track = t_.tracks[id];
+    show_at(id);
+    const std::string name = track.level == 0 ? track.name : "";
+    add({RowKind::track, 0, kLaneHeight, track.process, id, 0,
+         pinned ? t_.processes[track.process].name + ": " + track.name : name, true, pinned});
+  }
+  void show_at(std::uint32_t track) {
+    if (l_.row_of_track[track] < 0) l_.row_of_track[track] = static_cast<int>(l_.rows.size());
+  }
+
+  const Timeline& t_;
+  const LayoutOptions& o_;
+  Layout& l_;
+};
+
+}  // namespace
+
+std::uint32_t compute_track(const Timeline& timeline, std::uint32_t process) {
+  std::uint32_t best = kNone;
+  int most = 0;
+  for (const std::uint32_t id : timeline.processes[process].tracks) {
+    const int found = computing_events(timeline, timeline.tracks[id]);
+    if (found > most) {
+      most = found;
+      best = id;
+    }
+  }
+  const auto& tracks = timeline.processes[process].tracks;
+  return best == kNone && !tracks.empty() ? tracks[0] : best;
+}
+
+Layout lay_out(const Timeline& timeline, const LayoutOptions& options) {
+  Layout layout;
+  Rows rows(timeline, options, layout);
+  rows.add_pinned();
+  std::vector<std::uint32_t> order(timeline.processes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto group_of = [&](std::uint32_t p) {
+    return options.group_by < 0 ? 0 : timeline.processes[p].coordinates[static_cast<std::size_t>(options.group_by)];
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (group_of(a) != group_of(b)) return group_of(a) < group_of(b);
+    const std::vector<Picoseconds>& times = options.slowest_first;
+    if (times.size() == order.size() && times[a] != times[b]) return times[a] > times[b];
+    return timeline.processes[a].order < timeline.processes[b].order;
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int64_t group = group_of(order[i]);
+    const bool open = options.group_by < 0 || !options.closed_groups.contains(group);
+    if (options.group_by >= 0 && (i == 0 || group_of(order[i - 1]) != group)) {
+      const auto members = std::count_if(order.begin(), order.end(), [&](auto p) { return group_of(p) == group; });
+      const auto name = kCoordinates[static_cast<std::size_t>(options.group_by)];
+      const std::string text =
+          group < 0 ? fmt::format("no {} rank ({})", name, members) : fmt::format("{} {} ({})", name, group, members);
+      rows.add_group(order[i], static_cast<std::uint32_t>(i), text, open);
+    }
+    if (open) rows.add_process(order[i]);
+  }
+  return layout;
+}
+
+LayoutOptions default_options(const Timeline& timeline) {
+  LayoutOptions options;
+  if (timeline.processes.size() <= kMostOpen) return options;
+  for (std::uint32_t p = 0; p < timeline.processes.size(); ++p) options.closed.insert(p);
+  return options;
+}
+
+std::string name_in_view(const Process& process) {
+  return process.rank < 0 || process.shares_rank ? process.name : fmt::format("rank {}", process.rank);
+}
+
+std::string lane_name(const Timeline& timeline, std::uint32_t track) {
+  const Track& t = timeline.tracks[track];
+  const std::string name = fmt::format("{}: {}", name_in_view(timeline.processes[t.process]), t.name);
+  return t.level == 0 ? name : fmt::format("{} +{}", name, t.level);
+}
+
+std::vector<std::uint32_t> lanes_matching(const Timeline& timeline, const std::string& pattern) {
+  const Pattern wanted(pattern);
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t track = 0; track < timeline.tracks.size(); ++track) {
+    const Track& t = timeline.tracks[track];
+    if (wanted.found_in(timeline.processes[t.process].name + ": " + t.name)) found.push_back(track);
+  }
+  return found;
+}
+
+int row_at(const Layout& layout, int y) {
+  const auto after =
+      std::upper_bound(layout.rows.begin(), layout.rows.end(), y, [](int at, const Row& row) { return at < row.y; });
+  if (after == layout.rows.begin()) return -1;
+  const Row& row = *(after - 1);
+  return y < row.y + row.height ? static_cast<int>(after - layout.rows.begin()) - 1 : -1;
+}
+
+}  // namespace orrery

@@ -1,0 +1,323 @@
+#include "viz/predicted/step.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "models/partition/rank_groups.h"
+#include "models/trace/measured_times.h"
+#include "sim/print/text.h"
+#include "sim/report/critical_path.h"
+#include "viz/timeline/timeline_builder.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kHostLane = kLanes;
+
+Kind kind_of(Dimension d) {
+  switch (d) {
+    case Dimension::tensor:
+    case Dimension::kv:
+    case Dimension::tensor_row:
+    case Dimension::tensor_column:
+    case Dimension::tensor_depth:
+      return Kind::tensor;
+    case Dimension::context:
+    case Dimension::ulysses:
+      return Kind::context;
+    case Dimension::expert:
+    case Dimension::expert_tensor:
+      return Kind::expert;
+    case Dimension::pipeline:
+    case Dimension::embedding:
+    case Dimension::vocabulary:
+      return Kind::pipeline;
+    case Dimension::data:
+    case Dimension::replicate:
+    case Dimension::expert_data:
+    case Dimension::expert_replicate:
+    case Dimension::model:
+    case Dimension::world:
+      return Kind::data;
+  }
+  return Kind::communication;
+}
+
+std::string_view name_of(Phase phase) {
+  static constexpr std::array<std::string_view, 5> names = {"forward", "backward", "input gradient", "weight gradient",
+                                                            "step"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+std::string picosecond_text(Picoseconds t) { return time_text(seconds(t)); }
+
+// What a click shows of a task. Keys are task * 2, plus 1 for its waiting.
+class PlanDetails : public DetailSource {
+ public:
+  explicit PlanDetails(std::shared_ptr<const Step> step) : step_(std::move(step)) {}
+
+  Details details(std::uint64_t key) const override {
+    const auto t = static_cast<TaskId>(key >> 1);
+    const Plan& plan = step_->prediction.plan;
+    const Op& op = plan.op_of(t);
+    Details d;
+    add_place(d, t);
+    const Cost cost = cost_of(op.work, plan.element_bytes);
+    const WorkShape shape = shape_of(op.work, plan.element_bytes);
+    if (!moves(op)) d.emplace_back("shape", fmt::format("{} [{:.0f}]", shape.kind, fmt::join(shape.sizes, ", ")));
+    if (cost.flops > 0) d.emplace_back("flops", count_text(cost.flops));
+    if (cost.bytes > 0) d.emplace_back("bytes", volume_text(cost.bytes));
+    if (moves(op)) add_transfer(d, t, op);
+    add_times(d, t, op, cost);
+    return d;
+  }
+
+ private:
+  void add_place(Details& d, TaskId t) const {
+    const Plan& plan = step_->prediction.plan;
+    const Op& op = plan.op_of(t);
+    const Frame& frame = plan.frames[plan.tasks[t].frame];
+    d.emplace_back("op", op.name);
+    d.emplace_back("phase", std::string(name_of(op.phase)) + (op.recompute ? ", run again" : ""));
+    d.emplace_back("on", plan.slots[plan.slot_of(t)].name);
+    d.emplace_back("lane", std::string(orrery::name_of(op.lane)));
+    d.emplace_back("block", plan.blocks[frame.block].name);
+    if (frame.layer >= 0) d.emplace_back("layer", std::to_string(frame.layer));
+    if (frame.micro_batch >= 0) d.emplace_back("micro-batch", std::to_string(frame.micro_batch));
+    d.emplace_back("task", std::to_string(t));
+  }
+
+  void add_transfer(Details& d, TaskId t, const Op& op) const {
+    const Plan& plan = step_->prediction.plan;
+    const auto& notes = step_->prediction.prices.notes;
+    const std::uint32_t index = plan.tasks[t].op;
+    if (index < notes.size()) {
+      d.emplace_back("link", notes[index].link);
+      d.emplace_back("algorithm", notes[index].algorithm);
+    }
+    const auto* c = std::get_if<Collective>(&op.work);
+    const Dimension dimension = c == nullptr ? Dimension::pipeline : c->group;
+    const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
+    const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
+    const std::int32_t group = table.member_of[static_cast<std::size_t>(rank)];
+    const auto& ranks = table.groups[static_cast<std::size_t>(group)];
+    d.emplace_back("group", fmt::format("{} {}: {} ranks", orrery::name_of(dimension), group, ranks.size()));
+    if (plan.tasks[t].match != kNone) d.emplace_back("match", std::to_string(plan.tasks[t].match));
+  }
+
+  void add_times(Details& d, TaskId t, const Op& op, const Cost& cost) const {
+    const Plan& plan = step_->prediction.plan;
+    const Span& span = step_->prediction.trace.spans[t];
+    const Picoseconds took = span.ended - span.matched;
+    d.emplace_back("took", picosecond_text(took));
+    if (!moves(op) && cost.flops > 0 && took > 0)
+      d.emplace_back("rate", count_text(cost.flops / seconds(took)) + "flop/s");
+    d.emplace_back("issued", picosecond_text(span.issued));
+    d.emplace_back("entered", picosecond_text(span.entered));
+    if (span.matched > span.entered) {
+      const TaskId last = last_to_enter(plan, step_->prediction.trace, plan.tasks[t].match);
+      d.emplace_back("waited", fmt::format("{} for {}: {}", picosecond_text(span.matched - span.entered),
+                                           plan.slots[plan.slot_of(last)].name, place_of(plan, last)));
+    }
+    d.emplace_back("ended", picosecond_text(span.ended));
+    if (span.cause == kNone) {
+      d.emplace_back("began when", "its host had launched it");
+    } else {
+      d.emplace_back("began when", fmt::format("{} had ended: {}", plan.slots[plan.slot_of(span.cause)].name,
+                                               place_of(plan, span.cause)));
+    }
+  }
+
+  std::shared_ptr<const Step> step_;
+};
+
+// The place of a slot's ranks among those that share out the experts; -1 where each has all of them.
+std::int64_t expert_coordinate(const Plan& plan, const RankSlot& slot) {
+  const GroupTable& table = plan.dimensions[static_cast<std::size_t>(Dimension::expert)];
+  const auto rank = static_cast<std::size_t>(slot.representative);
+  if (rank >= table.member_of.size()) return -1;
+  const auto& group = table.groups[static_cast<std::size_t>(table.member_of[rank])];
+  if (group.size() < 2) return -1;
+  return std::find(group.begin(), group.end(), slot.representative) - group.begin();
+}
+
+Process process_of(const Step& step, std::uint32_t s, std::span<const Coordinates> places) {
+  const RankSlot& slot = step.prediction.plan.slots[s];
+  Process p;
+  p.name = slot.multiplicity == 1 ? fmt::format("rank {}", slot.representative)
+                                  : fmt::format("{} (rank {}, x{})", slot.name, slot.representative, slot.multiplicity);
+  p.rank = slot.representative;
+  p.ranks = slot.multiplicity;
+  p.order = s;
+  const Coordinates c = places[static_cast<std::size_t>(slot.representative)];
+  p.coordinates = {c.data, c.tensor, c.pipeline, c.context, expert_coordinate(step.prediction.plan, slot)};
+  const MemoryReport& memory = step.prediction.report.memory;
+  p.capacity = memory.capacity;
+  if (s < memory.ranks.size()) p.reserved = memory.ranks[s].memory.peak_reserved;
+  return p;
+}
+
+void add_memory(const Step& step, TimelineBuilder& builder) {
+  const Prediction& made = step.prediction;
+  for (const MemorySample& sample : memory_samples(step.spec, made.plan, made.prices, made.trace, made.profile)) {
+    Process& p = builder.process(sample.slot);
+    if (p.counters.empty()) {
+      p.counters.push_back({"memory", {}, {}, {}});
+      for (int c = 0; c < kCategories; ++c)
+        p.counters[0].series.emplace_back(orrery::name_of(static_cast<Category>(c)));
+    }
+    p.counters[0].times.push_back(sample.time);
+    for (const Bytes bytes : sample.bytes) p.counters[0].values.push_back(static_cast<double>(bytes));
+  }
+}
+
+// Threads by lane, made when first used.
+class Threads {
+ public:
+  Threads(TimelineBuilder& builder, std::size_t slots) : builder_(builder), known_(slots * kLanes, kNone) {}
+
+  std::uint32_t of(std::uint32_t lane) {
+    std::uint32_t& thread = known_[lane];
+    if (thread == kNone)
+      thread = builder_.add_thread(lane / kLanes, std::string(orrery::name_of(static_cast<LaneKind>(lane % kLanes))),
+                                   lane % kLanes);
+    return thread;
+  }
+
+ private:
+  TimelineBuilder& builder_;
+  std::vector<std::uint32_t> known_;
+};
+
+void add_arrows(const Plan& plan, const Trace& trace, Picoseconds begin, Threads& threads, TimelineBuilder& builder) {
+  for (std::uint32_t m = 0; m < plan.matches.size(); ++m) {
+    const auto members = plan.members_of(m);
+    const auto* first = std::get_if<Transfer>(&plan.op_of(members[0]).work);
+    if (first == nullptr || members.size() != 2) continue;
+    const TaskId send = first->send ? members[0] : members[1];
+    const TaskId receive = first->send ? members[1] : members[0];
+    builder.add_arrow({threads.of(plan.tasks[send].lane), threads.of(plan.tasks[receive].lane),
+                       begin + trace.spans[send].matched, begin + trace.spans[receive].ended});
+  }
+}
+
+}  // namespace
+
+Kind kind_of(const Op& op) {
+  if (const auto* c = std::get_if<Collective>(&op.work)) return kind_of(c->group);
+  if (std::holds_alternative<Transfer>(op.work)) return Kind::pipeline;
+  if (std::holds_alternative<PlaceCopy>(op.work)) return Kind::copy;
+  if (op.optimizer || op.phase == Phase::step) return Kind::optimizer;
+  if (op.recompute) return Kind::recompute;
+  return op.phase == Phase::forward ? Kind::forward : Kind::backward;
+}
+
+std::shared_ptr<const Step> predict_step(const Spec& spec, const SpecOptions& options) {
+  return std::make_shared<const Step>(Step{spec, predict(spec, options.unfold, options.profile)});
+}
+
+StepTimeline timeline_of(std::shared_ptr<const Step> step) {
+  const Plan& plan = step->prediction.plan;
+  const Trace& trace = step->prediction.trace;
+  TimelineBuilder builder;
+  builder.timeline().title = step->spec.name;
+  builder.timeline().source = trace.source;
+  const std::uint64_t source = builder.add_source(std::make_shared<PlanDetails>(step));
+  const std::vector<Coordinates> places = coordinates(step->spec.strategy);
+  for (std::uint32_t s = 0; s < plan.slots.size(); ++s) builder.add_process(process_of(*step, s, places));
+  std::vector<std::uint32_t> labels;
+  for (const Op& op : plan.ops) labels.push_back(builder.label(op.name, kind_of(op)));
+  std::vector<std::uint32_t> waiting;
+  for (const RankSlot& slot : plan.slots) waiting.push_back(builder.label("wait for " + slot.name, Kind::wait));
+  Threads threads(builder, plan.slots.size());
+  const std::int64_t steps = plan.steps == 1 ? step->spec.steps : 1;  // like each other but for their memory
+  builder.reserve(static_cast<std::size_t>(steps) * (plan.task_count() + plan.match_members.size()));
+  const auto add_task = [&](TaskId t, Picoseconds begin) {
+    const Span& span = trace.spans[t];
+    const Task& task = plan.tasks[t];
+    const Frame& frame = plan.frames[task.frame];
+    const OpInstance place{frame.micro_batch, static_cast<std::int16_t>(frame.layer),
+                           static_cast<std::int16_t>(frame.chunk)};
+    const std::uint32_t thread = threads.of(task.lane);
+    const std::uint64_t key = source | std::uint64_t{t} << 1;
+    if (span.matched > span.entered) {
+      const std::uint32_t label = waiting[plan.slot_of(last_to_enter(plan, trace, task.match))];
+      builder.add({begin + span.entered, begin + span.matched, thread, label, key | 1}, place);
+    }
+    builder.add({begin + span.matched, begin + span.ended, thread, labels[task.op], key}, place);
+  };
+  for (std::int64_t i = 0; i < steps; ++i) {
+    for (TaskId t = 0; t < plan.task_count(); ++t) add_task(t, i * trace.step_time);
+    add_arrows(plan, trace, i * trace.step_time, threads, builder);
+  }
+  add_memory(*step, builder);
+  StepTimeline result{step, builder.finish(0), std::vector<EventId>(plan.task_count(), kNoEvent)};
+  result.timeline.end = std::max(result.timeline.end, steps * trace.step_time);
+  for (EventId e = 0; e < result.timeline.events(); ++e) {
+    const std::uint64_t key = result.timeline.detail[e] & 0xffffffffffffffULL;
+    EventId& of_task = result.event_of_task[key >> 1];
+    const bool first = of_task == kNoEvent || result.timeline.begins[e] < result.timeline.begins[of_task];
+    if ((key & 1) == 0 && first) of_task = e;
+  }
+  return result;
+}
+
+CriticalPath critical_path_of(const StepTimeline& s) {
+  const Plan& plan = s.step->prediction.plan;
+  const Trace& trace = s.step->prediction.trace;
+  CriticalPath result;
+  for (const TaskId t : critical_path(plan, trace)) result.path.push_back(s.event_of_task[t]);
+  result.slack.assign(s.timeline.events(), -1);
+  const std::vector<Picoseconds> by_task = slack(plan, trace);
+  for (TaskId t = 0; t < plan.task_count(); ++t) result.slack[s.event_of_task[t]] = by_task[t];
+  return result;
+}
+
+std::vector<std::string> alive_at(const StepTimeline& s, std::uint32_t process, Picoseconds time, std::size_t most) {
+  const Plan& plan = s.step->prediction.plan;
+  const Trace& trace = s.step->prediction.trace;
+  struct Sum {
+    Bytes bytes = 0;
+    std::int64_t count = 0;
+    Category category = Category::activations;
+  };
+  std::map<std::string, Sum> by_name;
+  const auto add = [&](const Slot& slot, std::int64_t sign) {
+    Sum& sum = by_name[slot.name];
+    sum.bytes += sign * slot.bytes;
+    sum.count += sign;
+    sum.category = slot.category;
+  };
+  std::vector<bool> held(plan.buffers, false);
+  const auto change = [&](TaskId t, const Operand& o, bool take) {
+    const std::uint32_t frame = frame_of(plan, plan.tasks[t].frame, o);
+    const Slot& slot = plan.blocks[plan.frames[frame].block].slots[o.slot];
+    const std::uint32_t buffer = plan.frames[frame].first_buffer + o.slot;
+    if (slot.bytes == 0 || slot.lazy || slot.contiguous || held[buffer] == take) return;
+    held[buffer] = take;
+    if ((take ? trace.spans[t].entered : trace.spans[t].ended) <= time) add(slot, take ? 1 : -1);
+  };
+  for (const Frame& f : plan.frames) {
+    if (f.slot != process || !outlives_steps(plan.blocks[f.block].role)) continue;
+    for (const Slot& slot : plan.blocks[f.block].slots) add(slot, 1);
+  }
+  for (TaskId t = plan.slots[process].begin; t < plan.slots[process].end; ++t) {
+    for (const Operand& o : plan.op_of(t).allocates) change(t, o, true);
+    for (const Operand& o : plan.op_of(t).frees) change(t, o, false);
+  }
+  std::vector<std::pair<std::string, Sum>> sorted(by_name.begin(), by_name.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  std::vector<std::string> lines;
+  for (const auto& [name, sum] : sorted) {
+    if (sum.bytes <= 0 || lines.size() >= most) break;
+    lines.push_back(fmt::format("{} {}{} ({})", memory_text(static_cast<double>(sum.bytes)), name,
+                                sum.count > 1 ? fmt::format(" x {}", sum.count) : "", orrery::name_of(sum.category)));
+  }
+  return lines;
+}
+
+}  // namespace orrery

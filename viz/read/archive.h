@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "models/base/output_file.h"
+#include "viz/timeline/column.h"
+
+namespace orrery {
+
+inline constexpr std::uint64_t kSumStart = 0x6f727265727930ULL;  // of an archive without bytes: any number
+
+// Values one after the other in a file of this machine, written and read by one list of fields:
+//
+//   template <class A> void fields(A& a, Part& p) { a(p.name); a(p.sizes); }
+//
+// Numbers and flat structs as they lie in memory, columns at a multiple of eight bytes, so that a reader maps them. A
+// sum of the bytes stands at the end: what is cut short or damaged is no archive.
+class ArchiveWriter {
+ public:
+  explicit ArchiveWriter(const std::string& path) : file_(path) {}
+
+  template <class T>
+  void operator()(T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      put(&value, sizeof value);
+    } else {
+      fields(*this, value);
+    }
+  }
+  void operator()(std::string& text);
+  template <class T>
+  void operator()(std::vector<T>& list) {
+    std::uint64_t size = list.size();
+    (*this)(size);
+    for (T& value : list) (*this)(value);
+  }
+  template <class T>
+  void operator()(MappedColumn<T>& column) {
+    std::uint64_t size = column.size();
+    (*this)(size);
+    static constexpr char blank[8] = {};
+    put(blank, (8 - written_ % 8) % 8);
+    put(column.data(), size * sizeof(T));
+  }
+  void commit();  // only then the file has its name
+
+ private:
+  void put(const void* data, std::size_t bytes);
+  void pass_on();
+
+  OutputFile file_;
+  std::string pending_;
+  std::uint64_t written_ = 0, sum_ = kSumStart;
+};
+
+// The sum that stands at the end of an archive of these bytes.
+std::uint64_t archive_sum(std::string_view bytes);
+
+// Thrown by a reader for what no writer wrote.
+struct BrokenArchive {};
+
+class ArchiveReader {
+ public:
+  // Throws BrokenArchive where there is none, or its sum is wrong.
+  explicit ArchiveReader(const std::string& path);
+  ArchiveReader(std::shared_ptr<const void> owner, std::string_view bytes);
+
+  void operator()(bool& value) {
+    unsigned char byte = 0;
+    std::memcpy(&byte, take(1), 1);
+    if (byte > 1) throw BrokenArchive{};
+    value = byte == 1;
+  }
+  template <class T>
+  void operator()(T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      std::memcpy(&value, take(sizeof value), sizeof value);
+    } else {
+      fields(*this, value);
+    }
+  }
+  void operator()(std::string& text);
+  template <class T>
+  void operator()(std::vector<T>& list) {
+    list.resize(count(1));
+    for (T& value : list) (*this)(value);
+  }
+  template <class T>
+  void operator()(MappedColumn<T>& column) {
+    const std::size_t size = count(sizeof(T));
+    take((8 - at_ % 8) % 8);
+    const void* const data = take(size * sizeof(T));
+    column = MappedColumn<T>(file_, {static_cast<const T*>(data), size});
+  }
+
+ private:
+  const void* take(std::size_t bytes);
+  std::size_t count(std::size_t bytes_each);  // of values that can still be there
+
+  std::shared_ptr<const void> file_;
+  const char* data_ = nullptr;
+  std::size_t at_ = 0, size_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,220 @@
+#include "viz/read/json_scan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace orrery {
+namespace {
+
+constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
+constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
+
+// A high bit in every byte of v that is zero, exact up to the first such byte (Mycroft's trick; Warren, Hacker's
+// Delight, 6-1).
+std::uint64_t zero_bytes(std::uint64_t v) { return (v - kOnes) & ~v & kHighs; }
+
+// The same for bytes that end a run of plain characters of a string: quote, backslash, control characters.
+std::uint64_t special_bytes(std::uint64_t v) {
+  return zero_bytes(v ^ (kOnes * '"')) | zero_bytes(v ^ (kOnes * '\\')) | zero_bytes(v & (kOnes * 0xe0));
+}
+
+// The same for bytes that end a number or a word: comma, brackets, blanks and control characters.
+std::uint64_t value_ends(std::uint64_t v) {
+  return zero_bytes(v ^ (kOnes * ',')) | zero_bytes(v ^ (kOnes * '}')) | zero_bytes(v ^ (kOnes * ']')) |
+         zero_bytes(v ^ (kOnes * ' ')) | zero_bytes(v & (kOnes * 0xe0));
+}
+
+// To the first byte of which `marks` has a high bit, eight at a time; where it is in the last eight the caller looks
+// on.
+template <class Marks>
+const char* to_first(const char* at, const char* end, Marks marks) {
+  std::uint64_t word = 0;
+  for (; end - at >= 8; at += 8) {
+    std::memcpy(&word, at, 8);
+    if (const std::uint64_t found = marks(word); found != 0)
+      return std::endian::native == std::endian::little ? at + std::countr_zero(found) / 8 : at;
+  }
+  return at;
+}
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 0x3f));
+  } else {
+    out += static_cast<char>(0xe0 | (code >> 12));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
+    out += static_cast<char>(0x80 | (code & 0x3f));
+  }
+}
+
+// \uXXXX at text[i]: the four digits after the u. 0xfffd for what is none, and for halves of a pair.
+std::uint32_t code_point(std::string_view text, std::size_t i) {
+  std::uint32_t code = 0;
+  for (std::size_t k = i; k < i + 4; ++k) {
+    const char c = k < text.size() ? text[k] : 'x';
+    const bool letter = (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    if (!digit(c) && !letter) return 0xfffd;
+    code = code * 16 + static_cast<std::uint32_t>(digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+  }
+  return code < 0x20 || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code;
+}
+
+// How many bytes of a valid UTF-8 sequence of more than one byte begin here; 0 if none does.
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto byte = static_cast<unsigned char>(text[i]);
+  const std::size_t length = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
+  if (byte < 0xc2 || length == 0 || i + length > text.size()) return 0;
+  for (std::size_t k = 1; k < length; ++k) {
+    if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string_view JsonScan::string() {
+  const char* const from = ++at_;
+  while (true) {
+    at_ = to_first(at_, end_, special_bytes);
+    while (at_ < end_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 0x20) ++at_;
+    if (at_ >= end_) break;
+    if (*at_ == '"') return {from, static_cast<std::size_t>(at_++ - from)};
+    if (*at_ == '\\') {
+      at_ += end_ - at_ >= 2 ? 2 : 1;
+    } else {
+      ++controls_;
+      ++at_;
+    }
+  }
+  complete_ = false;
+  at_ = end_;
+  return {from, static_cast<std::size_t>(end_ - from)};
+}
+
+void JsonScan::skip_nested() {
+  std::size_t depth = 0;
+  while (at_ < end_) {
+    const char c = *at_;
+    if (c == '"') {
+      string();
+      continue;
+    }
+    ++at_;
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth == 0) return;
+  }
+  complete_ = false;
+}
+
+void JsonScan::skip() {
+  const char c = peek();
+  if (c == '"') {
+    string();
+  } else if (c == '{' || c == '[') {
+    skip_nested();
+  } else {
+    const auto inside = [&] { return *at_ != ',' && *at_ != '}' && *at_ != ']' && !blank(*at_); };
+    do {  // value_ends() knows more ends than there are
+      if (at_ < end_ && inside()) ++at_;
+      at_ = to_first(at_, end_, value_ends);
+    } while (at_ < end_ && inside());
+    if (at_ >= end_) complete_ = false;
+  }
+}
+
+std::string_view JsonScan::raw() {
+  if (peek() == '"') return string();
+  const char* const from = at_;
+  skip();
+  return {from, static_cast<std::size_t>(at_ - from)};
+}
+
+bool parse_time(std::string_view text, ExactTime& time) {
+  std::size_t i = 0;
+  const bool negative = !text.empty() && text[0] == '-';
+  if (negative) ++i;
+  const std::size_t first = i;
+  std::int64_t whole = 0;
+  for (; i < text.size() && digit(text[i]); ++i) {
+    if (whole >= 900'000'000'000'000) return false;  // so that times ten it stays below 2^53
+    whole = whole * 10 + (text[i] - '0');
+  }
+  if (i == first) return false;
+  std::int64_t fraction = 0, unit = 1'000'000;
+  if (i < text.size() && text[i] == '.') {
+    for (++i; i < text.size() && digit(text[i]); ++i) {
+      if (unit == 1) continue;
+      unit /= 10;
+      fraction += unit * (text[i] - '0');
+    }
+  }
+  if (i < text.size()) {  // an exponent, or no number
+    const std::string copy(text);
+    char* end = nullptr;
+    const double value = std::strtod(copy.c_str(), &end);
+    if (end != copy.c_str() + copy.size() || !std::isfinite(value) || std::abs(value) > 9e15) return false;
+    whole = static_cast<std::int64_t>(std::floor(std::abs(value)));
+    fraction = static_cast<std::int64_t>((std::abs(value) - static_cast<double>(whole)) * 1e6);
+  }
+  time = {whole, fraction};
+  if (negative) time = fraction == 0 ? ExactTime{-whole, 0} : ExactTime{-whole - 1, 1'000'000 - fraction};
+  return true;
+}
+
+std::string unescaped(std::string_view text) {
+  static constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == '\\' && i + 1 < text.size()) {
+      const char next = text[++i];
+      if (next == 'u') {
+        append_utf8(out, code_point(text, i + 1));
+        i = std::min(i + 4, text.size() - 1);
+      } else if (next == 'n' || next == 't' || next == 'r' || next == 'b' || next == 'f') {
+        out += ' ';
+      } else {
+        out += static_cast<unsigned char>(next) < 0x20 ? ' ' : next;
+      }
+    } else if (c < 0x20) {
+      out += ' ';
+    } else if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else if (const std::size_t length = utf8_length(text, i); length != 0) {
+      out += text.substr(i, length);
+      i += length - 1;
+    } else {
+      out += kReplacement;
+    }
+  }
+  return out;
+}
+
+Details members_of_object(std::string_view object, bool nested) {
+  Details members;
+  JsonScan scan(object);
+  if (!scan.take('{')) return members;
+  while (scan.peek() == '"') {
+    const std::string key = unescaped(scan.string());
+    if (!scan.take(':')) break;
+    if (key == "args" && !nested && scan.peek() == '{') {
+      const Details arguments = members_of_object(scan.raw(), true);
+      members.insert(members.end(), arguments.begin(), arguments.end());
+    } else {
+      const std::string_view value = scan.raw();
+      members.emplace_back(key, unescaped(value));
+    }
+    if (!scan.take(',')) break;
+  }
+  return members;
+}
+
+}  // namespace orrery

@@ -1,0 +1,67 @@
+#include "viz/timeline/event_kind.h"
+
+#include <utility>
+
+namespace orrery {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Compute that backward does again is a forward product or norm by its kind ("gemm/output bf16", "norm/rms/forward").
+bool forward_again(std::string_view kind) { return contains(kind, "/output") || contains(kind, "/forward"); }
+
+Kind compute_kind(std::string_view phase, std::string_view kind) {
+  if (phase == "forward") return Kind::forward;
+  if (phase == "step") return Kind::optimizer;
+  if (phase.empty()) return Kind::other;
+  return phase == "backward" && forward_again(kind) ? Kind::recompute : Kind::backward;
+}
+
+// What a program marks is no work of the device either, though Kineto puts its marks on the streams too.
+bool on_host(std::string_view category) {
+  return category == "cuda_runtime" || category == "cuda_driver" || category == "cpu_op" ||
+         category == "python_function" || category == "user_annotation" || category == "gpu_user_annotation" ||
+         category == "cpu_instant_event" || category == "Trace" || category == "overhead" || category == "fwdbwd";
+}
+
+}  // namespace
+
+Kind group_kind(std::string_view description) {
+  struct Row {
+    std::string_view part;
+    Kind kind;
+  };
+  static constexpr Row rows[] = {{"tensor", Kind::tensor},      {"pipeline", Kind::pipeline}, {"expert", Kind::expert},
+                                 {"context", Kind::context},    {"data", Kind::data},         {"replicate", Kind::data},
+                                 {"embedding", Kind::pipeline}, {"model", Kind::data},        {"kv", Kind::tensor},
+                                 {"fsdp", Kind::data},          {"dp", Kind::data},           {"tp", Kind::tensor},
+                                 {"pp", Kind::pipeline},        {"cp", Kind::context},        {"ep", Kind::expert}};
+  for (const Row& row : rows) {
+    if (contains(description, row.part)) return row.kind;
+  }
+  return Kind::communication;
+}
+
+int group_coordinate(std::string_view description) {
+  static constexpr std::pair<std::string_view, int> rows[] = {{"data", 0},     {"dp", 0}, {"tensor", 1},  {"tp", 1},
+                                                              {"pipeline", 2}, {"pp", 2}, {"context", 3}, {"cp", 3},
+                                                              {"expert", 4},   {"ep", 4}};
+  if (description.substr(0, 5) == "mesh_") description.remove_prefix(5);
+  for (const auto& [name, coordinate] : rows) {
+    if (name == description) return coordinate;
+  }
+  return -1;
+}
+
+Kind kind_of_event(const EventWords& e) {
+  if (e.category == "wait") return Kind::wait;
+  if (on_host(e.category)) return Kind::host;
+  if (e.category == "gpu_memcpy" || e.category == "gpu_memset") return Kind::copy;
+  if (e.name.substr(0, 4) == "nccl") {
+    if (!e.group.empty()) return group_kind(e.group);
+    return contains(e.name, "SendRecv") ? Kind::pipeline : Kind::communication;
+  }
+  return compute_kind(e.phase, e.kind);
+}
+
+}  // namespace orrery

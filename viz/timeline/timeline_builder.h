@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "viz/timeline/timeline.h"
+
+namespace orrery {
+
+// Collects events in any order and makes a Timeline of them: grouped by thread, sorted by time, those that overlap on
+// rows below each other. Columns are reserved once and go to their places in the order in which they came, so that
+// memory is read and written in streams; ten million events take little more than what they take in the end.
+class TimelineBuilder {
+ public:
+  struct Event {
+    Picoseconds begin = 0, end = 0;
+    std::uint32_t thread = 0, label = 0;
+    std::uint64_t detail = 0;
+  };
+
+  void reserve(std::size_t events);  // address space, not memory
+  std::uint32_t add_process(Process process);
+  Process& process(std::uint32_t p) { return timeline_.processes[p]; }
+  std::uint32_t add_thread(std::uint32_t process, std::string name, std::int64_t order);
+  void name_thread(std::uint32_t thread, std::string name) { threads_[thread].name = std::move(name); }
+  void order_thread(std::uint32_t thread, std::int64_t order) { threads_[thread].order = order; }
+  std::uint32_t label(std::string_view name, Kind kind);
+  void add(const Event& event);
+  void add(const Event& event, OpInstance place);
+  // From and to: threads; finish() puts the rows in their place.
+  void add_arrow(const Arrow& arrow) { timeline_.arrows.push_back(arrow); }
+  std::uint64_t add_source(std::shared_ptr<DetailSource> source);  // returns the bits that its keys begin with
+  std::size_t events() const { return begins_.size(); }
+  Event event(std::size_t i) const { return {begins_[i], ends_[i], thread_[i], label_[i], detail_[i]}; }
+  void shift(std::size_t first, std::size_t last, Picoseconds by);  // moves events, and the counters of their processes
+  Timeline& timeline() { return timeline_; }                        // its title, remarks, processes
+
+  // zero: the time that becomes 0; the first event's begin if none is given.
+  Timeline finish(std::optional<Picoseconds> zero = std::nullopt);
+
+ private:
+  struct Thread {
+    std::uint32_t process = 0;
+    std::string name;
+    std::int64_t order = 0;
+  };
+  std::vector<std::vector<EventId>> out_of_order() const;
+  void lay_out(const std::vector<std::vector<EventId>>& sorted);
+  void make_tracks();
+  void find_places(const std::vector<std::vector<EventId>>& sorted);
+  void move_columns();
+  void finish_arrows();
+  void shift_all(Picoseconds by);
+
+  Timeline timeline_;
+  std::vector<Thread> threads_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> label_index_;  // looked up only
+  std::vector<Picoseconds> begins_, ends_;
+  std::vector<std::uint32_t> thread_, label_;  // thread_: while it is finished the event's row, then its place
+  std::vector<std::uint64_t> detail_;
+  std::vector<OpInstance> places_;
+  struct RowEnd {
+    Picoseconds end = 0;
+    EventId count = 0;
+  };
+  std::vector<std::vector<RowEnd>> rows_;   // by thread
+  std::vector<std::uint32_t> first_track_;  // by thread
+};
+
+}  // namespace orrery
