@@ -17,7 +17,7 @@ using cuda::CudaDevice;
 using test::Case;
 using test::OnGpu;
 
-// Small enough for the emulated GPU; cuda_strategies_test.cpp has them all.
+// Small enough for the emulated GPU; strategies_test.cpp has them all.
 class SmallCudaStrategies : public OnGpu, public testing::WithParamInterface<Case> {};
 
 TEST_P(SmallCudaStrategies, AgreeWithOneCpuRank) {

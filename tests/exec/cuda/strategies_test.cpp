@@ -1,5 +1,6 @@
 // Every strategy with its ranks as threads on one GPU, against one CPU rank: the path of exec/host/queue_lanes.h and
-// exec/transport/threads_transport.h, which tests/exec/queue_lanes_test.cpp tests on the host, with the CUDA kernels.
+// exec/transport/threads_transport.h, which tests/exec/host/queue_lanes_test.cpp tests on the host, with the CUDA
+// kernels.
 #include <gtest/gtest.h>
 
 #include "tests/exec/cuda/on_gpu.h"
@@ -64,7 +65,7 @@ const Case kCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, CudaStrategies, testing::ValuesIn(kCases));
 
-// A delayed update against a CPU rank that delays it too, which tests/exec/mpi_offload_test.cpp holds to a delay made
+// A delayed update against a CPU rank that delays it too, which tests/exec/mpi/offload_test.cpp holds to a delay made
 // by hand.
 TEST_F(OnGpu, DelayedUpdatesAgreeWithACpuRank) {
   for (const char* strategy :

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/models/nccl_reference.h"
+#include "tests/models/cost/nccl/reference.h"
 
 namespace orrery {
 namespace {

@@ -278,7 +278,7 @@ const Case kApart[] = {
      "sgd"},
 };
 
-// Rows of the table walk in by themselves; those without flushes are in mpi_asynchronous_test.cpp.
+// Rows of the table walk in by themselves; those without flushes are in asynchronous_test.cpp.
 TEST(Schedules, AllOfTheTableAgreeWithOneRankOnFour) {
   for (const ScheduleRow& row : schedule_rows()) {
     if (row.updates != Updates::flush || model_copies(row.name) > 4) continue;  // eight copies are of eight stages

@@ -1,4 +1,4 @@
-// Where activations are between forward and backward: tests/models/offload_test.cpp has their volumes.
+// Where activations are between forward and backward: tests/models/planner/offload_test.cpp has their volumes.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The CPU's launches, seen through one rank's step; the strategies' agreement is in mpi_strategies_test.cpp.
+// The CPU's launches, seen through one rank's step; the strategies' agreement is in tests/exec/mpi/strategies_test.cpp.
 #include <cmath>
 #include <cstring>
 
