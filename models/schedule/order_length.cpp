@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNotYetKnown = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostActions = 1 << 14;  // of orders that are found with several times
 
 class Length {
@@ -25,7 +25,7 @@ class Length {
         next_(orders.size(), 0),
         place_of_(orders.size()) {
     times_.resize(count_ + 2);
-    for (auto& ended : ended_) ended.assign(count_ * micro_batches_, kUnknown);
+    for (auto& ended : ended_) ended.assign(count_ * micro_batches_, kNotYetKnown);
     for (auto& shared : shared_) shared.assign(micro_batches_, {});
     for (std::int64_t k = 0; k < count_; ++k) {
       auto& row = place_of_[places.stage_of[k]];
@@ -42,7 +42,7 @@ class Length {
       }
     }
     for (std::size_t s = 0; s < orders_.size(); ++s) {
-      if (next_[s] < orders_[s].size()) return kUnknown;
+      if (next_[s] < orders_[s].size()) return kNotYetKnown;
     }
     return *std::max_element(now_.begin(), now_.end());
   }
@@ -64,8 +64,10 @@ class Length {
     return shared_[2 * (logits ? 1 : 0) + (forward ? 0 : 1)][i];
   }
 
-  std::int64_t behind(std::int64_t time) const { return time == kUnknown ? kUnknown : time + gap_; }
-  std::int64_t everywhere(const OfAll& all) const { return all.stages < orders_.size() ? kUnknown : all.last + gap_; }
+  std::int64_t behind(std::int64_t time) const { return time == kNotYetKnown ? kNotYetKnown : time + gap_; }
+  std::int64_t everywhere(const OfAll& all) const {
+    return all.stages < orders_.size() ? kNotYetKnown : all.last + gap_;
+  }
 
   std::int64_t ready(std::size_t s, const Action& a) {
     const bool forward = a.phase == Phase::forward, shares = places_.spreads_vocabulary();
@@ -82,7 +84,7 @@ class Length {
   bool advance(std::size_t s) {
     const Action& a = orders_[s][next_[s]];
     const std::int64_t from = ready(s, a);
-    if (from == kUnknown) return false;
+    if (from == kNotYetKnown) return false;
     const bool forward = a.phase == Phase::forward, vocabulary = is_words(a) || is_logits(a);
     const PhaseTimes& t = times_[vocabulary ? count_ + (is_logits(a) ? 0 : 1) : place_of_[s][a.chunk]];
     const std::int64_t back = a.phase == Phase::input_gradient    ? t.input

@@ -79,10 +79,10 @@ Spec spec_with(const std::string& strategy) {
 
 // Options of what another spec no longer has go with it, so that none is refused for them.
 TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
-  struct Case {
+  struct Asked {
     std::string strategy, technique;
   };
-  for (const Case& c : std::vector<Case>{
+  for (const Asked& c : std::vector<Asked>{
            {"tensor: 4, tensor_kind: 2d, data: 4, micro_batch: 2, global_batch: 64", "2d tensor grid of 2 x 2 ranks"},
            {"tensor: 8, tensor_kind: 2.5d, tensor_depth: 2, data: 1, sharding: zero1, micro_batch: 4, global_batch: 64",
             "zero1 over 2 ranks"},
