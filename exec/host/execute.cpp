@@ -10,6 +10,7 @@
 #include "kernels/cuda/attention_limits.h"
 #include "models/base/error.h"
 #include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 namespace {
@@ -246,8 +247,9 @@ void check_executable(const Spec& spec, std::string_view ranks) {
   };
   check_context(spec, ranks);
   check_head_dim(spec, ranks);
-  if (ranks == "GPU" && s.schedule.starts_with("pipedream"))
-    throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose 1f1b", s.schedule));
+  const ScheduleRow* row = schedule_in_table(s.schedule);
+  if (ranks == "GPU" && row != nullptr && row->updates != Updates::flush)
+    throw Error(fmt::format("strategy.schedule: GPU ranks do not execute {}; choose {}", s.schedule, kPlainSchedule));
   if (ranks == "GPU" && m.moe) throw Error("model.moe: GPU ranks do not execute experts; choose another");
   if (m.moe && m.moe->hierarchical_dispatch && ranks != "CPU")
     throw Error(fmt::format("model.moe.dispatch: {} ranks execute flat all-to-all; choose flat", ranks));

@@ -5,41 +5,18 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "models/base/error.h"
-#include "models/base/input_file.h"
-#include "models/base/json_value.h"
-#include "models/base/sensible.h"
-
 namespace orrery {
 namespace {
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-// Choices of each expert, as measured in this layer; any scale.
-std::vector<double> loads_in_file(const Moe& moe, std::int64_t layer) {
-  const std::string& path = moe.loads_file;
-  const auto bad = [&](const std::string& what) {
-    return Error(fmt::format("{}: {}; one list of {} counts per expert layer is needed, or one for all", path, what,
-                             moe.experts));
-  };
-  const std::vector<std::vector<double>> rows = parse_loads(read_input(path, kMostTables), path);
-  const auto index = static_cast<std::size_t>((layer - moe.first_layer) / moe.every);
-  if (rows.empty() || (rows.size() > 1 && index >= rows.size())) throw bad(fmt::format("has no row {}", index));
-  const std::vector<double>& row = rows.size() == 1 ? rows[0] : rows[index];
-  if (std::ssize(row) != moe.experts || std::accumulate(row.begin(), row.end(), 0.0) <= 0)
-    throw bad(fmt::format("row {} has {} counts", rows.size() == 1 ? 0 : index, row.size()));
-  return row;
-}
-
 // Each expert's part of all choices. With `imbalance` the first rank's experts are the busy ones.
 std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks) {
   std::vector<double> parts(static_cast<std::size_t>(moe.experts), 1);
   const auto local = static_cast<std::size_t>(moe.experts / ranks);
-  if (!moe.loads_file.empty()) {
-    parts = loads_in_file(moe, layer);
+  if (moe.loads) {
+    const auto row = static_cast<std::size_t>((layer - moe.first_layer) / moe.every);
+    parts = (*moe.loads)[moe.loads->size() == 1 ? 0 : row];
   } else if (moe.zipf) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = std::pow(static_cast<double>(i + 1), -*moe.zipf);
   } else if (ranks > 1) {
@@ -52,15 +29,6 @@ std::vector<double> loads(const Moe& moe, std::int64_t layer, std::int64_t ranks
 }
 
 }  // namespace
-
-std::vector<std::vector<double>> parse_loads(std::string_view text, const std::string& path) {
-  constexpr std::string_view kAdvice = "a list of lists of counts is needed, one per expert layer";
-  const nlohmann::json root = parse_json(path, text, kAdvice);
-  std::vector<std::vector<double>> rows;
-  for (const JsonValue& row : JsonValue(root, path, std::string(kAdvice)).items())
-    rows.push_back(row.numbers(0, sensible::kMostSize));
-  return rows;
-}
 
 bool unevenly_loaded(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1) return false;

@@ -30,13 +30,9 @@ struct ExpertSizes {
 
 // capacity = ceil(capacity_factor * tokens * top_k / experts) (GShard, Lepikhin et al. 2020, section 2.2;
 // Megatron-Core). Loads: uniform, the busiest rank at moe.imbalance times the mean, expert i at (i + 1)^-zipf, or a row
-// of counts per expert layer in moe.loads_file (JSON; one row holds for all). Throws Error for a file that does not fit
-// the model.
+// of measured counts (moe.loads).
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
-
-// The rows of such a file. Throws Error with file, row and place for anything else.
-std::vector<std::vector<double>> parse_loads(std::string_view text, const std::string& path);
 
 // Of all experts in so many equal parts: those that a token's top_k experts lie in by chance, over top_k. Its experts
 // are in moe.top_groups of their groups; of these a part has several, or is itself a part of one.

@@ -6,6 +6,7 @@
 #include "models/base/names.h"
 #include "models/base/sensible.h"
 #include "models/load/reader.h"
+#include "models/schedule/schedules.h"
 #include "models/spec/sequence.h"
 
 namespace orrery {
@@ -266,12 +267,13 @@ Broken pipeline_rules(const Spec& spec) {
                   "pipeline: {} * virtual_stages: {} are more stages than layers: {} (and embedding and head)",
                   s.pipeline, s.virtual_stages, spec.model.layers);
   }
-  if (s.virtual_stages > 1 && s.schedule == "1f1b") {
-    return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. interleaved; 1f1b has one",
-                  s.virtual_stages);
+  if (s.virtual_stages > 1 && s.schedule == kPlainSchedule) {
+    return broken("virtual_stages", "virtual_stages: {} needs a schedule with chunks, e.g. {}; {} has one",
+                  s.virtual_stages, kChunkedSchedule, kPlainSchedule);
   }
-  if (s.schedule == "interleaved" && s.pipeline > 1 && s.virtual_stages < 2) {
-    return broken("schedule", "schedule: interleaved needs virtual_stages of at least 2");
+  const ScheduleRow* row = schedule_in_table(s.schedule);
+  if (row != nullptr && row->chunks == 0 && s.pipeline > 1 && s.virtual_stages < 2) {
+    return broken("schedule", "schedule: {} needs virtual_stages of at least 2", s.schedule);
   }
   return {};
 }

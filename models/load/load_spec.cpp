@@ -8,6 +8,7 @@
 
 #include "models/base/input_file.h"
 #include "models/base/names.h"
+#include "models/load/expert_loads.h"
 #include "models/load/open_spec.h"
 #include "models/load/reader.h"
 #include "models/partition/rank_groups.h"
@@ -200,6 +201,8 @@ static OpenSpec read_spec(const std::string& text, const std::string& path, cons
     settle_sharding(spec);
     if (const std::string broken = rule_broken_by(spec, path); !broken.empty()) throw Error(broken);
   }
+  if (Moe* moe = spec.model.moe ? &*spec.model.moe : nullptr; moe != nullptr && !moe->loads_file.empty())
+    moe->loads = std::make_shared<ExpertLoads>(read_expert_loads(spec.model));
   return {std::move(spec), std::move(search), path, overrides};
 }
 

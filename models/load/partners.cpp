@@ -1,5 +1,6 @@
 // The rules of keys that mean nothing without another one.
 #include "models/load/reader.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 
@@ -14,7 +15,7 @@ Broken partner_rules(const Spec& spec) {
     return broken("recompute", "recompute: {} has no latent attention; leave mla_up_proj out", m.name);
   if (s.overlap.expert && !(m.moe && m.moe->shared_feed_forward > 0))
     return broken("overlap.expert", "overlap.expert: needs shared experts to compute meanwhile; leave it out");
-  if (s.overlap.micro_batches && s.schedule != "interleaved" && (s.schedule != "1f1b" || s.pipeline > 1))
+  if (s.overlap.micro_batches && !weaves_if_asked(s.schedule, s.pipeline))
     return broken(
         "overlap.micro_batches",
         "overlap.micro_batches: weaves the orders of schedule interleaved, or 1f1b without a pipeline, not {}",

@@ -3,13 +3,19 @@
 
 #include "models/load/reader.h"
 #include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 namespace {
 
+bool takes_turns(const Strategy& s) {
+  const ScheduleRow* row = schedule_in_table(s.schedule);
+  return row != nullptr && row->takes_turns;
+}
+
 Broken interleave_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  if (s.schedule != "interleaved" || s.pipeline == 1) return {};
+  if (!takes_turns(s) || s.pipeline == 1) return {};
   // Megatron-Core: fewer would leave gaps between a chunk's turns.
   const std::int64_t group = interleave_group(spec), rest = s.micro_batches() % group;
   if (s.interleave_group != 0 && group < s.pipeline)
@@ -30,11 +36,12 @@ Broken interleave_rules(const Spec& spec) {
 Broken schedule_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (Broken b = replica_rules(spec); !b.what.empty()) return b;
-  if ((s.interleave_group != 0 || s.extra_warm_up != 0) && s.schedule != "interleaved") {
+  if ((s.interleave_group != 0 || s.extra_warm_up != 0) && !takes_turns(s)) {
     const std::string_view key = s.interleave_group != 0 ? "interleave_group" : "extra_warm_up";
     return broken(std::string(key), "{}: an option of schedule: interleaved, not of {}", key, s.schedule);
   }
-  if (s.vertical_sync && s.schedule != "pipedream") {
+  const ScheduleRow* row = schedule_in_table(s.schedule);
+  if (s.vertical_sync && (row == nullptr || row->updates != Updates::every_micro_batch)) {
     return broken("vertical_sync", "vertical_sync: an option of schedule: pipedream, not of {}", s.schedule);
   }
   return interleave_rules(spec);

@@ -86,7 +86,7 @@ std::vector<std::string_view> schedule_names() {
 
 void read_schedule(const SpecSection& section, Strategy& s, const Software& software) {
   const bool habit = !software.schedule.empty();
-  s.schedule = habit ? software.schedule : s.virtual_stages > 1 ? "interleaved" : "1f1b";
+  s.schedule = habit ? software.schedule : std::string(s.virtual_stages > 1 ? kChunkedSchedule : kPlainSchedule);
   const SpecNode* node = section.find("schedule");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
     const SpecSection file(section.reader(), node, "strategy.schedule", kScheduleKeys);

@@ -137,6 +137,11 @@ std::vector<double> layer_costs(const Spec& spec) {
   return costs;
 }
 
+bool plans_stages(const Strategy& strategy) {
+  const ScheduleRow* row = schedule_in_table(strategy.schedule);
+  return row != nullptr && row->plans_stages;
+}
+
 std::vector<std::int64_t> stage_layers(const Spec& spec) {
   const std::int64_t stages = spec.strategy.pipeline * spec.strategy.virtual_stages;
   const std::int64_t layers = spec.model.layers;
@@ -146,7 +151,7 @@ std::vector<std::int64_t> stage_layers(const Spec& spec) {
     cut = spec.strategy.stage_layers;
   } else if (spreads_vocabulary(spec.strategy.schedule)) {
     cut = spread(layers, stages);  // no stage has more of the rest than another
-  } else if (spec.strategy.schedule == "dapple" && stages > 1 && layers >= stages) {
+  } else if (plans_stages(spec.strategy) && stages > 1 && layers >= stages) {
     cut = cut_for_least_latency(layer_costs(spec), spec.strategy);
   } else if (rule == "even" && layers % stages == 0) {
     cut = spread(layers, stages);

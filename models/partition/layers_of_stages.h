@@ -20,6 +20,8 @@ namespace orrery {
 // nanotron: there a stage closes when the running cost passes its share. Unless strategy.stage_layers says so, no stage
 // is left without a layer, embedding or head. Throws Error when there are too many stages for that.
 std::vector<std::int64_t> stage_layers(const Spec& spec);
+// Whether DAPPLE's planner cuts the stages of a schedule.
+bool plans_stages(const Strategy& strategy);
 
 // What each layer costs, in multiplications a token, embedding and head with the first and the last: those with experts
 // by what a token meets.

@@ -34,7 +34,7 @@ void PlanBuilder::refuse_asynchronous() const {
          "not built yet for tied embeddings and multi-token prediction: choose another, or a model without them");
   refuse(updates_by_step() && plan_.update_every < s.pipeline, "strategy.global_batch",
          "two versions are enough for steps of at least as many micro-batches as stages: choose more of them, or "
-         "pipedream");
+         "a schedule that updates after each");
 }
 
 // PipeDream-2BW, of however many micro-batches.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -71,23 +72,62 @@ enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 // step's.
 enum class Updates : std::uint8_t { flush, every_micro_batch, every_step };
 
-// A pipeline schedule: a row of the table in schedules.cpp.
+// Whether forwards are issued op by op in turn with the backwards that follow them: never; where a spec asks for it
+// (strategy.overlap.micro_batches), be it only without a pipeline; or always.
+enum class Weaving : std::uint8_t { never, asked_without_pipeline, asked, always };
+
+// How a search for the best strategy takes a schedule: as one of the first that it tries; like any other; or only where
+// the spec lists it.
+enum class Searched : std::uint8_t { first, any, listed };
+
+// The idle share of a step of p equal stages, m micro-batches and v chunks a stage in closed form, without transfers,
+// launches and optimizer. Nothing is known where `share` is null.
+struct BubbleForm {
+  enum class Holds : std::uint8_t { always, with_barrier, without_barrier };  // a barrier ends each step, or none
+
+  std::string_view formula = "";  // "(p-1)/(m+p-1)"
+  double (*share)(double p, double m, double v) = nullptr;
+  std::int64_t least_rounds = 0;  // the form holds from so many micro-batches a stage on
+  bool of_least = false;          // the form holds for that number of micro-batches alone
+  std::int64_t most_stages = 0;   // the order is longer than the form for more stages than these; 0: for none
+  Holds holds = Holds::always;
+};
+
+// A pipeline schedule: a row of the table in table.cpp.
 struct ScheduleRow {
   std::string_view name;
   std::string_view about;
-  std::int64_t chunks;  // virtual stages a stage; 0: as many as are asked for
-  bool splits;          // runs weight gradients apart from the rest of backward
-  ChunkPlacement placement;
-  std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape);
+  std::int64_t chunks = 1;  // virtual stages a stage; 0: as many as are asked for
+  bool splits = false;      // runs weight gradients apart from the rest of backward
+  ChunkPlacement placement = ChunkPlacement::in_turn;
+  std::vector<std::vector<Action>> (*orders)(const ScheduleShape& shape) = nullptr;
+  // Forwards of a stage that are issued before its first backward, and so micro-batches in flight; null: no closed
+  // form.
+  std::int64_t (*in_flight)(std::int64_t stages, std::int64_t stage, std::int64_t micro_batches) = nullptr;
+  std::array<BubbleForm, 2> bubbles = {};
+  bool fits_times = false;      // the order is searched by the times of its phases (ScheduleShape::times)
+  bool takes_turns = false;     // chunks take turns of ScheduleShape::group micro-batches
+  bool plans_stages = false;    // DAPPLE's planner cuts the stages
+  bool warms_up_twice = false;  // its warm-up is made for 2p - 1 micro-batches and pays from that number on
+  Weaving weaving = Weaving::never;
+  Searched searched = Searched::any;
   Updates updates = Updates::flush;
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
   std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
-  std::int64_t copies = 2;               // of the model, where it runs both ways
+  std::int64_t copies = 1;               // of the model; several run both ways
 };
 
+// The schedules that are meant where none is named: of one chunk a stage, of one whose backward is split, of several
+// chunks.
+inline constexpr std::string_view kPlainSchedule = "1f1b", kPlainSplitSchedule = "zb-h1",
+                                  kChunkedSchedule = "interleaved";
+
 const std::vector<ScheduleRow>& schedule_rows();
-const ScheduleRow& find_schedule(std::string_view name);  // throws Error listing the known names
+const ScheduleRow& find_schedule(std::string_view name);      // throws Error listing the known names
+const ScheduleRow* schedule_in_table(std::string_view name);  // null: an order from a file; "": the plain one
+// Whether a schedule weaves forwards with backwards where a spec asks for it.
+bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
 // Where virtual stages lie, without orders.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
 Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // and parts of the vocabulary

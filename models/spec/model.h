@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@ namespace orrery {
 
 enum class Positions : std::uint8_t { rope, learned, alibi, none };
 enum class Norm : std::uint8_t { rmsnorm, layernorm };
+
+// Tokens that chose each expert, in any scale: a row for each expert layer, or one for all.
+using ExpertLoads = std::vector<std::vector<double>>;
 
 // Mixture of experts. Layer i has experts if i >= first_layer and (i - first_layer) % every == 0.
 struct Moe {
@@ -28,9 +32,10 @@ struct Moe {
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
-  double imbalance = 1.0;      // tokens of the busiest expert rank / mean
-  std::optional<double> zipf;  // instead: expert loads fall as rank^-zipf
-  std::string loads_file;      // instead: a file of counts per layer and expert, as written in the spec
+  double imbalance = 1.0;                    // tokens of the busiest expert rank / mean
+  std::optional<double> zipf;                // instead: expert loads fall as rank^-zipf
+  std::string loads_file;                    // instead: a file of counts per layer and expert, as written in the spec
+  std::shared_ptr<const ExpertLoads> loads;  // the counts of that file
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.

@@ -103,7 +103,7 @@ struct Strategy {
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
   std::int64_t virtual_stages = 1;
-  std::string schedule = "1f1b";           // a row of schedules.cpp, or "file"
+  std::string schedule = "";               // a row of the table of schedules ("": the plain one), or "file"
   std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the profile's habit
   std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has

@@ -39,7 +39,9 @@ std::string origins(const Spec& spec) {
   for (const Origin& o : spec.origins) {
     const bool cut = o.key == "strategy.stage_layers" && spec.strategy.stage_layers.empty();
     const std::string value = cut ? fmt::format("[{}]", fmt::join(stage_layers(spec), ", ")) : o.value;
-    std::string from = cut && spec.strategy.schedule == "dapple" ? "schedule dapple: DAPPLE's planner" : o.from;
+    std::string from = cut && plans_stages(spec.strategy)
+                           ? fmt::format("schedule {}: DAPPLE's planner", spec.strategy.schedule)
+                           : o.from;
     if (!o.asked.empty()) from += fmt::format(" ({} over one rank)", o.asked);
     t.rows.push_back({o.key, value.empty() ? "-" : value, from + std::string(idle(spec, o.key))});
   }

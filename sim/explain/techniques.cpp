@@ -37,8 +37,7 @@ void drop_options(const Strategy& before, Strategy& s) {
     s.vertical_sync = false;
     s.interleave_group = s.extra_warm_up = 0;
   }
-  const bool weaves = s.schedule == "interleaved" || (s.schedule == "1f1b" && s.pipeline == 1);
-  s.overlap.micro_batches = s.overlap.micro_batches && weaves;
+  s.overlap.micro_batches = s.overlap.micro_batches && weaves_if_asked(s.schedule, s.pipeline);
   if (s.pipeline != before.pipeline || s.virtual_stages != before.virtual_stages) s.stage_layers.clear();
   if (!s.recompute.layer) s.partition_activations = s.contiguous_activations = false;
   if (s.sharding != Sharding::parameter_server) s.parameter_server.reset();
@@ -228,7 +227,7 @@ void add_pipeline(const Spec& spec, List& list) {
   const std::optional<Bubble> bubble = bubble_formula(s, spec.software.validates_after_update);
   const auto plain = [](Strategy& x) {
     x.pipeline = x.virtual_stages = 1;
-    x.schedule = "1f1b";
+    x.schedule = kPlainSchedule;
   };
   list.push_back(
       {fmt::format("pipeline of {} stages, {}", s.pipeline, s.schedule), true,
@@ -239,7 +238,7 @@ void add_pipeline(const Spec& spec, List& list) {
        "without it (as replicas)", changed(spec, plain), "pipeline"});
   const auto once = [](Strategy& x) {
     x.virtual_stages = 1;
-    x.schedule = "1f1b";
+    x.schedule = kPlainSchedule;
   };
   add_schedule(spec, changed(spec, once), list);
   const auto one_each = [&](Strategy& x) { x.pipeline = s.places(); };
@@ -250,7 +249,7 @@ void add_pipeline(const Spec& spec, List& list) {
                     "with a stage for each rank", changed(spec, one_each)});
   const auto twice = [](Strategy& x) {
     x.virtual_stages = 2;
-    x.schedule = "interleaved";
+    x.schedule = kChunkedSchedule;
   };
   const auto at_the_ends = [](Strategy& x) { x.schedule = find_schedule(x.schedule).ends; };
   if (spreads_vocabulary(s.schedule))
@@ -261,12 +260,12 @@ void add_pipeline(const Spec& spec, List& list) {
                     fmt::format("hidden states pass every stage four times more; {} more micro-batches in flight",
                                 find_schedule(s.schedule).vocabulary_barriers),
                     fmt::format("without it ({})", find_schedule(s.schedule).ends), changed(spec, at_the_ends)});
-  if (s.schedule == "interleaved")
+  if (s.schedule == kChunkedSchedule)
     list.push_back({fmt::format("{} virtual stages a rank", s.virtual_stages), true,
                     fmt::format("the bubble is 1/{} of 1F1B's", s.virtual_stages),
                     fmt::format("{} times the sends, and more activations in flight", s.virtual_stages),
                     "without them (1f1b)", changed(spec, once)});
-  else if (s.schedule == "1f1b")
+  else if (s.schedule == kPlainSchedule)
     list.push_back({"virtual stages", false, "", "", "with 2 virtual stages a rank", changed(spec, twice)});
 }
 
@@ -350,7 +349,7 @@ List situations(const Spec& spec) {
   const auto plain = [](Strategy& x) {
     x.tensor = x.pipeline = x.context = x.virtual_stages = x.expert = x.expert_tensor = 1;
     x.context_ring = x.context_ulysses = 1;
-    x.schedule = "1f1b";
+    x.schedule = kPlainSchedule;
     x.overlap.micro_batches = false;
     x.sharding = Sharding::none;
     x.offload = {};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/load/open_spec.h"
+#include "models/schedule/schedules.h"
 
 namespace orrery {
 namespace {
@@ -79,9 +80,10 @@ std::string sharding_remark(const Spec& spec) {
 // ZB-H2's warm-up is made for 2p - 1 micro-batches; with fewer it delays the first gradients for nothing.
 std::string schedule_remark(const Spec& spec) {
   const Strategy& s = spec.strategy;
-  if (s.schedule != "zb-h2" || s.micro_batches() >= 2 * s.pipeline - 1) return "";
-  return fmt::format("strategy.schedule: zb-h2 fills its bubble from {} micro-batches on; of {} zb-h1 is made shorter",
-                     2 * s.pipeline - 1, s.micro_batches());
+  const ScheduleRow* row = schedule_in_table(s.schedule);
+  if (row == nullptr || !row->warms_up_twice || s.micro_batches() >= 2 * s.pipeline - 1) return "";
+  return fmt::format("strategy.schedule: {} fills its bubble from {} micro-batches on; of {} {} is made shorter",
+                     s.schedule, 2 * s.pipeline - 1, s.micro_batches(), kPlainSplitSchedule);
 }
 
 }  // namespace

@@ -176,11 +176,12 @@ void Space::take_range(const SearchRange& range) {
       {"recompute_layers", plain(recompute_layers_)},
       {"schedule", names(schedule_,
                          [&](const std::string& name) {
-                           if (name == "dapple")
+                           const ScheduleRow* row = schedule_in_table(name);
+                           if (row != nullptr && row->plans_stages)
                              throw Error(
-                                 range.from +
-                                 ": schedule: dapple cuts its stages unlike the others; search it by itself, as "
-                                 "strategy.schedule");
+                                 fmt::format("{}: schedule: {} cuts its stages unlike the others; search it "
+                                             "by itself, as strategy.schedule",
+                                             range.from, name));
                            check_schedule(range.from, name);
                          })},
       {"sharding", names(sharding_, [&](const std::string& name) { check_sharding(range.from, name); })},

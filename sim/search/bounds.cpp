@@ -167,7 +167,7 @@ void Bounds::place() {
       placed_.of_stage[placed_.where.stage_of[k]].push_back(static_cast<std::int64_t>(k));
   }
   copies_ = placed_.where.copies;
-  woven_ = cell_.schedule.starts_with("dualpipe");
+  woven_ = row.weaving == Weaving::always;
   micro_batches_ = layout_.micro_batches / copies_;
   // Where a closed form does not tell what is alive.
   const bool closed = row.placement == ChunkPlacement::in_turn && in_usual_turns();

@@ -9,6 +9,7 @@
 #include "models/load/load_spec.h"
 #include "models/planner/make_plan.h"
 #include "models/planner/order_time.h"
+#include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 #include "sim/cost/price.h"
 #include "sim/engine/contention.h"
@@ -96,7 +97,7 @@ class Probe {
   void find_weight_ops() {
     for (const Block& block : plan_.blocks) {
       for (std::size_t i = block.input_gradients; i < block.backward.size(); ++i) {
-        if (spec_.strategy.schedule == "zb-h1") weight_ops_.insert(block.backward[i]);
+        if (find_schedule(spec_.strategy.schedule).splits) weight_ops_.insert(block.backward[i]);
       }
     }
   }
@@ -287,7 +288,7 @@ class Probe {
     for (auto& [frame, block] : blocks) {
       const Block& what = plan_.blocks[plan_.frames[frame].block];
       block.kept = kept_of(frame);
-      if (spec_.strategy.schedule == "zb-h1") block.order_times = order_times_of(what, clock);
+      if (find_schedule(spec_.strategy.schedule).splits) block.order_times = order_times_of(what, clock);
       block.eight_bit_elements = orrery::eight_bit_elements(spec_, what);
       for (const LocalParameter& p : what.parameters)
         (p.experts > 0 ? block.expert_elements : block.elements) += p.out * p.in;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 #include "sim/cost/price.h"
 #include "sim/search/bounds.h"
@@ -43,12 +44,10 @@ void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again, st
 // Forwards of a stage that are issued before its first backward.
 std::int64_t Bounds::forwards_first(std::int64_t s) const {
   const std::int64_t p = layout_.pipeline, m = layout_.micro_batches, v = cell_.virtual_stages;
-  const auto at_most = [&](std::int64_t n) { return std::min(m, std::max<std::int64_t>(1, n)); };
-  if (p == 1 || cell_.schedule == "naive") return 1;
-  if (cell_.schedule == "gpipe") return m;
-  if (cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1") return at_most(p - s);
-  if (cell_.schedule == "zb-h2") return at_most(2 * (p - s) - 1);
-  if (cell_.schedule != "interleaved" || !in_usual_turns()) return 1;
+  const ScheduleRow& row = find_schedule(cell_.schedule);
+  if (p == 1) return 1;
+  if (row.in_flight != nullptr) return row.in_flight(p, s, m);
+  if (!row.takes_turns || !in_usual_turns()) return 1;
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 

@@ -1,4 +1,5 @@
 #include "sim/search/order.h"
+#include "models/schedule/schedules.h"
 
 #include <algorithm>
 #include <array>
@@ -174,10 +175,7 @@ bool alike(const ScheduleShape& a, const ScheduleShape& b) {
 
 }  // namespace
 
-bool needs_times(std::string_view schedule) {
-  constexpr std::array<std::string_view, 5> fitted = {"zb-1p", "zb-2p", "zb-v", "v-half", "v-min"};
-  return std::find(fitted.begin(), fitted.end(), schedule) != fitted.end();
-}
+bool needs_times(std::string_view schedule) { return find_schedule(schedule).fits_times; }
 
 const KnownOrder* KnownOrders::of(std::string_view schedule, const ScheduleShape& shape) {
   const std::int64_t actions = 3 * shape.stages * shape.micro_batches * shape.chunks;

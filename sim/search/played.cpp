@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "models/partition/layers_of_stages.h"
+#include "models/schedule/schedules.h"
 #include "sim/search/bounds.h"
 
 namespace orrery {
@@ -20,7 +21,7 @@ ScheduleShape Bounds::shape() const {
 // Whether closed forms know an interleaved schedule's turns: Megatron-LM's.
 bool Bounds::in_usual_turns() const {
   const ScheduleShape s = shape();
-  return cell_.schedule != "interleaved" ||
+  return !find_schedule(cell_.schedule).takes_turns ||
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "models/layers/blocks.h"
+#include "models/schedule/schedules.h"
 #include "sim/search/space.h"
 
 namespace orrery {
@@ -41,7 +42,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   s.expert_tensor = key.expert_tensor;
   s.sequence_parallel = key.sequence_parallel;
   s.pipeline = s.virtual_stages = 1;
-  s.schedule = key.splits_backward ? "zb-h1" : "1f1b";
+  s.schedule = key.splits_backward ? kPlainSplitSchedule : kPlainSchedule;
   s.stage_layers.clear();
   s.data = key.data;
   s.rank_order = "tp-cp-dp-pp";

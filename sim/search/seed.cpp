@@ -18,7 +18,7 @@ constexpr std::int64_t kContext = 64;
 
 bool is_usual(const Recipe& group) {
   const ShardingRow& row = row_of(group.sharding);
-  return (group.schedule == "1f1b" || group.schedule == "interleaved") && group.offload == "none" && !row.hybrid &&
+  return find_schedule(group.schedule).searched == Searched::first && group.offload == "none" && !row.hybrid &&
          row.kind != Sharding::zero2 && row.kind != Sharding::fsdp_grad_op;
 }
 

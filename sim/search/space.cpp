@@ -32,9 +32,6 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// Whether actions share a stage, op by op: what they take together has no close bound.
-bool is_woven(std::string_view schedule) { return schedule.starts_with("dualpipe"); }
-
 // What two values may come to the same is asked once.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
@@ -66,7 +63,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
 std::vector<std::string_view> Space::left_out() const {
   std::vector<std::string_view> names;
   for (const ScheduleRow& row : schedule_rows()) {
-    if (schedule_.open && (row.name == "dapple" || is_woven(row.name) || !has_bounds(row))) names.push_back(row.name);
+    if (schedule_.open && (row.searched == Searched::listed || !has_bounds(row))) names.push_back(row.name);
   }
   for (const ShardingRow& row : sharding_rows()) {
     if (sharding_.open && (row.master || row.servers)) names.push_back(row.name);
@@ -180,7 +177,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) con
 
 // Rules of the planner and of the orders about a schedule.
 bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
-  if (is_woven(row.name) && l.micro_batches < 2 * l.pipeline) return false;
+  if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
   if (row.placement != ChunkPlacement::both_ways) return true;
   return l.pipeline % 2 == 0 && l.micro_batches % 2 == 0 && gradient_reduce_.admits(false);
@@ -193,12 +190,13 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
     if (fits && virtual_stages_.admits(chunks)) result.push_back({.schedule = name, .virtual_stages = chunks});
   };
   if (l.pipeline == 1) {
-    add(schedule_.admits("1f1b") ? "1f1b" : find_schedule(schedule_.values.front()).name, 1);
+    const std::string_view plain = kPlainSchedule;
+    add(schedule_.admits(std::string(plain)) ? plain : find_schedule(schedule_.values.front()).name, 1);
     return result;
   }
   for (const ScheduleRow& row : schedule_rows()) {
     if (!schedule_.admits(std::string(row.name)) || !runs(l, row) || !has_bounds(row)) continue;
-    if (schedule_.open && (row.name == "dapple" || is_woven(row.name))) continue;
+    if (schedule_.open && row.searched == Searched::listed) continue;
     if (row.chunks > 0) add(row.name, row.chunks);
     for (std::int64_t v = 2; row.chunks == 0 && v * l.pipeline <= base_.model.layers + 2; ++v) add(row.name, v);
   }
@@ -209,7 +207,7 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
 bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
-  return !(is_woven(schedule.name) && base_.model.tied_embeddings && row.shards_parameters);
+  return !(schedule.weaving == Weaving::always && base_.model.tied_embeddings && row.shards_parameters);
 }
 
 std::vector<std::int64_t> Space::shard_groups(const Degrees& l) const {
@@ -320,7 +318,7 @@ std::uint64_t Space::count(const Degrees& l) const {
     if (cut(l.pipeline, schedule.virtual_stages).empty()) continue;
     const std::int64_t layers = fullest_stage(l.pipeline, schedule);
     const ScheduleRow& row = find_schedule(schedule.schedule);
-    auto& shardings = sharded[{is_woven(row.name), row.placement}];
+    auto& shardings = sharded[{row.weaving == Weaving::always, row.placement}];
     if (!shardings) {
       shardings = 0;
       std::vector<Recipe> cells;

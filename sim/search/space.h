@@ -59,7 +59,7 @@ struct Degrees {
 
 // What is done in which order, and kept where:
 struct Recipe {
-  std::string_view schedule = "1f1b", recompute = "none";
+  std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
@@ -87,8 +87,8 @@ struct Point {
 // listed values, any other all values that the rules allow:
 //   tensor, context, pipeline, expert, expert_tensor, micro_batch, shard_group   every divisor
 //   virtual_stages, recompute_layers                                            every number
-//   schedule    the rows of schedules.cpp but dapple (1f1b under another name) and the woven ones, which may be
-//               listed; one stage: 1f1b
+//   schedule    the table's rows but dapple (1f1b under another name) and the woven ones, which may be listed; one
+//               stage: 1f1b
 //   sharding    the rows of sharding.cpp, once where two come to the same plan
 //   offload     every one of offload_names() that the rules allow
 //   offload_activations   on the device; other places where they are listed

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/schedule/schedules.h"
 #include "models/spec/sharding.h"
 #include "sim/search/bounds.h"
 
@@ -207,7 +208,7 @@ Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::s
 Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picoseconds& bound) {
   const std::int64_t m = micro_batches_, p = layout_.pipeline, v = cell_.virtual_stages;
   const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
-  const bool one_each = cell_.schedule == "1f1b" || cell_.schedule == "dapple" || cell_.schedule == "zb-h1";
+  const ScheduleRow& schedule = find_schedule(cell_.schedule);
   find_hops(at);
   works_.assign(p, 0);
   Group& group = replicas(at);
@@ -230,8 +231,8 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
     if (units_) bound = std::max(bound, units_end(units, stage, s));
     way += virtual_stages_[s].forward.to_result() + virtual_stages_[s].way_back();
     if (s + 1 < p) way += 2 * (hops_[s + 1] - hops_[s]);
-    const std::int64_t most = cell_.schedule == "naive" ? 1 : one_each ? p - s : 0;
-    if (most == 0 || v > 1) continue;
+    if (schedule.in_flight == nullptr || v > 1) continue;
+    const std::int64_t most = schedule.in_flight(p, s, m);
     const std::int64_t rounds = (m - 1) / most, rest = (m - 1) % most;
     end = std::max(end, head + rest * stage.forward.busy + (rounds + 1) * way + tail);
   }

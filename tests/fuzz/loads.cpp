@@ -1,4 +1,4 @@
-#include "models/layers/expert_sizes.h"
+#include "models/load/expert_loads.h"
 
 #include "tests/fuzz/fuzz.h"
 
