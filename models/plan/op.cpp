@@ -73,7 +73,8 @@ struct Costs {
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // Of rows in pieces the sums read x, or x and dy twice; up to the mean they are half of the unfused operations.
+    // For rows in pieces the sums read x, or x and dy twice; unfused, the part up to the mean is half of the
+    // operations.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
@@ -225,12 +226,12 @@ struct Calls : Kernels {
   int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
   int operator()(const Embedding&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
-  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // torch.optim foreach: its operations
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // the foreach operations of torch.optim
 };
 
 }  // namespace
 
-// A pass of its own: reads the part and what is there, writes it.
+// Merging is a pass of its own: it reads the part and the result so far, and writes the result.
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// As large as the largest bucket.
+// Size of the fused buffer: as large as the largest bucket.
 Bytes PlanBuilder::fused_bytes() const {
   if (!spec_.strategy.fused_buffers) return 0;
   Bytes most = 0;
@@ -50,7 +50,7 @@ void PlanBuilder::add_arena() {
   arena_ = add_frame(static_cast<std::uint32_t>(plan_.blocks.size() - 1));
 }
 
-// As large as what lies in it at any time, in the order of issue.
+// Makes the arena as large as the buffers that lie in it at any time, in the order of issue.
 void PlanBuilder::size_arena() {
   if (arena_ == kNone) return;
   std::set<std::uint32_t> held;
