@@ -36,7 +36,8 @@ void LayerBuilder::gathered_cross_entropy(Id logits, std::int64_t columns) {
   if (master) cross_entropy(all, columns, replicas);
 }
 
-// As flash-attention's and Transformer Engine's: no fp32 logits; the second writes their gradient over them.
+// A cross-entropy like flash-attention's and Transformer Engine's, without fp32 logits; the second writes the gradient
+// over the logits.
 void LayerBuilder::narrow_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of) {
   tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum), {.reads = {logits}, .writes = {of.maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", of.maxima, whole.rows * 4, 4, true);

@@ -102,7 +102,7 @@ class PlanBuilder {
   // post_validation.cpp: updates that are validated in the next step.
   bool validates() const;
   bool at_last_stage() const { return stage_ + 1 == spec_.strategy.pipeline; }
-  // Whether an update was right tells a number: as this stage knows it when it updates (partial), and over all stages.
+  // A number tells whether an update was right: as this stage knows it at the update (partial), or over all stages.
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
   void plan_validation();
