@@ -8,10 +8,10 @@
 
 namespace orrery {
 
-// What is put between the actions of given orders while they are played, transfers taking no time.
+// Actions that are put between those of given orders while the orders are played, transfers taking no time.
 struct Filling {
-  // Weight gradients, where orders run input gradients apart: into waits of at least this part of their own time, and
-  // before a forward where the stage holds activations of so many already.
+  // Weight gradients, where orders run input gradients apart: put into waits of at least gap_percent of their own time,
+  // and before a forward where the stage holds activations of `most` micro-batches already.
   std::int64_t gap_percent = 100;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::int64_t barriers = 0;  // > 0: passes of a vocabulary that all stages share
@@ -19,7 +19,7 @@ struct Filling {
 
 struct FilledOrders {
   std::vector<std::vector<Action>> orders;
-  std::int64_t end = 0;  // of the last stage
+  std::int64_t end = 0;  // end of the last stage
 };
 
 // Any schedule of one copy of the model, whose virtual stages lie as `placement` says, played in their times
@@ -35,8 +35,8 @@ struct FilledOrders {
 FilledOrders fill_orders(const ScheduleShape& shape, ChunkPlacement placement,
                          const std::vector<std::vector<Action>>& orders, const Filling& filling);
 
-// The shortest in the shape's own times of orders that were filled in these or others (times_to_try), in any of the
-// ways given.
+// The shortest orders, in the shape's own times, among orders that were filled in these or other times (times_to_try),
+// in any of the ways given.
 std::vector<std::vector<Action>> best_filled(const ScheduleShape& shape, ChunkPlacement placement,
                                              const std::vector<std::vector<Action>>& orders,
                                              const std::vector<Filling>& ways);

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kNotYetKnown = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kMostActions = 1 << 14;  // of orders that are found with several times
+constexpr std::int64_t kMostActions = 1 << 14;  // most actions of orders that are found with several times
 
 class Length {
  public:
@@ -48,7 +48,7 @@ class Length {
   }
 
  private:
-  // A vocabulary's pass that all stages take: how many have, and when the last one ended.
+  // A vocabulary's pass that all stages take: how many stages have run it, and when the last one ended.
   struct OfAll {
     std::size_t stages = 0;
     std::int64_t last = 0;

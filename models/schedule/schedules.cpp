@@ -100,7 +100,7 @@ Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
 }
 
-// ZB-H2: at most 2p - 1, enough forwards to fill the time until the first gradient comes back.
+// ZB-H2: at most 2p - 1 micro-batches in flight, enough forwards to fill the time until the first gradient comes back.
 Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, 2 * (shape.stages - stage - 1), 2 * stage);
 }
@@ -108,8 +108,8 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
-// Qi et al. 2024, arXiv:2405.15362: p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
-// With barriers they share the vocabulary.
+// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
+// With barriers their stages share the vocabulary.
 template <std::int64_t barriers = 0>
 Orders zb_v(const ScheduleShape& shape) {
   return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);
@@ -133,7 +133,7 @@ Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
 }
 
-// The ranks of the second half see the directions exchanged.
+// DualPipe: the ranks of the second half see the directions exchanged.
 Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   const bool mirrored = 2 * stage >= shape.stages;
   Order order = dualpipe_order(shape.stages / 2, mirrored ? shape.stages - 1 - stage : stage, shape.micro_batches / 2);
@@ -144,8 +144,8 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   return order;
 }
 
-// Yeung et al. 2024: barriers for the loss and for the hidden states' gradient (algorithm 1), or one for both
-// (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
+// 1F1B with a shared vocabulary (Yeung et al. 2024): barriers for the loss and for the hidden states' gradient
+// (algorithm 1), or one for both (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
 template <std::int64_t barriers>
 Orders vocabulary_1f1b(const ScheduleShape& shape) {
   return best_filled(shape, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>(shape), {{.barriers = barriers}});

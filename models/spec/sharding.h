@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// What a data-parallel variant shards, and when it gathers and reduces: a row of the table in sharding.cpp. The planner
-// reads the fields and knows no names.
+// A data-parallel variant, a row of the table in sharding.cpp: what it shards, and when it gathers and reduces. The
+// planner reads the fields and knows no names.
 struct ShardingRow {
   Sharding kind = Sharding::none;
   std::string_view name;
@@ -25,8 +25,8 @@ struct ShardingRow {
 
 const std::vector<ShardingRow>& sharding_rows();
 
-// Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum them all on every rank in
-// stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.
+// Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum all gradients on every
+// rank in stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.
 inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }
