@@ -21,7 +21,7 @@ using Keys = std::initializer_list<const char*>;
 
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek };
 
-// What a family has without saying so. kv_heads, head_dim 0 = derived (heads, hidden / heads).
+// Properties that a family of models has without saying so. kv_heads, head_dim 0 = derived (heads, hidden / heads).
 struct Family {
   std::string_view model_type;
   std::string_view architecture;
@@ -194,7 +194,8 @@ void read_qwen_pattern(const Config& config, Moe& moe) {
   moe.first_layer = static_cast<std::int64_t>(dense->size());
 }
 
-// How a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows one way.
+// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows
+// one method.
 std::string top_method(const Config& config, const Family& family) {
   std::string method = config.text({"topk_method"});
   if (method.empty()) return family.sigmoid ? "noaux_tc" : "greedy";
@@ -230,7 +231,8 @@ Moe read_moe(const Config& config, const Family& family, std::int64_t feed_forwa
   return moe;
 }
 
-// Newer files list the kind of every layer: the first that attends to everything gives the pattern.
+// Layers from one with full attention to the next. Newer files list the kind of every layer: the first that attends to
+// everything gives the pattern.
 std::int64_t window_every(const Config& config, const Family& family) {
   if (const json* kinds = config.find({"layer_types"}); kinds != nullptr && kinds->is_array()) {
     const auto full = std::find(kinds->begin(), kinds->end(), "full_attention");
@@ -249,7 +251,7 @@ std::optional<SlidingWindow> read_window(const Config& config, const Family& fam
   return SlidingWindow{window, window_every(config, family)};
 }
 
-// A null turns it off.
+// A soft cap; a null in the file turns the cap off.
 double softcap(const Config& config, const char* key, double absent) {
   return config.real({key}, config.has(key) ? 0 : absent);
 }

@@ -26,7 +26,7 @@ struct Alias {
 constexpr Alias kAliases[] = {{"tp", "tensor"}, {"pp", "pipeline"}, {"cp", "context"},
                               {"ep", "expert"}, {"dp", "data"},     {"vp", "virtual_stages"}};
 
-// Where a single word is short for a map, so that --set can reach into it.
+// Keys at which a single word is short for a map, so that --set can reach into that map.
 constexpr Alias kShort[] = {{"model", "base"},
                             {"cluster", "node"},
                             {"software", "profile"},
@@ -97,7 +97,7 @@ void apply_override(SpecNode& root, const std::string& option) {
   clear_lines(*node);
 }
 
-// Whole sections in the order in which a spec is written, whatever order they were read in.
+// Sorts whole sections in the order in which a spec is written, whatever order they were read in.
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
@@ -109,7 +109,7 @@ void sort_origins(std::vector<Origin>& origins) {
 }  // namespace
 
 // torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
-// compiled, the loss is not (torchtitan compiles it too since 2025: fused_cross_entropy).
+// compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
 void fuse(Software& software) {
   for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
                        &software.fused_norm, &software.fused_rotary}) {
@@ -129,7 +129,7 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   section.take("compile", software.compile, "profile " + profile);
   if (software.compile) fuse(software);
   for (const SoftwareKey& key : software_keys()) {
-    if (key.name == "compile") continue;  // read first: others depend on it
+    if (key.name == "compile") continue;  // `compile` was read first: other keys depend on it
     std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
   }
   return software;
@@ -145,7 +145,7 @@ static void take_habits(SpecReader& reader, Spec& spec) {
   }
 }
 
-// search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys there are is the search's to know.
+// Reads search: {tensor: [1, 2, 4], schedule: 1f1b}; the search itself knows which keys there are.
 static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
   std::vector<SearchRange> ranges;
   if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
@@ -209,7 +209,7 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
 OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return read_spec(text, path, overrides, true);
 }
-// Of a recipe the path becomes "bloom-176b.recipe".
+// Reads a spec's text; a recipe gets the path "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
@@ -246,7 +246,7 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   return fmt::format("{}: {}", where, broken.what);
 }
 
-// The place of the section that a key is in, where the key itself was not given: any of the section's.
+// The place of a key or, where the key was not given, of its section: that of any of the section's keys.
 static std::string given_at(const Spec& spec, std::string_view key) {
   for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
     for (const Origin& origin : spec.origins) {
@@ -261,7 +261,7 @@ std::string with_place(const Spec& spec, const std::string& refusal) {
   constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
   const std::string key = refusal.substr(0, refusal.find(": "));
   const std::string section = key.substr(0, key.find('.'));
-  if (key == "spec") {  // of the whole file
+  if (key == "spec") {  // a refusal of the whole file
     const std::string from = given_at(spec, "model");
     return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
   }

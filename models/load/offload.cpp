@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Rows that are not built yet are the planner's to refuse.
+// Whether a sharding has a feature. A sharding without a row is not built yet: the planner refuses it.
 bool has(Sharding s, bool ShardingRow::*what) {
   const auto& rows = sharding_rows();
   return std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) { return r.kind == s && r.*what; });

@@ -128,8 +128,8 @@ void read_context(const SpecSection& section, Strategy& s) {
   s.context_zigzag = order == "zigzag";
 }
 
-// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out; of stages to be planned, all that
-// is left is the pipeline's.
+// Derives gpus or data, whichever is left out, by gpus = tensor * pipeline * context * data; for stages that are still
+// to be planned, all that is left is the pipeline's.
 void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
   Strategy& s = spec.strategy;
   SpecReader& reader = section.reader();
@@ -158,7 +158,7 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
 
-// Layers of a grid of so many ranks, no more than a side has.
+// Layers of a grid of so many ranks, no more than the side of the grid.
 std::int64_t deepest_grid(std::int64_t ranks) {
   for (std::int64_t q = 1; q * q <= ranks; ++q) {
     if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
@@ -262,8 +262,8 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
 
 // PyTorch's selective checkpointing by operation, as torchtitan sets it up: attention and every second product are
 // kept, the rest runs again. Products are counted whole layers at a time here: the MLP of every second layer is 40 % of
-// a layer pair's products of Llama 3 8B, what every second product comes to is 37 %. cuDNN's attention was not on the
-// list of what is kept until December 2025 (pytorch/torchtitan pull request 2095).
+// a layer pair's products of Llama 3 8B, every second product comes to 37 %. cuDNN's attention was not on the list of
+// kept operations until December 2025 (pytorch/torchtitan pull request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
   r.attention = software.attention_kernel == "cudnn";
   r.norm = r.activation = r.every_second_mlp = true;

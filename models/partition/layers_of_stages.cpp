@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// What blocks cost: embedding, each layer, head.
+// Costs of blocks: embedding, each layer, head.
 struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
@@ -39,8 +39,8 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   return layers;
 }
 
-// The dearest stage as cheap as can be: layers are alike, so each goes to the stage that is cheapest with it. Stages
-// without embedding and head get one at least.
+// Cuts layers so that the dearest stage is as cheap as can be: layers are alike, so each goes to the stage that is
+// cheapest with it. Stages without embedding and head get one at least.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const auto with_one_more = [&](std::int64_t s) {
@@ -67,7 +67,7 @@ StageCosts block_costs(const Spec& spec) {
   const auto width = static_cast<double>(m.heads * m.head_dim);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
   const double attention = 2 * h * width + 2 * h * kv;
-  // Layers with experts weigh those that a token meets.
+  // Layers with experts weigh the experts that a token meets.
   const std::int64_t feed_forward =
       m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
   double layer = attention + matrices * h * static_cast<double>(feed_forward);

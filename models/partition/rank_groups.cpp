@@ -94,7 +94,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   for (const auto& [name, axis] : axes) {
     if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
   }
-  std::vector<std::int64_t> stage_at;  // by place
+  std::vector<std::int64_t> stage_at;  // stage of each place
   for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
     stage_at.insert(stage_at.end(), s.replicas_of(stage), stage);
   std::vector<Coordinates> all(s.gpus());
@@ -128,8 +128,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights count as one: what one copy of the model has on one of them, others have on its
-  // mirror image, and on those at as even distances as there are copies each way.
+  // Stages that hold the same weights count as one: weights that one copy of the model has on a stage, other copies
+  // have on its mirror image, and on the stages at as even distances as there are copies each way.
   const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     if (copies == 1) return at[r].pipeline;

@@ -14,8 +14,8 @@ struct Coordinates {
   std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0, replica = 0, place = 0;
 };
 
-// Where rank r stands, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is skipped).
-// Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
+// The coordinates of every rank r, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is
+// skipped). Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
 std::vector<Coordinates> coordinates(const Strategy& s);
 
 // Groups over whose ranks tensor parallelism cuts a weight or an activation: tensor, or those of a grid.
@@ -51,8 +51,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
                                     bool experts = false);
 
 // Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
-// that ZeRO's stages plan what `none` plans. FSDP still casts its fp32 parameters for every use. experts: the model has
-// some, which are shared by other ranks than the rest.
+// that ZeRO's stages plan the same as `none`. FSDP still casts its fp32 parameters for every use. experts: the model
+// has experts, which are shared by other ranks than other weights.
 bool shards_nothing(const Strategy& s, bool experts);
 
 }  // namespace orrery

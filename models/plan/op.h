@@ -121,10 +121,10 @@ struct CountTokens {
 };
 
 // softmax(Q K^T / sqrt(d)) V, never writing the scores. q (batch, query, heads, head_dim), k and v with kv_heads. Under
-// context parallelism a rank's queries and the keys that come to it stand anywhere in the sequence (models/
-// sequence.h): keys of the block `hops` places before its own, or of all blocks, in a buffer of their own. The result
-// of further keys is merged with the result so far by the log-sum-exp of its rows (Liu et al. 2023, Ring Attention,
-// 2310.01889); the gradient that further keys give the queries is added to the queries' gradient so far.
+// context parallelism a rank's queries and the keys that come to it stand anywhere in the sequence
+// (models/spec/sequence.h): keys of the block `hops` places before its own, or of all blocks, in a buffer of their own.
+// The result of further keys is merged with the result so far by the log-sum-exp of its rows (Liu et al. 2023, Ring
+// Attention, 2310.01889); the gradient that further keys give the queries is added to the queries' gradient so far.
 struct FlashAttention {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0, value_dim = 0;
   std::int64_t window = 0;  // 0 = causal over everything

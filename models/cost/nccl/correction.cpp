@@ -1,6 +1,6 @@
-// NCCL's model is for choosing: it leaves out what all choices pay. Three terms set that right, small next to it.
-// Fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the others of
-// tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
+// NCCL's model is for choosing: it leaves out what all choices pay. Three terms, small next to its times, set that
+// right. They were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other
+// sweeps of tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,7 +23,7 @@ constexpr double kStart_us = 10;
 // network/README.md).
 struct Reached {
   A algorithm;
-  int compute_capability;  // from here on
+  int compute_capability;  // from this compute capability on
   double part;
 };
 constexpr Reached kReached[] = {
@@ -37,8 +37,8 @@ constexpr Reached kReached[] = {
 // of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
 // the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
 // such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
-constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part for two nodes
-constexpr double kSlowest = 0.15;                                  // power of their number, EFA
+constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part of the wires' rate on two nodes
+constexpr double kSlowest = 0.15;                                  // power of the number of nodes, EFA
 constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
 
 double reached_on_shared(const NcclTopology& t, A a) {
@@ -87,9 +87,10 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// Its first chunk goes all the way round before the next tensor's: a step of NCCL's ring over NVLink each (tuning.cc,
-// hwLatencies, Simple), and between nodes once what a hop over the network takes, the other hops' waits overlap
-// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// The time of each further tensor of a coalesced call: the first chunk of a tensor goes all the way round before the
+// next tensor's. A step of NCCL's ring over NVLink takes that of its tables (tuning.cc, hwLatencies, Simple); between
+// nodes the time of a hop over the network is added once, as the other hops' waits overlap (reduce-scatter and
+// all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4, kHop_us = 14;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
@@ -97,9 +98,9 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   return 1e-6 * (steps * kStep_us + hop);
 }
 
-// Nanotron's tensor groups on two nodes take 0.85 ms for a collective of any size, where 0.35 are the network's. Not
-// fitted to, but as much slower than their wires: tensor groups of DeepSpeed and Megatron on 8 nodes of V100
-// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand.
+// The time that members on several nodes come late. Nanotron's tensor groups on two nodes take 0.85 ms for a collective
+// of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100 (Rajbhandari et
+// al. 2020) and on two of A100 (vTrain), both InfiniBand, were not fitted to, but are as much slower than their wires.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   constexpr double kLate_us = 500;
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);
