@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestWord = 64;  // longer ones are no misspelt names, and the table is quadratic
-constexpr std::size_t kMostListed = 40;   // beside a name that is near
+constexpr std::size_t kLongestWord = 64;  // longer words are no misspelt names, and the table is quadratic
+constexpr std::size_t kMostListed = 40;   // most known names that are listed beside a near one
 
 }  // namespace
 

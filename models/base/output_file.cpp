@@ -35,9 +35,9 @@ bool is_regular_or_absent(const std::string& path) {
 }  // namespace
 
 struct OutputFile::State {
-  std::string path;       // as the user wrote it
-  std::string target;     // behind symbolic links
-  std::string temporary;  // "": written in place
+  std::string path;       // the path as the user wrote it
+  std::string target;     // the path behind symbolic links
+  std::string temporary;  // the file beside the target; "": written in place
   int descriptor = -1;
   bool named = false;  // temporary exists
   bool compressed = false;

@@ -16,10 +16,11 @@ inline constexpr double kMostSpread = 1e9;
 inline constexpr double kMostSlowdown = 1e6;
 inline constexpr double kMostDollars = 1e12;
 inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 56;  // their bytes stay a 64-bit number
-inline constexpr std::int64_t kMostMembers = 10'000'000;              // ranks or nodes of a group
-inline constexpr std::int64_t kMostChannels = 4096;                   // channels of NCCL
-// characters of a file's word that a message quotes
+// the bytes of so many elements stay a 64-bit number
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
+inline constexpr std::int64_t kMostMembers = 10'000'000;  // ranks or nodes of a group
+inline constexpr std::int64_t kMostChannels = 4096;       // channels of NCCL
+// Characters of a file's word that a message quotes
 inline constexpr std::size_t kLongestWord = 40;
 
 }  // namespace orrery::sensible

@@ -243,7 +243,7 @@ Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies) {
     for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
     return all;
   }
-  // first server that workers talk to: heads of chains (push), or tails (pull)
+  // First server that workers talk to: heads of chains (push), or tails (pull)
   const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;
   for (int worker = 0; worker < workers; ++worker) {
     for (int s = 0; s < servers; ++s) add(worker, centre + s, s);
@@ -269,7 +269,7 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
 }
 
 Seconds time_of(const Moves& all, Bytes bytes, Seconds alpha, double GBps) {
-  // chunks on the critical link, summed over rounds: whole numbers, so that closed forms are exact
+  // Chunks on the critical link, summed over rounds: whole numbers, so that closed forms are exact
   std::int64_t chunks = 0;
   for (std::size_t i = 0; i < all.moves.size();) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(all.ranks), 0), in = out;

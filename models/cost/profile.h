@@ -30,7 +30,7 @@ struct AttentionHead {
 struct AttentionKernel {
   std::string name;  // "fa2", "cudnn"
   double start_us = 0;
-  std::vector<AttentionHead> heads;                  // by head_dim, ascending
+  std::vector<AttentionHead> heads;                  // rates by head_dim, ascending
   double forward_dropout = 1, backward_dropout = 1;  // factors on these rates with dropout
 };
 
@@ -46,7 +46,7 @@ struct Profile {
     double prologue_us = 0;       // filling the pipeline of a tile, per wave
     double smoothing = 0;         // 0: the last wave costs a whole one; 1: only its share
     double batched_fraction = 1;  // part of the tiles' rate that batched products of unfused attention reach
-    // part of it that the products of experts reach, with a kernel for each or one for all
+    // Part of it that the products of experts reach, with a kernel for each or one for all
     double grouped_fraction = 1;
     double exposed_result = 0;  // part of the time that results take to and from memory which no products hide
   } gemm;

@@ -128,7 +128,7 @@ FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed
 
 LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
   FlashAttention work = flash_work(part, windowed);
-  // without it, keys are those of the whole sequence, row after row
+  // Without it, keys are those of the whole sequence, row after row
   work.keys_apart = m_.mla && c_.spec.strategy.context > 1;
   const std::int64_t rows = c_.batch * part.query;
   const Id y = activation("attention values", rows, part.heads * value_dim());

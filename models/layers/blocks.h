@@ -131,14 +131,14 @@ struct BlockContext {
   std::int64_t local_rows = 0;            // rows of norms, dropout and residuals on this rank
   Bytes width;                            // bytes of an activation element
   ExpertLoad load = ExpertLoad::busiest;  // load of these ranks' experts
-  // vocabulary padded to a multiple that the profile asks, cut over the tensor group
+  // Vocabulary padded to a multiple that the profile asks, cut over the tensor group
   std::int64_t padded_vocab = 0;
   std::int64_t table_rows = 0;   // rows of the word table that one rank holds
   bool splits_backward = false;  // the schedule runs weight gradients apart
   bool ends_meet = true;         // the first and the last virtual stage lie on one stage
-  // ends meet, and other micro-batches' passes stand between those of a micro-batch
+  // Ends meet, and other micro-batches' passes stand between those of a micro-batch
   bool ends_interleave = false;
-  std::int64_t hop = 1;       // stages that the boundary being built goes over
+  std::int64_t hop = 1;       // stages from before the boundary being built to behind it: 1, -1 or 0
   std::vector<Slice> slices;  // slices of rows that cross that boundary
   Duty duty = Duty::worker;   // duty of these ranks
   SharedVocabulary shared;

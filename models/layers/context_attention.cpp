@@ -12,7 +12,7 @@ struct LayerBuilder::Ring {
   Heads heads;
   AttentionPart part;
   bool gathers = false;
-  MoveHeads move;       // between the projection and a buffer of keys and values
+  MoveHeads move;       // copies heads between the projection and a buffer of keys and values
   FlashAttention work;  // attention of the first hop
   Bytes bytes = 0;      // bytes of the keys and values of a block
   Id own{}, y{}, statistics{};

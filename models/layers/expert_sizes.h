@@ -21,7 +21,7 @@ struct ExpertSizes {
   std::int64_t capacity = 0;  // choices that an expert takes from one rank; 0 = all
   bool padded = false;        // every expert gets exactly `capacity` rows of every rank
   std::int64_t sent = 0, sent_bound = 0;
-  std::int64_t received = 0, received_bound = 0;  // from all ranks that experts are spread over
+  std::int64_t received = 0, received_bound = 0;  // rows from all ranks that experts are spread over
   std::int64_t moved = 0;  // rows moved by the rank that moves most, which set the time of a transfer
 
   std::int64_t gathered() const { return cut * received; }

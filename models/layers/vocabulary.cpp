@@ -16,7 +16,7 @@ struct LayerBuilder::LogitsPart {
   std::int32_t table = 0;  // the block's first weight
   Id logits = 0, labels = 0;
   Id wide = 0;  // fp32 logits, then exponents, then their gradient
-  // maxima over all stages; factors: first a stage's own maxima, then what scales its exponents to the maxima of all
+  // Maxima over all stages; factors: first a stage's own maxima, then what scales its exponents to the maxima of all
   Id maxima = 0, factors = 0;
   Id sums = 0;               // sums of exponents, and the labels' logits
   Id product = 0, rows = 0;  // one barrier: exponents times the table's rows, and the labels' rows

@@ -97,7 +97,7 @@ class Config {
     }
     return nullptr;
   }
-  bool has(const char* key) const { return object_.contains(key); }  // also when null
+  bool has(const char* key) const { return object_.contains(key); }  // true for a null too
 
   std::int64_t count(Keys keys, std::int64_t absent) const {
     const json* value = find(keys);

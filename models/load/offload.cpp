@@ -53,7 +53,7 @@ Broken offload_rules(const Spec& spec) {
                   "contiguous_activations: places the inputs that recompute: full keeps on the device; recompute: full "
                   "and offload.activations: none are needed");
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
-  if (spec.cluster.gpu.memory_bytes == 0) return {};  // this machine, measured
+  if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == Device::none ? "offload.activations" : "offload.optimizer",
                   "offload: {} has no known link to its host (pcie_GBps is 0 in its file of models/data/gpus); state "

@@ -22,9 +22,9 @@ constexpr double kReachedPeak = 0.5;
 struct Suffix {
   double forward = 0, backward = 0;       // time of all stages and transfers
   double dearest = 0;                     // forward and backward of the dearest stage or transfer
-  double tail = 0;                        // from the last backward's begin to the end of the last reduction
+  double tail = 0;                        // time from the last backward's begin to the end of the last reduction
   std::int64_t layers = 0, replicas = 0;  // layers and replicas of the suffix's first stage
-  // the suffix behind that stage: its front's choice of replicas, and its place there
+  // The suffix behind that stage: its front's choice of replicas, and its place there
   std::size_t choice = 0, rest = 0;
 };
 

@@ -21,7 +21,7 @@ struct PipelineCosts {
   double hidden_bytes = 0;        // bytes that pass from stage to stage
   std::int64_t samples = 1, micro_batches = 1;
   std::int64_t copies = 1;  // copies of the whole pipeline, whose gradients are reduced too
-  // node of each place (Coordinates::place); its length is the number of places
+  // Node of each place (Coordinates::place); its length is the number of places
   std::vector<std::int64_t> node;
   bool copies_apart = false;                 // a place's copies lie on other nodes
   double inside_GBps = 0, between_GBps = 0;  // rates of a place's link in a node, and out of it

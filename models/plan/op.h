@@ -374,7 +374,7 @@ struct Collective {
   std::string algorithm = "library";
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
   std::int64_t servers = 0;  // push and pull: pieces, each of which a server among the last members holds
-  // push and pull: servers that hold the same piece, each `servers` members behind the one before
+  // Push and pull: servers that hold the same piece, each `servers` members behind the one before
   std::int64_t copies = 1;
   std::int64_t tensors = 1;  // tensors that one launch moves, each by itself (a coalesced group)
   std::int64_t root = 0;     // broadcast and reduce: the member of the group that has the data, or gets it

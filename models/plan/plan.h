@@ -80,7 +80,7 @@ struct Slot {
 
 // The frame that an operand lies in, seen from the task's own frame.
 enum class Scope : std::uint8_t {
-  own,       // this block and micro-batch
+  own,       // frame of this block and micro-batch
   next,      // the following block of the chunk, same micro-batch: where forward leaves its output
   previous,  // the preceding block: where backward leaves the gradient of its input
   unit,      // this block's weights while gathered, and their gradients before reduction
@@ -130,7 +130,7 @@ struct Op {
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op reads nothing of, but whose last writer it follows
   std::vector<Operand> allocates;  // buffers taken when the op is issued
-  // buffers returned when the op is issued (compute lane) or has completed (other lanes)
+  // Buffers returned when the op is issued (compute lane) or has completed (other lanes)
   std::vector<Operand> frees;
 };
 
@@ -150,13 +150,13 @@ enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
-  std::int64_t out = 0, in = 0;  // after cutting over the tensor group
+  std::int64_t out = 0, in = 0;  // sizes after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
   Cut cut = Cut::none;
   bool partial = false;      // ranks of the tensor group hold the same weight, each with a part of its gradient
   std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
                              // ranks of `expert_tensor`, and reduced over those of `expert_data`
-  // last rows of `out`: key/value heads that the ranks of `kv` hold too, each with a part of the gradient
+  // Last rows of `out`: key/value heads that the ranks of `kv` hold too, each with a part of the gradient
   std::int64_t kv_rows = 0;
   // > 0: a run of a weight's rows that is gathered and reduced by itself where units are (ZeRO-Infinity, 2104.07857,
   // section 5.1.3: memory-centric tiling), numbered over the block. tile_first, tile_of: the weight's rows before the
@@ -307,7 +307,7 @@ struct Plan {
   Bytes element_bytes = 2;                   // bytes of an activation element
   std::vector<GroupTable> dimensions;        // groups, by Dimension
   std::vector<std::uint16_t> class_of_rank;  // class of each rank on its stage; empty: stages have one class each
-  // groups in which classes of a stage meet; in others each class keeps to itself
+  // Groups in which classes of a stage meet; in others each class keeps to itself
   std::vector<Dimension> meeting;
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;

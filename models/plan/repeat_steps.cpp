@@ -67,7 +67,7 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // by pass and match
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // ends of transfers, by pass and match
 };
 
 }  // namespace

@@ -133,7 +133,7 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;                            // by frame
+  std::vector<std::vector<std::int64_t>> sizes_;                            // runtime sizes, by frame
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;  // resized op, by frame and planned op
 };
 

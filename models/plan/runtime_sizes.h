@@ -23,6 +23,6 @@ bool has_runtime_sizes(const Plan& plan);
 
 // How many runtime sizes a rank counts in each frame: none in a frame of a micro-batch that goes through the other copy
 // of the model (Chimera, DualPipe), because no task has that frame.
-std::vector<std::size_t> counted_sizes(const Plan& plan);  // by frame
+std::vector<std::size_t> counted_sizes(const Plan& plan);  // numbers of sizes, by frame
 
 }  // namespace orrery

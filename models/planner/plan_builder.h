@@ -60,7 +60,7 @@ struct Chunk {
   std::int32_t first_micro_batch = 0;                  // first micro-batch to run forward through the chunk
   std::int32_t last_micro_batch = 0;                   // last micro-batch to run back through the chunk
   std::int64_t micro_batches = 0;                      // micro-batches that pass through the chunk before an update
-  std::vector<Entry> entries;                          // in forward order
+  std::vector<Entry> entries;                          // blocks in forward order
   std::int64_t elements = 0;                           // weights that the chunk owns
   std::int64_t own = 0;                                // weights whose optimizer states one rank keeps
   std::map<Dimension, std::int64_t> partial_elements;  // weights whose gradients such a group sums
@@ -69,7 +69,7 @@ struct Chunk {
   std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
   std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
   std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
-  std::vector<Bucket> buckets;                       // in the order in which backward finishes them
+  std::vector<Bucket> buckets;                       // buckets in the order in which backward finishes them
   std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
 };
 
@@ -339,7 +339,7 @@ class PlanBuilder {
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;
   std::map<std::string, std::uint32_t> step_ops_;
-  std::map<std::uint32_t, std::vector<Region>> regions_;  // by unit frame
+  std::map<std::uint32_t, std::vector<Region>> regions_;  // regions, by unit frame
 
   // Ranks of a stage that do the same work.
   struct RankClass {
@@ -369,12 +369,12 @@ class PlanBuilder {
   };
   std::vector<std::uint32_t> moved_with_;
   std::vector<MovedUse> moved_uses_;
-  // buckets to gather after an update, in forward's order
+  // Buckets to gather after an update, in forward's order
   std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;
   std::size_t gathering_ = 0;                                   // how many of to_gather_ are issued
   std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writers, by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
-  // sends of the last turn, for stacks whose next action waits for them
+  // Sends of the last turn, for stacks whose next action waits for them
   std::vector<TaskId> sends_;
   std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
   std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
@@ -390,7 +390,7 @@ class PlanBuilder {
   std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
   std::vector<char> alive_;                        // by buffer id: allocated and not freed, where activations move
   std::map<std::int32_t, std::uint32_t> guests_;   // frames of activations kept for another stage, by move
-  std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // by move and rank class
+  std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // parcels, by move and rank class
   // Transfer ends of moved activations, by move, whether away, index of the parcel, rank class.
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> parcel_ends_;
   // Ends of each transfer, by boundary, micro-batch, whether forward, rank class, byte of the micro-batch at its begin.

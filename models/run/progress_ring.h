@@ -29,8 +29,8 @@ struct RankProgress {
   int exit_code = 0;                               // exit code of a rank that failed
   std::string line;                                // message of a rank that failed
   std::uint64_t events = 0;                        // events so far; while the number stands still, nothing has happened
-  std::vector<ProgressEvent> lanes;                // by LaneKind: the last event; task kNone: none yet
-  std::vector<std::vector<ProgressEvent>> recent;  // by LaneKind: the last few, the latest last
+  std::vector<ProgressEvent> lanes;                // last event, by LaneKind; task kNone: none yet
+  std::vector<std::vector<ProgressEvent>> recent;  // last few events, by LaneKind, the latest last
 };
 
 // A rank's progress, written where a kill cannot take it back: a small file mapped into memory, with a ring of the last

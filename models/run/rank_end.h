@@ -22,7 +22,7 @@ class RankEndFile {
   RankEndFile(const RankEndFile&) = delete;
   RankEndFile& operator=(const RankEndFile&) = delete;
   void started(pid_t rank) noexcept;
-  void ended(int wait_status) noexcept;  // as waitpid(2) tells it
+  void ended(int wait_status) noexcept;  // wait_status: as waitpid(2) tells it
 
  private:
   void write(std::string_view status) noexcept;

@@ -43,7 +43,7 @@ class Witnesses {
   void look(Seconds now);
   const std::vector<Witness>& ranks() const { return ranks_; }
   void spare(std::int64_t rank) { ranks_[static_cast<std::size_t>(rank)].spared = true; }
-  bool all_finished() const;   // but the ranks that were spared
+  bool all_finished() const;   // whether all ranks but the spared ones have finished
   std::uint32_t step() const;  // step that the slowest rank is in, 0, 1, ...
 
  private:

@@ -117,7 +117,7 @@ class Greedy {
   std::vector<Stage> stages_;
   std::set<Candidate> next_;                                   // next actions of all stages
   std::vector<std::vector<std::vector<std::int64_t>>> ended_;  // end of each micro-batch's pass, by direction and place
-  std::vector<std::vector<std::int64_t>> place_;               // by direction and stage
+  std::vector<std::vector<std::int64_t>> place_;               // place of a stage, by direction and stage
 };
 
 }  // namespace

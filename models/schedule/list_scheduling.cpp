@@ -17,7 +17,7 @@ namespace {
 using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-// an exchange of all stages is given 1 / 20 of a micro-batch's work, to hide behind it
+// An exchange of all stages is given 1 / 20 of a micro-batch's work, to hide behind it
 constexpr std::int64_t kExchanges = 20;
 constexpr std::int64_t kWordsAhead = 2;  // micro-batches that token lookups run ahead of the first stage
 
@@ -247,7 +247,7 @@ class FilledPlay {
   std::int64_t gap_ = 0;
   std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which micro-batches' passes can begin
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>
-      // number of stages that have run the pass, and the end of the last one
+      // Number of stages that have run the pass, and the end of the last one
       of_all_;
   using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's turn
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;

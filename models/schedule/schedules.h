@@ -83,7 +83,7 @@ struct ScheduleRow {
   // none: no activations move
   std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
-  // with barriers: name of the same schedule with the vocabulary at the ends of the pipeline
+  // With barriers: name of the same schedule with the vocabulary at the ends of the pipeline
   std::string_view ends = "";
   std::int64_t copies = 2;  // copies of the model, where it runs both ways
 };

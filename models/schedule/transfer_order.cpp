@@ -209,7 +209,7 @@ class Replay {
   std::vector<std::vector<std::int32_t>> virtual_stage_;
   std::vector<std::vector<std::int64_t>> ends_;  // ends of the actions replayed so far
   std::map<Key, std::int64_t> produced_;
-  // parts of an exchange: stages so far, and the last one's time
+  // Parts of an exchange: stages so far, and the last one's time
   std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;
 };
 

@@ -161,7 +161,8 @@ class ZeroBubblePlay {
   std::vector<PhaseTimes> times_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> begin_, now_;
-  std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;  // by stage: forwards, input gradients
+  // end of each pass, by stage: forwards, input gradients
+  std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
 // Regular orders: as many warm-up forwards as `percent` of the way from stage to stage and back needs, the rest of the

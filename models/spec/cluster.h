@@ -21,7 +21,7 @@ struct Gpu {
   std::string name;
   Architecture architecture = Architecture::other;
   int compute_capability = 0;            // 80, 90, 100
-  std::map<std::string, double> tflops;  // by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
+  std::map<std::string, double> tflops;  // peaks by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
   Bytes memory_bytes = 0;                // bytes that the driver reports
   double memory_GBps = 0;
   double l2_MB = 0;

@@ -59,7 +59,7 @@ struct Model {
   std::int64_t feed_forward = 0;
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
-  // positions that a configuration file names without a position table; 0 = it names none
+  // Positions that a configuration file names without a position table; 0 = it names none
   std::int64_t trained_positions = 0;
   bool gated = true;  // three MLP matrices (SwiGLU and kin) or two (GeLU)
   bool tied_embeddings = false;

@@ -23,7 +23,7 @@ struct Software {
   bool uneven_interleaving = false;           // interleaved: micro-batches need not be a multiple of pipeline
   std::string interleave_group = "stages";    // habit of strategy.interleave_group: stages (as many micro-batches) |
                                               // rounds (the step in as many equal turns as stages go into it)
-  // meaning of `recompute: selective`: attention (the core of attention) | operations (all but attention and every
+  // Meaning of `recompute: selective`: attention (the core of attention) | operations (all but attention and every
   // second product)
   std::string selective_recompute = "attention";
   bool sequence_parallel = true;         // habit where tensor > 1 and the spec is silent
@@ -32,7 +32,7 @@ struct Software {
 
   // Kernels
   std::string attention = "flash";  // flash | unfused; habit where the spec is silent
-  // kernel of flash attention: fa1 | fa2 | cudnn, as far as the GPU's profile has it
+  // Kernel of flash attention: fa1 | fa2 | cudnn, as far as the GPU's profile has it
   std::string attention_kernel = "fa2";
   bool fused_softmax = true;     // mask, scale and softmax of unfused attention in one kernel
   bool fused_activation = true;  // bias + GeLU, or SwiGLU, in one kernel
@@ -41,7 +41,7 @@ struct Software {
   bool fused_rotary = true;
   std::int64_t attention_copies = 0;  // times that queries, keys and values are copied into another layout
   bool fused_cross_entropy = true;    // logits are read twice, else about seven fp32 passes
-  // tensor that a fused cross-entropy works on: copy (the logits in fp32, in place) | logits (the logits as they are;
+  // Tensor that a fused cross-entropy works on: copy (the logits in fp32, in place) | logits (the logits as they are;
   // their gradient is another tensor) | in_place (the gradient is written over the logits)
   std::string fused_loss_on = "copy";
   std::int64_t loss_gradient_copies = 1;  // fp32 tensors as large as the logits that an unfused loss's backward writes
@@ -62,18 +62,18 @@ struct Software {
   bool regather_input = true;                // sequence parallel: backward gathers the sharded input again
   bool tensor_reduce_overlaps_wgrad = true;  // backward's tensor collective runs under the weight gradient
   std::int64_t nccl_minor = 28;              // NCCL 2.x: 4 has no LL128, before 17 no NVLS (models/cost/nccl/model.h)
-  // pipeline sends where all tensor ranks hold the same: each rank sends its share, and the receivers gather: none |
+  // Pipeline sends where all tensor ranks hold the same: each rank sends its share, and the receivers gather: none |
   // activations | all
   std::string scattered_sends = "none";
-  // sequence parallel: the sequence is not the tensors' first dimension, so that gathered tensors are copied into
+  // Sequence parallel: the sequence is not the tensors' first dimension, so that gathered tensors are copied into
   // place, and tensors to be scattered are copied side by side for the ranks, but where communication overlaps
   bool sequence_copies = false;
-  // the host waits for the tensors that a stage receives before it launches the pass
+  // The host waits for the tensors that a stage receives before it launches the pass
   bool blocking_receives = false;
-  // the host waits for its device where a stage begins a forward: before it looks tokens up, or with the tensors that
+  // The host waits for its device where a stage begins a forward: before it looks tokens up, or with the tensors that
   // it receives
   bool blocking_forwards = false;
-  // the host reads the loss when it has launched the update: the time of step_us and rank_us follows when its device
+  // The host reads the loss when it has launched the update: the time of step_us and rank_us follows when its device
   // has ended
   bool blocking_steps = false;
   // a pipeline's stages update by what they know of the gradient norm, and set the update right later: none waits for
@@ -106,31 +106,31 @@ struct Software {
   bool keep_gradients_whole = false;        // ZeRO-2: gradients stay whole until the last micro-batch
   bool accumulates_after_backward = false;  // a micro-batch's gradients are added to the sums once all are there; the
                                             // last micro-batch's as they come, for the reduction
-  // mean of gradients over data ranks: none (in the loss or the reduction) | scale (a pass over the gradients before
+  // Mean of gradients over data ranks: none (in the loss or the reduction) | scale (a pass over the gradients before
   // the reduction) | copy (into a bucket, divided, and back)
   std::string gradient_average = "none";
-  // mean of gradients that are reduced unit by unit: none | scale | scale_or_premultiply (as scale; for fp32 gradients
+  // Mean of gradients that are reduced unit by unit: none | scale | scale_or_premultiply (as scale; for fp32 gradients
   // NCCL multiplies)
   std::string unit_average = "none";
-  // data parallelism keeps buckets as wide as weights beside gradient sums that are wider, but where states are sharded
+  // Data parallelism keeps buckets as wide as weights beside gradient sums that are wider, but where states are sharded
   bool gradient_buckets_beside = false;
   bool widens_gradient_shards = false;  // FSDP: reduced gradients are kept as wide as the shard that they update
   std::string whole_master = "none";    // the precision in which every data rank keeps all master weights, though
                                         // states are sharded: none | bf16 | fp16
-  // weight gradient products that add to the sums hand autograd one kept tensor per shape, the product of the logits a
+  // Weight gradient products that add to the sums hand autograd one kept tensor per shape, the product of the logits a
   // fresh one
   bool dummy_gradients = false;
-  // copies of units that sharding gathers and reduces: none | parameters (gathered shards are copied out into the
+  // Copies of units that sharding gathers and reduces: none | parameters (gathered shards are copied out into the
   // weights, and their gradients side by side before they are reduced, widened in the same pass) | gradients (the
   // weights' gradients are joined in one tensor before they are widened)
   std::string unit_copies = "none";
   std::string kept_units = "none";  // sharded parameters that stay gathered until backward: none | last | ends
 
-  // Host. Seconds of the launching thread.
+  // Host: microseconds of the launching thread
   double launch_us = 4;  // per kernel launch
-  // per call of the framework: Python, modules, dispatcher, autograd; none for compiled code
+  // Per call of the framework: Python, modules, dispatcher, autograd; none for compiled code
   double call_us = 0;
-  // part of call_us for a call that autograd makes: nodes of its graph, mostly without Python; ops that run again in
+  // Part of call_us for a call that autograd makes: nodes of its graph, mostly without Python; ops that run again in
   // backward are called as in forward
   double backward_call_share = 1;
   double collective_launch_us = 12;  // per collective, send or receive, beside its call
@@ -146,30 +146,29 @@ struct Software {
 
   // Memory
   bool expandable_segments = false;
-  // moments of the optimizer: flat (two tensors, made at the first update) | by_weight (two a weight, also made then) |
+  // Moments of the optimizer: flat (two tensors, made at the first update) | by_weight (two a weight, also made then) |
   // at_start (two tensors, made before the first step)
   std::string moments = "flat";
-  // gradients as wide as weights: flat (one buffer) | by_weight (a tensor a weight, from its first gradient of a step
+  // Gradients as wide as weights: flat (one buffer) | by_weight (a tensor a weight, from its first gradient of a step
   // until the update)
   std::string gradients = "flat";
-  // flat copies in which gradients are reduced at a step's end (1: side by side; 2: side by side for each rank, and
+  // Flat copies in which gradients are reduced at a step's end (1: side by side; 2: side by side for each rank, and
   // those side by side); gathered parameters have one, and an update of sharded states reads a wide copy of its
   // gradients
   std::int64_t flat_copies = 0;
-  double host_layer_us =
-      // Part of a layer's issuing time that the host itself needs, 0 = all; for the rest it runs ahead.
-      0;
-  // buffers that a collective used return to the allocator when the host sees its end
+  // Part of a layer's issuing time that the host itself needs, 0 = all; for the rest it runs ahead.
+  double host_layer_us = 0;
+  // Buffers that a collective used return to the allocator when the host sees its end
   bool collectives_hold_tensors = false;
   bool gathers_lists = false;  // ZeRO-1 gathers parameters into a tensor a rank, out of one buffer of all: two copies
   double context_MiB = 500;    // CUDA context and loaded kernels
   double workspace_MiB = 32;   // cuBLAS, allocated through the allocator
-  // buffers that the stack keeps for communication, allocated through the allocator too, where states are sharded
+  // Buffers that the stack keeps for communication, allocated through the allocator too, where states are sharded
   double buffers_MiB = 0;
-  // the figure that the stack's log calls peak memory: allocated | reserved | device
+  // The figure that the stack's log calls peak memory: allocated | reserved | device
   std::string logged_memory = "allocated";
   bool logs_first_rank = false;  // the logged figure is the first rank's, instead of the most of all ranks
-  // the logged figure is what is reserved from the end of the last micro-batch on, not over the step
+  // The logged figure is what is reserved from the end of the last micro-batch on, not over the step
   bool logs_update = false;
 
   std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit

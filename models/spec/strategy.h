@@ -50,7 +50,7 @@ struct Overlap {
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
   bool pipeline = true;          // sends and receives under compute
-  // sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
+  // Sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
   // overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
   bool expert = false;         // tokens' way to experts under the shared experts (moe_shared_expert_overlap)

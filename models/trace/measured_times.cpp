@@ -262,7 +262,7 @@ const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view
 }
 
 bool covers(const OpTable& table, const WorkShape& shape) {
-  // samples of another version of this program
+  // Samples of another version of this program
   if (table.samples.front().sizes.size() != shape.sizes.size()) return false;
   for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
     double low = std::numeric_limits<double>::max(), high = 0;

@@ -14,7 +14,7 @@ namespace orrery {
 // The kernel that a task runs, and how large it is: times of one kind are compared over its sizes.
 struct WorkShape {
   std::string kind;  // "gemm/input_gradient fp32", "norm/rms/backward fp32"
-  // sizes that its time depends on: (m, n, k), (rows, columns); equally many for all of a kind
+  // Sizes that its time depends on: (m, n, k), (rows, columns); equally many for all of a kind
   std::vector<double> sizes;
   double amount = 0;  // flops of products and attention, bytes of the rest (cost_of)
 };
@@ -30,7 +30,7 @@ struct OpSample {
 };
 struct OpTable {
   std::string kind;
-  std::vector<OpSample> samples;  // by sizes
+  std::vector<OpSample> samples;  // samples in the order of their sizes
 };
 
 // The measured time of a transfer from the moment its last end had come in. bytes: NCCL's size of a collective, a
@@ -44,7 +44,7 @@ struct TransferSample {
 struct TransferTable {
   std::string kind;  // "all_reduce", "message"
   std::int64_t ranks = 2;
-  std::vector<TransferSample> samples;  // by bytes
+  std::vector<TransferSample> samples;  // samples in the order of their bytes
   std::int64_t nodes = 0;               // nodes that the ranks lie on, evenly; 0: not known, or of no account
 };
 
@@ -55,9 +55,9 @@ struct MeasuredTimes {
   std::vector<TransferTable> transfers;  // by kind, ranks
   Seconds issue = 0;                     // time of the host, per task
   Seconds gap = 0;                       // gap between two tasks of the compute lane
-  // time from the end of the tasks that a transfer waited for until it has entered
+  // Time from the end of the tasks that a transfer waited for until it has entered
   Seconds transfer_start = 0;
-  // time from the end of a transfer until a task that waited for it on the compute lane runs
+  // Time from the end of a transfer until a task that waited for it on the compute lane runs
   Seconds wake = 0;
   Seconds step = 0;              // time between two steps in which nothing runs
   double compute_slowdown = 1;   // slow-down of compute while a transfer of its rank runs

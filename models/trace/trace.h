@@ -28,7 +28,7 @@ struct HostResume {
 struct Trace {
   std::string source = "simulated";
   std::vector<Span> spans;
-  std::vector<std::vector<HostResume>> host;  // by slot, in order
+  std::vector<std::vector<HostResume>> host;  // resumes of each slot's host, in order
   Picoseconds step_time = 0;                  // time of all steps that the plan holds
   Picoseconds clock_uncertainty = 0;          // uncertainty between the clocks of ranks in a measured trace
 };

@@ -44,7 +44,7 @@ struct MeasuredMemory {
   Bytes peak = 0;             // most bytes allocated
   Bytes peak_reserved = 0;    // most bytes held by the caching allocator
   Bytes peak_device = 0;      // bytes that the driver shows; for a CPU rank: peak_reserved
-  // bytes of the process, or of the offloaded tensors where anything is offloaded
+  // Bytes of the process, or of the offloaded tensors where anything is offloaded
   Bytes host_peak = 0;
   Bytes nvme_peak = 0;                       // bytes of the tensors offloaded to disk
   TaskId peak_task = kNone;                  // task of instantiate(plan, rank) at the peak; kNone: before the first
@@ -60,9 +60,9 @@ struct RankRun {
   std::string library;  // library that moves the bytes of collectives of algorithm `library`: "Open MPI 4.1.4"
   std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
   std::string host;     // the node's name
-  std::string note;     // for people, of the whole run: a remark of the report
+  std::string note;     // remark for people about the whole run, for the report
   std::vector<MeasuredStep> steps;
-  std::vector<double> losses;  // by step, mean over this rank's tokens; empty where the plan has no loss
+  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
   Picoseconds clock_offset = 0;  // add it to this rank's times to get rank 0's
   Picoseconds clock_uncertainty = 0;

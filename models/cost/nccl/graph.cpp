@@ -176,7 +176,7 @@ int nvls_channels(const NcclTopology& t) {
 struct LinkSpeed {
   int compute_capability;
   double GBps;
-  double nominal_GBps;  // as data sheets count it, for parts whose links are not filed
+  double nominal_GBps;  // rate as data sheets count it, for parts whose links are not filed
 };
 constexpr LinkSpeed kLinks[] = {{100, 40.1, 50}, {90, 20.6, 25}, {86, 12.0, 14}, {70, 20.0, 25}, {0, 18.0, 20}};
 

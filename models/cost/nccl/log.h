@@ -19,7 +19,7 @@ namespace orrery {
 struct LoggedNccl {
   std::int64_t nodes = 1, ranks = 1;
   std::string version;  // "2.28.9+cuda13.0", "" if not logged
-  // Both 0: not logged.
+  // Channels of collectives and of NVLS; both 0: not logged.
   int collective_channels = 0, nvls_channels = 0;
   std::optional<NcclGraph> ring, tree, nvls;
   std::optional<NcclTable> table;

@@ -86,7 +86,7 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
-  // All but the first member's piece passes through its port.
+  // All pieces but the first member's own pass through the first member's port.
   if (is_star(kind))
     return nccl_point_to_point(m, m.topology.nodes == 1, ceil_div(bytes * (m.topology.ranks - 1), m.topology.ranks));
   if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);

@@ -47,7 +47,7 @@ struct NcclTopology {
   double net_latency_us = 0;        // time that the network plugin adds per hop
   bool shared_network = false;      // the network carries others' traffic, so that the slowest of many links is slow
   bool omni_path = false;           // with shared_network: Omni-Path, which more nodes slow down more
-  // with shared_network, in a cloud: nodes of the whole job, over which its links spread
+  // With shared_network, in a cloud: nodes of the whole job, over which its links spread.
   std::int64_t job_nodes = 0;
   std::int64_t nccl_minor = 28;  // NCCL 2.x: older ones know fewer algorithms and protocols
 

@@ -33,7 +33,7 @@ constexpr int kManyPeers = 9;
 
 constexpr Bytes kLlBytesPerChannel = 16 << 10;  // most bytes per channel that take LL (enqueue.cc)
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
-// most channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+// Most channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
 constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
