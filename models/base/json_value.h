@@ -32,7 +32,7 @@ class BasicJsonValue {
   const Json& raw() const { return *value_; }
   const std::string& key() const { return key_; }
 
-  // Members of an object; find() gives nothing where there is none.
+  // Members of an object; find() returns nothing where there is no such member.
   BasicJsonValue at(std::string_view key) const;
   std::optional<BasicJsonValue> find(std::string_view key) const;
   std::vector<std::pair<std::string, BasicJsonValue>> members() const;
@@ -42,7 +42,7 @@ class BasicJsonValue {
   void require_known(const std::vector<std::string_view>& keys) const;
 
   double number(double least, double most) const;  // a finite number between these
-  double positive(double most) const;              // above 0
+  double positive(double most) const;              // a number above 0
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   bool flag() const;
   std::string text() const;

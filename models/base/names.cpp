@@ -48,7 +48,7 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
-// C0, DEL, and in UTF-8 the begin of a C1 control.
+// Whether a control character begins here: C0, DEL, and in UTF-8 the begin of a C1 control.
 static bool is_control(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int kGzip = 15 + 16;  // zlib.h, deflateInit2: the largest window, gzip framing
 constexpr int kMemory = 8;      // zlib.h: its default
-constexpr mode_t kMode = 0666;  // less the umask
+constexpr mode_t kMode = 0666;  // mode of new files, less the umask
 
 bool is_regular_or_absent(const std::string& path) {
   struct stat status {};
@@ -39,7 +39,7 @@ struct OutputFile::State {
   std::string target;     // the path behind symbolic links
   std::string temporary;  // the file beside the target; "": written in place
   int descriptor = -1;
-  bool named = false;  // temporary exists
+  bool named = false;  // whether `temporary` exists
   bool compressed = false;
   z_stream deflater{};
 

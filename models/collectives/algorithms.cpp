@@ -14,7 +14,8 @@ namespace {
 
 int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
 
-// n-1 rounds in which every rank passes one chunk to its right neighbour, rank r beginning with chunk r + first.
+// Appends n-1 rounds in which every rank passes one chunk to its right neighbour, rank r beginning with chunk r +
+// first.
 void append_ring(Moves& all, int first_round, int first, bool add) {
   const int n = all.ranks;
   for (int step = 0; step < n - 1; ++step) {
@@ -43,7 +44,7 @@ Moves ring_reduce_scatter(int n) {
   return all;
 }
 
-// Chunks follow each other down the chain 0, 1, ..., n-1.
+// A ring broadcast: chunks follow each other down the chain 0, 1, ..., n-1.
 Moves ring_broadcast(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0; round < 2 * (n - 1); ++round) {
@@ -54,7 +55,7 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// The same moves with time, direction and copy/add turned round.
+// The given moves with time, direction and copy/add turned round.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -146,8 +147,8 @@ Moves double_tree_all_reduce(int n) {
   return all;
 }
 
-// Every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest power of two add
-// theirs to a partner first and get the result back last.
+// Recursive doubling: every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest
+// power of two add theirs to a partner first and get the result back last.
 Moves recursive_doubling_all_reduce(int n) {
   Moves all{n, 1, 1, {}};
   int power = 1;
@@ -162,7 +163,8 @@ Moves recursive_doubling_all_reduce(int n) {
   return all;
 }
 
-// Round k doubles what every rank has: it gets the next 2^k chunks, or as many as are missing, from rank r + 2^k.
+// Bruck's all-gather: round k doubles the chunks of every rank, which gets the next 2^k chunks, or as many as are
+// missing, from rank r + 2^k.
 Moves bruck_all_gather(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {

@@ -92,7 +92,7 @@ struct KernelTime {
     const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
                         (forward ? head.forward_fraction : head.backward_fraction);
-    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // none of these keys is seen
+    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // no query sees any of these keys
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
     return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +
            merged_bytes(a, width) / bandwidth();

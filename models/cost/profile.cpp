@@ -29,7 +29,7 @@ double constant(const JsonValue& section, const char* key, double least, double 
   return found->at("value").number(least, most);
 }
 
-// FNV-1a, 64 bits: tells two profiles apart, nothing more.
+// The hash of a profile's text (FNV-1a, 64 bits): it tells two profiles apart, nothing more.
 std::string hash_of(std::string_view text) {
   std::uint64_t h = 14695981039346656037ULL;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;

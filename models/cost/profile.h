@@ -51,7 +51,8 @@ struct Profile {
     double exposed_result = 0;  // part of the time that results take to and from memory which no products hide
   } gemm;
 
-  std::vector<AttentionKernel> attention;  // a stack names one; the first serves where that one is not built
+  // kernels by name; a stack names one, and the first serves where that one is not in the list
+  std::vector<AttentionKernel> attention;
 
   struct {
     double fraction = 0;  // part of the nominal bandwidth that long streams reach

@@ -132,7 +132,7 @@ LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const Attenti
   work.keys_apart = m_.mla && c_.spec.strategy.context > 1;
   const std::int64_t rows = c_.batch * part.query;
   const Id y = activation("attention values", rows, part.heads * value_dim());
-  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
+  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
   tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
   const Id values = packs_attention() ? kept_in_12_bits(y, rows * part.heads * value_dim()) : y;
   tape.on_backward([=, this] {

@@ -169,7 +169,7 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
 // function does; what the region itself reads must be there, so regions it depends on come first. A framework calls
 // backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so nothing
-// runs again before the gradients are there that this first op reads.
+// runs again before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
   std::map<Id, int> region_of;  // region that writes a buffer first
   for (const Recorded& r : forward_) {
@@ -255,7 +255,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
   return found;
 }
 
-// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
+// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes anew lives twice.
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;

@@ -26,11 +26,11 @@ class BlockBuilder {
   Id output_gradient(Bytes bytes);  // slot 1, written by the block after
 
   // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
-  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
+  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
   std::int32_t parameter(LocalParameter p);  // the parameter as given, placed behind those before it
-  // The same weight in so many equal runs of its rows, each a parameter of its own that comes and goes by itself.
+  // A weight in so many equal runs of its rows, each a parameter of its own that is gathered and freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
@@ -88,7 +88,7 @@ class BlockBuilder {
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
   // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
-  // appended to `ops` (equal ones of other blocks are shared by the caller's choice of blocks, not here).
+  // appended to `ops` (equal ops of different blocks are not merged here: callers share whole blocks).
   Block finish(Id output, std::vector<Op>& ops);
   // The same for a block that ends the model and has no output.
   Block finish(std::vector<Op>& ops);
@@ -96,7 +96,7 @@ class BlockBuilder {
  private:
   struct Recorded {
     Op op;
-    int region = 0;  // 0: kept
+    int region = 0;  // number of its recompute region; 0: its results are kept
     std::vector<Id> holds = {};
   };
 

@@ -54,8 +54,9 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
 // backward needs first, "ends" all that FSDP's root unit holds.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
 
-// Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
-// parameters into one unit). Where their passes are not neighbours, each gathers and reduces it for itself.
+// Whether embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules
+// that share parameters into one unit). Where their passes are not neighbours, each gathers and reduces the unit for
+// itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }

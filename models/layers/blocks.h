@@ -94,7 +94,7 @@ Averaging averaging(const Spec& spec, const ShardingRow& row);
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
 // A vocabulary that the stages of a pipeline share: how many of them, how often they meet between logits and gradients
-// (Schedule::barriers), and the stage that is being built: its place, and that of the one which has the hidden states.
+// (Schedule::barriers), the stage that is being built (`stage`), and the stage that has the hidden states (`root`).
 struct SharedVocabulary {
   std::int64_t stages = 1, barriers = 0;
   std::int64_t stage = 0, root = 0;

@@ -134,7 +134,8 @@ LayerBuilder::Id LayerBuilder::passed_on(const Ring& ring, const std::string& na
   return to;
 }
 
-// Keys and values go round again; their gradients follow them, each rank adding its part, until they are home.
+// Backward of a ring: keys and values go round again; their gradients follow them, each rank adding its part, until
+// they are back on their own rank.
 void LayerBuilder::ring_backward(const Ring& ring, std::int64_t hops) {
   const Heads of = ring.latent ? latent_query_gradients(ring) : head_gradients(ring.heads, ring.part);
   Id keys = ring.gathers ? gathered_keys(ring, "keys and values gather again") : ring.own;

@@ -272,7 +272,7 @@ void LayerBuilder::expert_bias(const std::string& name, Id y, std::int64_t out, 
   });
 }
 
-// y times the sigmoid of a product of x and one column.
+// Multiplies y by the sigmoid of a product of x and one column.
 LayerBuilder::Id LayerBuilder::gate_rows(const std::string& name, Id x, Id y) {
   const Id gate = replicated(name, x, m_.hidden, 1, {.name = "moe.shared_gate", .wide = true});
   const SigmoidGate work = {c_.local_rows, m_.hidden, Direction::forward};

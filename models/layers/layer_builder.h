@@ -14,8 +14,8 @@ namespace orrery {
 
 // The parts that layers are made of, each recorded forward with its backward: linear layers cut by columns or rows over
 // the tensor group (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022), norms, attention, MLP,
-// loss. A value is a slot; under sequence parallelism slots of norms and residuals hold local_rows rows, the others
-// rows.
+// loss. A value is a slot; under sequence parallelism slots of norms and residuals hold `local_rows` rows, all other
+// slots `rows`.
 class LayerBuilder {
  public:
   using Id = BlockBuilder::Id;
@@ -59,7 +59,7 @@ class LayerBuilder {
 
   Id norm(const std::string& name, Id x);
   Id norm(const std::string& name, Id x, std::int64_t columns);
-  Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
+  Id post_norm(const std::string& name, Id x);  // Gemma's norm before the residual; without post_norms x itself
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
   Id experts(Id x, const ExpertSizes& sizes);  // in an MLP's place; on local rows
@@ -87,7 +87,7 @@ class LayerBuilder {
  private:
   // A weight or bias with as many elements as the residual stream has columns; every rank has the part for its columns.
   std::int32_t vector(const std::string& name);
-  // On a grid, in grid_linear.cpp.
+  // Linear layers on a grid of tensor ranks, in grid_linear.cpp.
   struct GridMatrix;
   struct GridLinear;
   // Multiplies the panels of a and b into the result or a part of it. first: no panel was multiplied into that result
@@ -175,7 +175,7 @@ class LayerBuilder {
   Id flash_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   bool packs_attention() const;
   Id kept_in_12_bits(Id values, std::int64_t elements);
-  // Under context parallelism, in context_attention.cpp.
+  // Attention under context parallelism, in context_attention.cpp.
   Id context_attention(const Heads& heads, bool windowed);
   Heads exchange_heads(const Heads& heads);
   Id exchange_back(Id y, const AttentionPart& part);
@@ -193,7 +193,7 @@ class LayerBuilder {
   Unfused unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed);
   Id unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   void unfused_backward(const Unfused& parts);
-  // Latent attention: its queries, and its keys and values packed (LatentHeads).
+  // Latent attention: queries, and keys and values packed (LatentHeads).
   Heads latent_heads(Id x);
   Id latent_queries(Id x);
   struct LatentKeys {
@@ -255,7 +255,7 @@ class LayerBuilder {
   const BlockContext& c_;
   const Model& m_;
   std::int64_t heads_, kv_heads_;  // heads of this rank
-  bool eight_bit_;                 // products of layers; the output stays in 16 bits
+  bool eight_bit_;                 // whether products of layers take 8 bits; those of the output stay in 16 bits
   bool dummy_gradients_;           // dummy gradients of the output's weights: Transformer Engine's layers share theirs
   bool overlaps_;                  // products of layers overlap with transfers of the tensor group
   std::int64_t tiles_;             // tiles that weights of a layer are used in

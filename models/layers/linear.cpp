@@ -173,7 +173,7 @@ void LayerBuilder::weight_gradients(const std::string& name, const Gemm& forward
 
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
   const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
-  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
+  // A unit's gradient lives for one micro-batch, as wide as its weights: no earlier sum is there to add to.
   const bool fresh_unit = unit_gradients(c_.spec, c_.sharding);
   const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};

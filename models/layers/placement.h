@@ -24,7 +24,7 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
 // elements [i c, (i + 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the pieces follow each
 // other, each with room for c.
 struct Piece {
-  std::int64_t first = 0, elements = 0;  // the run
+  std::int64_t first = 0, elements = 0;  // the run of elements
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
   std::uint32_t unit = kNone;  // the unit frame that the piece belongs to, where units are cut; else kNone, a bucket

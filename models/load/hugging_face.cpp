@@ -35,7 +35,7 @@ struct Family {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t window = 0;        // default of sliding_window, 0 = none
-  std::int64_t window_every = 1;  // default pattern
+  std::int64_t window_every = 1;  // default of the windows' pattern
   Experts experts = Experts::none;
 };
 
@@ -82,7 +82,7 @@ constexpr Family kFamilies[] = {
     {.model_type = "kimi_k2", .architecture = "", .sigmoid = true, .experts = Experts::deepseek},
 };
 
-// The file, with errors that name it and the key.
+// The file's values, with errors that name the file and the key.
 class Config {
  public:
   Config(const json& object, std::string path) : object_(object), path_(std::move(path)) {}
@@ -183,7 +183,7 @@ Mla read_mla(const Config& config) {
 // Layers that stay dense must be the first ones: anything else is more than (first_layer, every) can say.
 void read_qwen_pattern(const Config& config, Moe& moe) {
   moe.every = std::max<std::int64_t>(1, config.count({"decoder_sparse_step"}, 1));
-  moe.first_layer = moe.every - 1;  // transformers: (layer + 1) % step == 0
+  moe.first_layer = moe.every - 1;  // transformers has experts where (layer + 1) % step == 0
   const json* dense = config.find({"mlp_only_layers"});
   if (dense == nullptr || (dense->is_array() && dense->empty())) return;
   json leading = json::array();
@@ -264,7 +264,8 @@ Model read_decoder(const Config& config, const Family& family) {
   m.kv_heads = config.count({"num_key_value_heads"}, family.kv_heads > 0 ? family.kv_heads : m.heads);
   m.feed_forward = config.count({"intermediate_size"});
   m.bias = config.flag({"mlp_bias"}, false);
-  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);  // Llama also biases the output: left out
+  // Llama also biases attention's output, which is left out here
+  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);
   m.qk_norm = family.qk_norm;
   m.post_norms = family.post_norms;
   m.scaled_embedding = family.scaled_embedding;

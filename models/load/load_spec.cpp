@@ -60,7 +60,7 @@ void clear_lines(SpecNode& node) {
   for (SpecNode& item : node.items) clear_lines(item);
 }
 
-// The map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
+// Finds the map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
 SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
   if (parent.kind == SpecNode::Kind::scalar) {
     for (const Alias& row : kShort) {
@@ -135,7 +135,7 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   return software;
 }
 
-// A key of the model that the spec leaves out takes the stack's habit.
+// Takes the stack's habit for a key of the model that the spec leaves out.
 static void take_habits(SpecReader& reader, Spec& spec) {
   for (Origin& o : reader.origins) {
     if (o.key != "model.dropout" || o.from != "default" || spec.software.dropout == 0) continue;
@@ -165,7 +165,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// A search looks at other degrees than those of its spec, and so at the sharding that was given.
+// Settles the sharding where it comes to nothing; a search looks at other degrees than those of its spec, and so keeps
+// the sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;

@@ -1,4 +1,4 @@
-// The rules of what may leave the device (contract, "Spec").
+// The rules of tensors that may leave the device (contract, "Spec").
 #include <algorithm>
 
 #include "models/load/reader.h"

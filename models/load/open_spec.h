@@ -12,7 +12,7 @@ namespace orrery {
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
-  std::string from;  // "spec.yaml:12"
+  std::string from;  // place of the range: "spec.yaml:12"
 };
 
 // A spec that a search fills in: values are read and absent ones have their defaults, but the rules of check() need not

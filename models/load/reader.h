@@ -19,7 +19,7 @@ struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
 
-  std::string where(const SpecNode& node) const;  // "spec.yaml:12" or "--set"
+  std::string where(const SpecNode& node) const;  // the place of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
@@ -50,7 +50,7 @@ class SpecSection {
   SpecSection& operator=(const SpecSection&) = delete;
 
   const SpecNode* find(std::string_view key) const;
-  std::string name(std::string_view key) const;  // "strategy.tensor"; the bare key at the top level
+  std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
   // Reads a key into value if it is there, and records the value with its origin: its line, else otherwise.
@@ -87,7 +87,7 @@ class SpecSection {
   bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
                  std::string_view otherwise = "default") const;
 
-  // Runs something that throws Errors without a place, and gives them the node's.
+  // Runs a function that throws Errors without a place, and adds the node's place to them.
   template <class Function>
   auto located(const SpecNode& node, std::string_view key, Function function) const {
     try {
@@ -100,7 +100,7 @@ class SpecSection {
 
  private:
   SpecReader* reader_;
-  SpecNode wrapped_;  // {short_key: scalar}
+  SpecNode wrapped_;  // the map {short_key: scalar} made from a scalar
   const SpecNode* node_;
   std::string path_;
 };
@@ -119,7 +119,7 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
 
 inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; products of two stay below 2^63
 
-// A file named in a spec is meant relative to the spec's own folder.
+// The path of a file named in a spec, which is meant relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
 // The first rule of check() that a spec breaks: the key it is about, and the sentence; empty if none.

@@ -57,7 +57,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   forget_single(s);
 }
 
-// DAPPLE: a micro-batch is cut over its stage's replicas by whole samples.
+// Rules of DAPPLE's replicas: a micro-batch is cut over its stage's replicas by whole samples.
 Broken replica_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.stage_replicas.empty()) return {};

@@ -99,7 +99,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
-// Virtual stages that the schedule which a spec names comes with.
+// The number of virtual stages that come with the schedule named in a spec.
 std::int64_t chunks_of_schedule(const SpecSection& section) {
   const SpecNode* node = section.find("schedule");
   for (const ScheduleRow& row : schedule_rows()) {
@@ -214,7 +214,7 @@ void read_server(const SpecSection& section, Strategy& s) {
   map.take("snapshot_every", server.snapshot_every);
 }
 
-// FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
+// Reads the sharding. FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");

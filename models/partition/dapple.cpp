@@ -128,7 +128,8 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // Suffixes of `count` stages (0 where their number is free) from this layer on, on so many places.
+  // The suffixes of `count` stages (0 where their number is free) that begin with layer `first` and stand on `used`
+  // places.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
@@ -207,7 +208,7 @@ class Planner {
   std::vector<double> forward_, gradients_, states_, shared_;  // sums over the layers before each layer
   std::int64_t stages_ = 0;
   bool quick_ = false;
-  double bound_ = std::numeric_limits<double>::infinity();  // plans above it are not the best
+  double bound_ = std::numeric_limits<double>::infinity();  // plans above this latency are not the best
   std::vector<std::vector<Suffix>> fronts_;
 };
 

@@ -25,7 +25,7 @@ struct PipelineCosts {
   std::vector<std::int64_t> node;
   bool copies_apart = false;                 // a place's copies lie on other nodes
   double inside_GBps = 0, between_GBps = 0;  // rates of a place's link in a node, and out of it
-  std::vector<double> states;                // bytes per layer that each rank keeps whatever its stage's replicas,
+  std::vector<double> states;                // bytes per layer that each rank keeps whatever its stage's replicas
   std::vector<double> shared_states;         // bytes per layer that a stage's replicas share among them
   struct {
     double gradients = 0, states = 0, shared_states = 0;

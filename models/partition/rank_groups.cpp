@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// Ranks with the same key form a group; groups are numbered by their first rank. Keys are below a few times the ranks.
+// Groups of ranks with the same key; groups are numbered by their first rank. Keys are below a few times the ranks.
 template <typename Key>
 GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
@@ -51,7 +51,7 @@ std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   return places;
 }
 
-// Ranks of one tensor group, all layers of it, that agree in two of their three places.
+// Sets the groups of a grid: ranks of one tensor group, all layers of it, that agree in two of their three places.
 void set_grid(const Strategy& s, const std::vector<Coordinates>& at, std::vector<GroupTable>& tables) {
   const std::int64_t q = s.on_grid() ? grid_side(s) : 0;
   const auto set = [&](Dimension d, std::int64_t stride) {

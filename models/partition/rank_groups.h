@@ -42,11 +42,10 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
 //     shards), or runs in several copies
 //   world: everybody
-//   tensor_row, tensor_column, tensor_depth: of a grid of tensor ranks, q to a side (2d, 2.5d, 3d), the one at row i
-//   and
-//     place j of layer x is number (x * q + i) * q + j of its tensor group; ranks that differ in j, i or x alone. The
-//     layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each has a tensor
-//     group of its own
+//   tensor_row, tensor_column, tensor_depth: ranks of a grid that differ in j, i or x alone. In a grid of tensor ranks,
+//     q to a side (2d, 2.5d, 3d), the rank at row i and place j of layer x is number (x * q + i) * q + j of its tensor
+//     group. The layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each
+//     has a tensor group of its own
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);
 

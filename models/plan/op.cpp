@@ -12,7 +12,7 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 struct Costs {
   Bytes width;
 
-  // 2 m n k; every operand passes once, an accumulated result twice.
+  // 2 m n k operations; every operand passes through memory once, an accumulated result twice.
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
@@ -125,7 +125,7 @@ struct Costs {
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
   // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
   // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
-  // log-softmax. Narrow ones read logits of 16 bits twice, and once more for the gradient that they write.
+  // log-softmax. Narrow cross-entropies read logits of 16 bits twice, and once more for the gradient that they write.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
@@ -176,7 +176,8 @@ struct Kernels {
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }  // eager PyTorch
+  // the operations of eager PyTorch
+  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const {

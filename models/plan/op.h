@@ -301,7 +301,7 @@ struct Fill {
 
 // Multiplies `elements` numbers, from element `first` of the flat buffer on, in place or into the buffer that the op
 // writes: by `factor`, or where that is 0 by what follows from the number that the op reads (the clip coefficient from
-// the squared norm, 1 / loss scale). check: also notes whether any is not finite.
+// the squared norm, 1 / loss scale). check: also notes whether any of the numbers is not finite.
 struct Multiply {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -334,9 +334,9 @@ struct Wait {
 // second named before.
 struct Exchange {};
 
-// Sum of squares of the gradients this rank owns, added to those of the chunks before. A weight that several ranks hold
-// counts on one of them: replicated ones on the first of the tensor group, key/value heads on the first of `kv`, a tied
-// table on the first stage.
+// The sum of squares of the gradients that this rank owns, added to that of the chunks before. A weight that several
+// ranks hold counts on one of them: replicated weights on the first of the tensor group, key/value heads on the first
+// of `kv`, a tied table on the first stage.
 struct SquaredNorm {
   std::int64_t elements = 0;
   Bytes width = 4;
@@ -370,7 +370,7 @@ struct Collective {
   Dimension group = Dimension::data;
   Bytes bytes = 0;
   Bytes width = 2;         // bytes of an element
-  std::int64_t first = 0;  // element of the flat buffer where it begins
+  std::int64_t first = 0;  // element of the flat buffer where the collective begins
   std::string algorithm = "library";
   bool maximum = false;      // an all-reduce that takes the largest value instead of the sum
   std::int64_t servers = 0;  // push and pull: pieces, each of which a server among the last members holds
@@ -399,7 +399,7 @@ double keys_per_query(const FlashAttention& a);
 // Bytes that merging a part of attention into the result so far passes through memory; 0 where nothing is merged.
 double merged_bytes(const FlashAttention& a, Bytes width);
 
-// Floating-point operations and bytes that pass through device memory, of one task.
+// The cost of one task: floating-point operations, and bytes that pass through device memory.
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -408,7 +408,7 @@ struct Cost {
 // width: bytes of an activation element.
 Cost cost_of(const Work& work, Bytes width);
 
-// Kernels one task launches. Unfused ones are the operations of eager PyTorch.
+// Kernels that one task launches. Unfused kernels are the operations of eager PyTorch.
 int kernels_of(const Work& work);
 
 // Calls of the framework that launch a task's kernels. A library launches several kernels in one call (experts'

@@ -94,10 +94,11 @@ enum class Access : std::uint8_t { read, write, read_write };
 // holds its rank's piece of each.
 enum class Part : std::uint8_t {
   all,
-  partial,  // LocalParameter::partial
+  partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  tied      // the word table: in a chunk's own states the one that the first and the last stage hold; where the stage
-            // has it in another chunk, or gathers it, the one there (Frame::previous)
+  // the word table: in a chunk's own states the table that the first and the last stage hold; where the stage has the
+  // table in another chunk, or gathers it, the one there (Frame::previous)
+  tied
 };
 
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
@@ -117,7 +118,7 @@ struct Operand {
 
 // A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
 struct Op {
-  std::string name;  // "qkv", "qkv input gradient"
+  std::string name;  // name of the op: "qkv", "qkv input gradient"
   Work work;
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
@@ -235,9 +236,9 @@ inline constexpr std::uint16_t kOutputGradient = 1;
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // frames
+  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
   std::uint32_t weights = kNone;  // frame of the version of the weights that the micro-batch meets; kNone: `state`'s
-  std::uint32_t slot = 0;         // rank slot
+  std::uint32_t slot = 0;         // index of the frame's rank slot
   std::int32_t layer = -1;        // layer of the model; -1 embedding, layers() head
   std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last one before it
   std::int32_t chunk = 0;
@@ -248,7 +249,8 @@ struct Frame {
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task.
-inline constexpr std::uint8_t kJoinsPrevious = 1;  // same batch (NCCL group) as the task issued before it
+// the task is in the same batch (NCCL group) as the task issued before it
+inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
 // One op of one rank slot in one place of the schedule. 24 bytes.
@@ -256,7 +258,7 @@ struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
   std::uint32_t lane = 0;
-  std::uint32_t first_dependency = 0;  // into Plan::dependencies, up to the next task's
+  std::uint32_t first_dependency = 0;  // index into Plan::dependencies, up to the next task's
   std::uint32_t match = kNone;         // transfers with more than one end in this plan: index into Plan::matches
   std::uint8_t flags = 0;
 };
@@ -281,7 +283,7 @@ struct RankSlot {
 
 // The ends of one collective or send/receive pair that lie in this plan.
 struct Match {
-  std::uint32_t first = 0, count = 0;  // into Plan::match_members
+  std::uint32_t first = 0, count = 0;  // range in Plan::match_members
 };
 
 // All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is the i of the rank's
@@ -314,8 +316,8 @@ struct Plan {
   std::vector<Op> ops;
   std::vector<Frame> frames;
   std::uint32_t buffers = 0;         // buffer ids given out
-  std::vector<Task> tasks;           // grouped by slot, then in issue order; one sentinel at the end
-  std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
+  std::vector<Task> tasks;           // tasks by slot, then in issue order; one sentinel at the end
+  std::vector<TaskId> dependencies;  // dependencies beyond the order of a task's own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
 

@@ -1,6 +1,6 @@
 // PlanBuilder: memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) takes once and keeps: a
-// buffer of constant size in which gradients are reduced (CB), and one in which what recomputed layers keep lies side
-// by side, so that what comes and goes between does not cut the allocator's segments into pieces (MD).
+// buffer of constant size in which gradients are reduced (CB), and one in which the inputs that recomputed layers keep
+// lie side by side, so that buffers that come and go between do not cut the allocator's segments into pieces (MD).
 #include <algorithm>
 #include <set>
 

@@ -5,8 +5,9 @@
 
 namespace orrery {
 
-// Two steps to compare lie between those that fill the pipeline and those that empty it. It is filled when the last
-// stage's gradients have come back to the first a few times, p micro-batches each.
+// Sets the number of steps in a plan: two steps to compare lie between those that fill the pipeline and those that
+// empty it. The pipeline is filled when the last stage's gradients have come back to the first a few times, p
+// micro-batches each.
 void PlanBuilder::take_steps(Updates updates) {
   if (updates == Updates::flush) return;
   const std::int64_t p = spec_.strategy.pipeline, m = plan_.micro_batches;

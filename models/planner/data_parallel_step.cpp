@@ -58,7 +58,8 @@ void PlanBuilder::gather_ahead(std::uint32_t unit) {
     gather_bucket(*to_gather_[gathering_].first, *to_gather_[gathering_].second, {});
 }
 
-// With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.
+// Begins a step. With overlap, the gathers of the last update run under this step's first forward, and so does a
+// delayed update.
 void PlanBuilder::begin_step() {
   norm_begun_ = false;
   if (row_.master) hand_out_weights();

@@ -210,7 +210,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   return moved;
 }
 
-// Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
+// Casts weights that stay to fp8 once a step, before their first use, with the transposed copy that backward reads
 // (Transformer Engine: is_first_microbatch).
 void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   const std::int64_t elements = eight_bit_elements(spec_, plan_.blocks[entry.block]);
@@ -237,8 +237,8 @@ void PlanBuilder::fetch_activations(const Pass& pass) {
   }
 }
 
-// The device's copy of what leaves for the host is given up when the block after it has been issued, or before anything
-// runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
+// Gives up the device's copy of activations that leave for the host when the block after them has been issued, or
+// before anything runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
 void PlanBuilder::release_activations() {
   if (leaving_ == kNone) return;
   for (const std::uint32_t op : plan_.blocks[plan_.frames[leaving_].block].release) emit(op, leaving_);

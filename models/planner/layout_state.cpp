@@ -49,7 +49,7 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
                            Category::buffers};
   add_held(block, chunk);
   if (!serves) return block;
-  // Pushes of several workers may be under way at once, where each is taken by itself.
+  // Pushes of several workers may be under way at once, where servers take each push by itself.
   const std::int64_t pushes = own_pace(spec_.strategy) ? plan_.workers() : 0;
   block.slots[kBuckets] = {"pushed gradients", pushes * own * gradient_width_, Category::buffers};
   for (Slot& slot : block.slots) slot.home = Home::host;

@@ -1,5 +1,6 @@
-// PlanBuilder: what lies on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity, Rajbhandari
-// et al. 2021, 2104.07857), and its way there and back. Every rank moves its own shards over its own link.
+// PlanBuilder: states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
+// Rajbhandari et al. 2021, 2104.07857), and their way there and back. Every rank moves its own shards over its own
+// link.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -105,7 +106,7 @@ void PlanBuilder::add_tiles(Chunk& chunk) {
   }
 }
 
-// A unit that no other rank holds a part of, in the width that is read, needs no gather.
+// Whether a unit needs no gather: no other rank holds a part of it, and the host has it in the width that is read.
 bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
   const std::vector<Region>& regions = regions_.at(unit_frame);
   return host_parameters() && !row_.fp32_shards && regions.size() == 1 && group_size(regions.front().group) == 1;

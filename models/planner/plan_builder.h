@@ -67,10 +67,10 @@ struct Chunk {
   std::int64_t kv_elements = 0;  // weights whose gradients are summed over the ranks of the same key/value heads
   std::uint32_t state = kNone;
   std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
-  std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
+  std::vector<std::uint32_t> frames;                 // frame ids, [micro-batch * entries + entry]
   std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
   std::vector<Bucket> buckets;                       // buckets in the order in which backward finishes them
-  std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
+  std::vector<std::vector<std::int32_t>> bucket_of;  // index of the bucket, [entry][parameter]
 };
 
 // State that the passes of make_plan() share while a plan grows: the plan itself and, for the slot being emitted, the

@@ -13,7 +13,7 @@ struct ProcessStat {
   pid_t parent = 0;
 };
 
-// The state of a process, nothing when there is no such process. A process that is reaped between opening and reading
+// The state of a process; nothing when there is no such process. A process that is reaped between opening and reading
 // its file makes the read fail (ESRCH), which is no error of ours.
 std::optional<ProcessStat> process_stat(pid_t pid);
 std::optional<ProcessStat> process_stat(std::istream& file);

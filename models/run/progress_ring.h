@@ -16,7 +16,7 @@ enum class RankState : std::uint32_t { working, finished, failed };
 struct ProgressEvent {
   std::uint32_t step = 0;
   TaskId task = kNone;
-  bool open = false;         // entered, not left
+  bool open = false;         // the task was entered and not left
   std::int64_t time_ns = 0;  // nanoseconds of CLOCK_MONOTONIC
 };
 

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// An action that could begin at a time; the least one does.
+// An action that could begin at a time; the least candidate is taken.
 struct Candidate {
   std::int64_t begin = 0;
   bool forward = false;
@@ -59,7 +59,7 @@ class Greedy {
   struct Stage {
     explicit Stage(std::int64_t copies) : forwards(copies), backwards(copies) {}
     std::int64_t now = 0, alive = 0;
-    std::vector<std::int64_t> forwards, backwards;  // by direction
+    std::vector<std::int64_t> forwards, backwards;  // passes run so far, by direction
     std::optional<Candidate> next{};
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };

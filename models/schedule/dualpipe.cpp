@@ -56,7 +56,7 @@ std::vector<Action> dualpipe_order(std::int64_t half_ranks, std::int64_t half_ra
     order.forward(1);
   }
   for (std::int64_t i = 0; i < micro_batches - 2 * half_ranks + from_end; ++i) {
-    // The paper's table weaves every pair; DeepSeek's program leaves the very first one in the middle unwoven.
+    // The paper's table weaves every pair; DeepSeek's program leaves the very first pair in the middle unwoven.
     order.woven(0, 1);
     order.woven(1, 0);
   }

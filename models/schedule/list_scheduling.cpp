@@ -243,7 +243,7 @@ class FilledPlay {
   Orders orders_;
   std::vector<Stage> stages_;
   std::vector<std::int64_t> ended_;                  // end of each pass, by micro-batch, then place
-  std::vector<std::vector<std::int64_t>> place_of_;  // by stage, then chunk
+  std::vector<std::vector<std::int64_t>> place_of_;  // place of each chunk, by stage, then chunk
   std::int64_t gap_ = 0;
   std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which micro-batches' passes can begin
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>

@@ -108,9 +108,11 @@ class Length {
   std::int64_t micro_batches_, count_, gap_;
   std::vector<std::int64_t> now_;
   std::vector<std::size_t> next_;
-  std::vector<std::vector<std::int64_t>> place_of_;  // by stage, then chunk
-  std::array<std::vector<std::int64_t>, 2> ended_;   // forward and backward, by virtual stage and micro-batch
-  std::array<std::vector<OfAll>, 4> shared_;         // words and logits, forward and backward, by micro-batch
+  std::vector<std::vector<std::int64_t>> place_of_;  // place of each chunk, by stage, then chunk
+  // ends of passes, forward and backward, by virtual stage and micro-batch
+  std::array<std::vector<std::int64_t>, 2> ended_;
+  // passes of lookups and logits, forward and backward, by micro-batch
+  std::array<std::vector<OfAll>, 4> shared_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ Orders stage_by_stage(const ScheduleShape& shape) {
   return orders;
 }
 
-// Every micro-batch goes forward and back before the next: layer-wise model parallelism.
+// The naive order: every micro-batch goes forward and back before the next: layer-wise model parallelism.
 Order naive(const ScheduleShape& shape, std::int64_t) {
   Order order;
   for (std::int32_t i = 0; i < shape.micro_batches; ++i) {
@@ -82,7 +82,7 @@ Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up)
   return order;
 }
 
-// PipeDream-flush: at most p - stage micro-batches in flight.
+// 1F1B (PipeDream-flush): at most p - stage micro-batches in flight.
 Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, shape.stages - stage - 1);
 }
@@ -128,7 +128,7 @@ Orders chimera(const ScheduleShape& shape) {
   return chimera_orders(shape, copies);
 }
 
-// DualPipe cut in half: a V's two ways are the two directions.
+// DualPipeV: DualPipe cut in half, where a V's two ways are the two directions.
 Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
 }

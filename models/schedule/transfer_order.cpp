@@ -91,7 +91,8 @@ class Replay {
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // An exchange that all stages give a part to is there when the last one has.
+  // Notes a product and its time; an exchange that all stages give a part to is complete when the last stage has given
+  // its part.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =

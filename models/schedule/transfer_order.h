@@ -19,7 +19,7 @@ struct Crossing {
   std::int32_t micro_batch = 0;
   bool forward = true;
   bool send = true;
-  bool joins_previous = false;  // forms one batch with the one before it
+  bool joins_previous = false;  // the transfer forms one batch with the one before it
   std::int32_t move = -1;       // number of the schedule's activation move, or -1
   StageExchange exchange = StageExchange::none;
 };

@@ -24,7 +24,7 @@ struct Rules {
 struct Stage {
   std::int64_t now = 0;
   bool blocked = false;                                // the stage waits until another one begins something
-  std::int64_t forwards = 0, inputs = 0, weights = 0;  // begun so far
+  std::int64_t forwards = 0, inputs = 0, weights = 0;  // passes begun so far
   std::vector<std::int64_t> forward_ready, input_ready;
   std::vector<Action> order;
 

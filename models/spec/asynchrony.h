@@ -21,8 +21,8 @@ struct Staleness {
   double mean = 0;
   std::int64_t most = 0, most_ahead = 0;
 };
-// "servers: weights were 2.9 updates of other workers old on average, 5 at most; a worker began a step at most 1 ahead
-// of the slowest"
+// The staleness in words: "servers: weights were 2.9 updates of other workers old on average, 5 at most; a worker began
+// a step at most 1 ahead of the slowest"
 std::string text_of(const Staleness& s);
 
 }  // namespace orrery

@@ -20,7 +20,7 @@ struct Gpu {
   std::string id;
   std::string name;
   Architecture architecture = Architecture::other;
-  int compute_capability = 0;            // 80, 90, 100
+  int compute_capability = 0;            // e.g. 80, 90, 100
   std::map<std::string, double> tflops;  // peaks by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
   Bytes memory_bytes = 0;                // bytes that the driver reports
   double memory_GBps = 0;
@@ -76,7 +76,7 @@ struct Cluster {
   int nvlink_domain = 0;  // GPUs that reach each other over NVLink; may exceed a node (NVL72)
   bool amd_cpu = false;   // NCCL's tables differ for Intel and AMD hosts
   int gpus_per_pcie_switch = 1;
-  std::int64_t oversubscribed_above_gpus = 0;  // 0 = never
+  std::int64_t oversubscribed_above_gpus = 0;  // GPUs above which the network is oversubscribed, 0 = never
   double oversubscription = 1;
   std::optional<Host> host;
   std::optional<Nvme> nvme;
@@ -89,7 +89,8 @@ struct Cluster {
 
 std::int64_t gpus_of(const Cluster& c);
 
-// Built-in parts. Throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as a spec asks for.
+// Finders of built-in parts. They throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as
+// a spec asks for.
 Gpu find_gpu(std::string_view id);                                // models/data/gpus/<id>.json
 Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
 

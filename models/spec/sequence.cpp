@@ -9,7 +9,7 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Rows [first, first + count) of those that the parts list.
+// Rows [first, first + count) among those that the parts list.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;

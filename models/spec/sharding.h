@@ -13,12 +13,12 @@ struct ShardingRow {
   Sharding kind = Sharding::none;
   std::string_view name;
   std::string_view about;
-  bool shards_optimizer = false;   // states and update over the group; parameters gathered after the update
+  bool shards_optimizer = false;   // states and update are cut over the group; parameters are gathered after the update
   bool shards_gradients = false;   // a unit's gradient lives only until it is reduced
-  bool shards_parameters = false;  // units gathered before use
+  bool shards_parameters = false;  // units are gathered before use
   bool reshards_after_forward = false;
   bool fp32_shards = false;  // FSDP: the shard is the fp32 master, cast before it is gathered
-  bool hybrid = false;       // shards inside Strategy::shard_group, replicas reduced over the rest
+  bool hybrid = false;       // shards lie inside Strategy::shard_group; replicas are reduced over the rest
   bool master = false;       // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
   bool servers = false;      // ranks of their own hold weights and update: gradients pushed, weights pulled
 };

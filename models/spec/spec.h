@@ -20,8 +20,9 @@ struct Origin {
   std::string asked = {};  // the value that was given, where another is planned
 };
 
-// Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a
-// gigabyte: every layer of every micro-batch has ops of its own.
+// The most layers of a model: four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000
+// layers). The most layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops
+// of its own.
 inline constexpr std::int64_t kMostLayers = 4096;
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 

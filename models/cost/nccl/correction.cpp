@@ -13,9 +13,9 @@ namespace {
 
 using A = NcclAlgorithm;
 
-// From launch to launch an all-reduce of a few bytes on 8 A100 takes 20-26 us, 5-11 more than NCCL's 15 (nccl-tests
-// under mpirun). Under PyTorch or with one process for all GPUs it is 20-30 more: that is the host, which is not
-// counted here.
+// Time that NCCL's model leaves out at each start: from launch to launch an all-reduce of a few bytes on 8 A100 takes
+// 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch or with one process for all GPUs it takes
+// 20-30 us more: that is the host's time, which is not counted here.
 constexpr double kStart_us = 10;
 
 // Bandwidth reached over NCCL's figure within a node, large messages, as published: ring on A100 235 of 240 GB/s, on
@@ -33,10 +33,10 @@ constexpr Reached kReached[] = {
 // there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
 // more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
 // job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
-// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. Its sweep
-// of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
-// the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
-// such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. The
+// Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
+// GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
+// Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
 constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part of the wires' rate on two nodes
 constexpr double kSlowest = 0.15;                                  // power of the number of nodes, EFA
 constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
@@ -68,7 +68,7 @@ double ring_fill_bytes(const NcclModel& m, double bytes) {
 
 // NVLS fills with one chunk per channel and head for every stage: one within a node; between nodes two hops per level
 // of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375
-// at 256 MiB). Half of it is seen by messages as large as what fills.
+// at 256 MiB). Messages as large as the filling chunks see half of this time.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;

@@ -45,7 +45,7 @@ NcclModel nccl_model(const Cluster& cluster, std::span<const int> members, const
 nlohmann::ordered_json json_of(const LoggedNccl& logged);
 LoggedNccl logged_nccl_of(const JsonValue& entry);
 
-// "NVL", "PIX": how NCCL's log names a path. nullopt for a name that the model does not know.
+// The path for a name in NCCL's log, such as "NVL" or "PIX"; nullopt for a name that the model does not know.
 std::optional<NcclPath> find_path(std::string_view name);
 
 }  // namespace orrery

@@ -47,8 +47,9 @@ double share(double bytes, Seconds time, double GBps) {
   return time > 0 && GBps > 0 ? std::min(1.0, bytes / (time * GBps * 1e9)) : 0;
 }
 
-// Bytes that leave a node through its NICs, and a GPU over NVLink. Rings carry what a rank sends past every cut; in a
-// tree every node or rank but one passes the buffer up and gets it sent down, a switch that adds (NVLS) needs it once.
+// Sets the bytes that leave a node through its NICs, and a GPU over NVLink. Rings carry a rank's data past every cut;
+// in a tree every node or rank but one passes the buffer up and gets it sent down; a switch that adds (NVLS) needs the
+// buffer once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;

@@ -31,8 +31,8 @@ std::string_view name_of(NcclAlgorithm a);
 std::string_view name_of(NcclProtocol p);
 
 // One communicator on alike nodes. A node is what NVLink or a host joins: an NVL72 rack is one node of up to 72 ranks.
-// Bandwidths are per direction and as NCCL counts them; one filled in by hand has every count at least 1 and every
-// bandwidth that it uses above 0.
+// Bandwidths are per direction and as NCCL counts them; a topology filled in by hand has every count at least 1 and
+// every bandwidth that it uses above 0.
 struct NcclTopology {
   int nodes = 1;
   int ranks = 1;
@@ -49,7 +49,7 @@ struct NcclTopology {
   bool omni_path = false;           // with shared_network: Omni-Path, which more nodes slow down more
   // With shared_network, in a cloud: nodes of the whole job, over which its links spread.
   std::int64_t job_nodes = 0;
-  std::int64_t nccl_minor = 28;  // NCCL 2.x: older ones know fewer algorithms and protocols
+  std::int64_t nccl_minor = 28;  // NCCL 2.x; older releases know fewer algorithms and protocols
 
   int ranks_per_node() const { return nodes > 0 && ranks > nodes ? ranks / nodes : 1; }
 };
@@ -100,7 +100,7 @@ struct NcclChoice {
   NcclProtocol protocol = NcclProtocol::simple;
   int channels = 0;
   Seconds nccl_seconds = 0;  // NCCL's own expectation, by which it chose
-  Seconds seconds = 0;       // the same, corrected by measurements (correction.cpp)
+  Seconds seconds = 0;       // expected seconds, corrected by measurements (correction.cpp)
   double nic_share = 0;
   double nvlink_share = 0;
 };

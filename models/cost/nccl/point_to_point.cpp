@@ -25,9 +25,9 @@ constexpr double kNicReached = .98;
 // Part of the NICs' speed that an all-to-all reaches, which shares the fabric with everybody's traffic: 41-46 of 48
 // counted GB/s per NIC: OCI GB200 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
 constexpr double kNicReachedByAll = .92;
-// With more than a node of peers beyond the node, no all-to-all was seen to get more than 45.2 GB/s a GPU over NICs
-// (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2 racks of 64: 23.8); 8 such peers get 96.5
-// over those (OCI B300, 2 nodes).
+// Most that an all-to-all gets per GPU with many peers: with more than a node of peers beyond the node, none was seen
+// to get more than 45.2 GB/s a GPU over NICs (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2
+// racks of 64: 23.8); 8 such peers get 96.5 over those (OCI B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
