@@ -102,8 +102,8 @@ struct SharedVocabulary {
   bool at_root() const { return stage == root; }
 };
 
-// Rows of a micro-batch that a rank sends over a stage's end to one other rank, or gets from it: `rows` from `first` on
-// of its own part; the other rank is `offset` places ahead in the pipeline group.
+// Rows of a micro-batch that a rank sends over a stage's end to one other rank, or gets from it: `rows` of the rank's
+// own rows, from `first` on; the other rank is `offset` places ahead in the pipeline group.
 struct Slice {
   std::int64_t offset = 0, first = 0, rows = 0;
 };

@@ -219,7 +219,7 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // the op writes a gradient of other blocks, not of a weight
+    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight's gradient
   }
   return block;
 }

@@ -165,8 +165,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// Settles the sharding where it comes to nothing; a search looks at other degrees than those of its spec, and so keeps
-// the sharding that was given.
+// Sets the sharding to none where it comes to nothing. This is not done for a search, which looks at other degrees than
+// those of its spec, and so at the sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;

@@ -36,7 +36,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
     section.reader().fail(*node, "strategy.stage_replicas",
                           "planned cuts the layers too; leave stage_layers and virtual_stages out");
   const std::int64_t stages = section.find("pipeline") != nullptr ? s.pipeline : 0;
-  if (spec.model.layers < 1) return;  // the model's rules tell of this
+  if (spec.model.layers < 1) return;  // the rules of models refuse this
   if (stages > spec.model.layers)
     section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
                           fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));

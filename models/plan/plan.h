@@ -265,7 +265,7 @@ struct Task {
 
 // A class of ranks that do the same work, or a single rank when unfolded.
 struct RankSlot {
-  std::string name;  // "stage 0"
+  std::string name;  // name of the slot: "stage 0"
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;

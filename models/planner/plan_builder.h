@@ -350,7 +350,7 @@ class PlanBuilder {
   };
   std::vector<RankClass> classes_;
 
-  // State of the slot being emitted.
+  // State while one slot is being emitted.
   std::uint32_t slot_ = 0;
   int class_ = 0;
   std::int64_t stage_ = 0;

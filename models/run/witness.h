@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-// How one rank looks from outside.
+// The state of one rank as seen from outside.
 struct Witness {
   std::optional<RankProgress> progress;  // none: the rank has not begun
   std::int64_t pid = 0;                  // process id before the rank has begun; 0: none has been seen
@@ -57,7 +57,7 @@ class Witnesses {
   std::vector<Witness> ranks_;
 };
 
-// How long a rank may do nothing before it counts as hung.
+// The patience of an observer: how long a rank may do nothing before it counts as hung.
 struct Patience {
   Seconds hang = 30;
   std::vector<Seconds> predicted;  // predicted time by op of the plan; empty: not known. Ten times as long is allowed

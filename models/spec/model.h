@@ -18,7 +18,7 @@ struct Moe {
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = none
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
-  std::optional<double> capacity_factor;  // none = dropless
+  std::optional<double> capacity_factor;  // none = no token is dropped
   bool pad_to_capacity = false;
   bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
   bool sigmoid_scores = false;
@@ -30,8 +30,8 @@ struct Moe {
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
   double imbalance = 1.0;      // tokens of the busiest expert rank / mean
-  std::optional<double> zipf;  // instead: expert loads fall as rank^-zipf
-  std::string loads_file;      // instead: a file of counts per layer and expert, as written in the spec
+  std::optional<double> zipf;  // instead of imbalance: expert loads fall as rank^-zipf
+  std::string loads_file;      // instead of imbalance: a file of counts per layer and expert, as written in the spec
 };
 
 // Multi-head latent attention (DeepSeek-V2). q_lora_rank 0 = queries are projected directly.

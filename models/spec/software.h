@@ -102,10 +102,11 @@ struct Software {
   bool buckets_on_first_chunk = false;
   bool overlap_parameter_gather = true;
   bool overlap_pipeline = true;
-  bool gathers_eight_bit = false;           // eight-bit training: ZeRO-1 gathers matrices in eight bits
-  bool keep_gradients_whole = false;        // ZeRO-2: gradients stay whole until the last micro-batch
-  bool accumulates_after_backward = false;  // a micro-batch's gradients are added to the sums once all are there; the
-                                            // last micro-batch's as they come, for the reduction
+  bool gathers_eight_bit = false;     // eight-bit training: ZeRO-1 gathers matrices in eight bits
+  bool keep_gradients_whole = false;  // ZeRO-2: gradients stay whole until the last micro-batch
+  // a micro-batch's gradients are added to the sums once all of them are there; the last micro-batch's gradients are
+  // added as they come, for the reduction
+  bool accumulates_after_backward = false;
   // Mean of gradients over data ranks: none (in the loss or the reduction) | scale (a pass over the gradients before
   // the reduction) | copy (into a bucket, divided, and back)
   std::string gradient_average = "none";
@@ -127,21 +128,23 @@ struct Software {
   std::string kept_units = "none";  // sharded parameters that stay gathered until backward: none | last | ends
 
   // Host: microseconds of the launching thread
-  double launch_us = 4;  // per kernel launch
-  // Per call of the framework: Python, modules, dispatcher, autograd; none for compiled code
+  double launch_us = 4;  // time per kernel launch
+  // Time per call of the framework: Python, modules, dispatcher, autograd; none for compiled code
   double call_us = 0;
   // Part of call_us for a call that autograd makes: nodes of its graph, mostly without Python; ops that run again in
   // backward are called as in forward
   double backward_call_share = 1;
-  double collective_launch_us = 12;  // per collective, send or receive, beside its call
-  double layer_us = 0;               // per layer and pass beyond its kernels
-  double far_stage_layer_us = 0;     // per layer and pass where a pipeline's stages lie on several nodes, times tensor
-                                     // ranks (none for one) and the cube root of their nodes
-  double micro_batch_us = 0;         // per micro-batch and pass
-  double step_us = 0;                // per step
-  double rank_us = 0;                // per step and rank of the job: host work that waits for every rank in turn
-  double segment_us = 0;           // per cudaMalloc or cudaFree of a step that fits only if the allocator gives cached
-                                   // segments back and takes them again
+  double collective_launch_us = 12;  // time per collective, send or receive, beside its call
+  double layer_us = 0;               // time per layer and pass beyond its kernels
+  // time per layer and pass where a pipeline's stages lie on several nodes, times tensor ranks (none for one) and the
+  // cube root of the stages' nodes
+  double far_stage_layer_us = 0;
+  double micro_batch_us = 0;  // time per micro-batch and pass
+  double step_us = 0;         // time per step
+  double rank_us = 0;         // time per step and rank of the job: host work that waits for every rank in turn
+  // time per cudaMalloc or cudaFree of a step that fits only if the allocator gives cached segments back and takes them
+  // again
+  double segment_us = 0;
   bool blocking_launches = false;  // CUDA_LAUNCH_BLOCKING: the host waits for every kernel before it goes on
 
   // Memory
@@ -171,14 +174,15 @@ struct Software {
   // The logged figure is what is reserved from the end of the last micro-batch on, not over the step
   bool logs_update = false;
 
-  std::string gradient_precision = "fp32";  // a precision, or "precision": as wide as parameters; habit
+  // a precision, or "precision": as wide as parameters; habit where the spec is silent
+  std::string gradient_precision = "fp32";
 };
 
 // One feature: its group in the data files, its key there and in a spec's `software` map, and the field that holds it.
 using SoftwareField =
     std::variant<bool Software::*, std::int64_t Software::*, double Software::*, std::string Software::*>;
 struct SoftwareKey {
-  std::string_view group;  // "layout", "kernels", "communication", "host", "memory", "log"
+  std::string_view group;  // group: "layout", "kernels", "communication", "host", "memory", "log"
   std::string_view name;
   SoftwareField field;
 };

@@ -28,7 +28,7 @@ inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
 // The job: what to train, on which machines, and how; complete and checked. The one input of make_plan().
 struct Spec {
-  std::string name;  // file name without folder, for tables
+  std::string name;  // name of the spec's file without folder, for tables
   Model model;
   std::int64_t sequence = 0;
   Cluster cluster;

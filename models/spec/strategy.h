@@ -35,9 +35,9 @@ struct Recompute {
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
-  bool every_second_mlp = false;       // the MLP of every second layer
+  bool every_second_mlp = false;       // only the MLP of every second layer
   bool every_second_layer = false;     // the parts set here in every second layer, nothing in the layers between
-  std::optional<std::int64_t> layers;  // only so many layers of every stage, the first ones
+  std::optional<std::int64_t> layers;  // only so many layers of every stage are recomputed, the first ones
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
   bool any() const {
@@ -49,11 +49,11 @@ struct Overlap {
   bool gradient_reduce = true;   // reduce gradients while backward goes on
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
-  bool pipeline = true;          // sends and receives under compute
+  bool pipeline = true;          // pipeline sends and receives under compute
   // Sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
   // overlap_p2p_communication_warmup_flush)
   bool pipeline_ends = true;
-  bool expert = false;         // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
+  bool expert = false;         // transfers of tokens to experts under the shared experts (moe_shared_expert_overlap)
   bool micro_batches = false;  // a forward and a backward woven, each computing while the other's transfers run
                                // (Megatron-Core: overlap_moe_expert_parallel_comm)
 };
@@ -88,7 +88,7 @@ struct ParameterServer {
   std::string mode = "sync";        // sync | async | ssp (bounded staleness)
   std::int64_t staleness = 0;       // steps a worker may run ahead (ssp)
   std::int64_t replicas = 1;        // servers that hold the same shard, a chain
-  std::int64_t snapshot_every = 0;  // steps; 0 = never
+  std::int64_t snapshot_every = 0;  // steps between snapshots; 0 = never
 };
 
 // A bucket that no model fills: all gradients are reduced together.
@@ -99,7 +99,7 @@ inline constexpr double kOneBucket_MiB = 1e9;
 // After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
-  std::string tensor_kind = "1d";  // 1d | 2d | 2.5d | 3d
+  std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
   std::int64_t tensor_depth = 1;   // d of the q * q * d grid of 2.5d
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
@@ -108,10 +108,10 @@ struct Strategy {
   std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the profile's habit
   std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
-  std::string schedule_file;               // schedule: {file: order.txt}, as written there
-  std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule
-  // Per stage: how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one rank
-  // each.
+  std::string schedule_file;               // file of an order, schedule: {file: order.txt}, as written there
+  std::vector<std::int64_t> stage_layers;  // layers per virtual stage in model order; empty = the profile's rule
+  // For each stage, how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one
+  // rank each.
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
@@ -133,7 +133,7 @@ struct Strategy {
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
   Optimizer optimizer;
-  double clip = 1.0;  // 0 = no gradient norm
+  double clip = 1.0;  // most gradient norm; 0 = no gradient norm is taken
   Recompute recompute;
   bool partition_activations = false;
   bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, taken beforehand
@@ -153,11 +153,11 @@ struct Strategy {
   // ends_unlike: whether the first stage has another number of ranks than the last one.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
-  // Ranks that each have the loss of other tokens.
+  // The number of ranks that each have the loss of tokens of their own.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
-  std::int64_t ranks() const { return gpus() + servers(); }  // processes
+  std::int64_t ranks() const { return gpus() + servers(); }  // all processes, servers included
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 

@@ -87,7 +87,7 @@ struct Shapes {
     return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
-    // Weighted by a choice's weight, backward computes the output again.
+    // An activation that is weighted by a choice's weight computes its output again in backward.
     return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
                         name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
@@ -155,7 +155,8 @@ double squared_distance(const Point& a, const Point& b) {
 
 constexpr std::size_t kUnknowns = kMostSizes + 1;
 using Row = std::array<double, kUnknowns + 1>;
-using System = std::array<Row, kUnknowns>;  // symmetric, positive definite; the last column is the right side
+// the system is symmetric and positive definite; the last column is the right side
+using System = std::array<Row, kUnknowns>;
 
 // Solves for the first unknown, the plane's height at the query: it is eliminated last, so nothing need be put back.
 double solve_first(System& a) {

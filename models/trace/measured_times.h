@@ -26,7 +26,7 @@ struct OpSample {
   double amount = 0;
   Seconds seconds = 0;
   double spread = 0;
-  std::int64_t count = 0;  // repetitions
+  std::int64_t count = 0;  // number of repetitions
 };
 struct OpTable {
   std::string kind;
@@ -51,8 +51,8 @@ struct TransferTable {
 // Times of single ops and transfers on one machine, and of the gaps between them. They are measured under the load of a
 // step (all ranks at once, all threads of a rank); the struct knows shapes, never steps.
 struct MeasuredTimes {
-  std::vector<OpTable> ops;              // by kind
-  std::vector<TransferTable> transfers;  // by kind, ranks
+  std::vector<OpTable> ops;              // tables by kind
+  std::vector<TransferTable> transfers;  // tables by kind and ranks
   Seconds issue = 0;                     // time of the host, per task
   Seconds gap = 0;                       // gap between two tasks of the compute lane
   // Time from the end of the tasks that a transfer waited for until it has entered

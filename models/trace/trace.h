@@ -40,12 +40,12 @@ struct MemorySample {
   std::array<Bytes, kCategories> bytes{};
 };
 
-// Whether a task's host waits for its dependencies before it launches the task. Nothing holds it at a slot's first
-// task.
+// Whether a task's host waits for its dependencies before it launches the task. Nothing holds the host at a slot's
+// first task.
 bool waits_on_host(const Plan& plan, TaskId task);
 
-// When the host turned to a task: it had launched the one before, and what it waits for had ended. It launches from
-// then until spans[task].issued. A slot's host begins at 0.
+// The time when the host turned to a task: the host had launched the task before, and the tasks that it waits for had
+// ended. The host launches from then until spans[task].issued. A slot's host begins at 0.
 Picoseconds launch_start(const Plan& plan, const Trace& trace, TaskId task);
 
 // The period of the step that a report is of: a plan's only step; or, in a plan of several, from the last stage's last

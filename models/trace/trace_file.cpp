@@ -86,7 +86,7 @@ class Words {
   const std::string& path_;
 };
 
-constexpr Picoseconds kMostTime = INT64_MAX / 4;  // differences stay a 64-bit number
+constexpr Picoseconds kMostTime = INT64_MAX / 4;  // latest time: differences stay a 64-bit number
 
 void check_step(const std::string& path, const MeasuredStep& step) {
   const auto sensible_time = [](Picoseconds t) { return -kMostTime <= t && t <= kMostTime; };

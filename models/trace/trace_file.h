@@ -64,7 +64,7 @@ struct RankRun {
   std::vector<MeasuredStep> steps;
   std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
-  Picoseconds clock_offset = 0;  // add it to this rank's times to get rank 0's
+  Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
   Picoseconds clock_uncertainty = 0;
 };
 
@@ -74,7 +74,7 @@ std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int
 
 // A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
 // sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file
-// appears when it is whole (output_file.h). Reading throws Error "file: what" for one that is cut short, longer than
+// appears when it is whole (output_file.h). Reading throws Error "file: what" for a file that is cut short, longer than
 // its header says, of another schema, or whose times run backwards.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);

@@ -88,9 +88,9 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 }  // namespace
 
 // The time of each further tensor of a coalesced call: the first chunk of a tensor goes all the way round before the
-// next tensor's. A step of NCCL's ring over NVLink takes that of its tables (tuning.cc, hwLatencies, Simple); between
-// nodes the time of a hop over the network is added once, as the other hops' waits overlap (reduce-scatter and
-// all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// next tensor's. That takes a step of NCCL's ring over NVLink for each rank on the way (tuning.cc, hwLatencies,
+// Simple), and between nodes once the time of a hop over the network, as the other hops' waits overlap (reduce-scatter
+// and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4, kHop_us = 14;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
