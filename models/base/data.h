@@ -11,7 +11,7 @@ struct DataFile {
   std::string_view text;
 };
 
-// All of them, sorted by name.
+// All embedded files, sorted by name.
 const std::vector<DataFile>& data_files();
 
 // The text of one file. Throws Error naming the known files of the same folder when there is none.

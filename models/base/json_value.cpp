@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestQuote = 60;  // of a value in a message
-constexpr int kDeepestJson = 256;          // levels: the library prints and frees them by recursion
+constexpr std::size_t kLongestQuote = 60;  // most characters of a value in a message
+constexpr int kDeepestJson = 256;          // most levels: the library prints and frees them by recursion
 constexpr double kWholeLimit = 9.0e18;     // below 2^63
 
 // The byte at which brackets outside strings nest too deeply; npos if none does.

@@ -32,23 +32,23 @@ class BasicJsonValue {
   const Json& raw() const { return *value_; }
   const std::string& key() const { return key_; }
 
-  // Members of an object; find() gives nothing where there is none.
+  // Members of an object; find() returns nothing where there is no such member.
   BasicJsonValue at(std::string_view key) const;
   std::optional<BasicJsonValue> find(std::string_view key) const;
   std::vector<std::pair<std::string, BasicJsonValue>> members() const;
-  std::vector<BasicJsonValue> items() const;  // of a list
+  std::vector<BasicJsonValue> items() const;  // elements of a list
   void require_object() const;
   // Refuses members that are not among these.
   void require_known(const std::vector<std::string_view>& keys) const;
 
-  double number(double least, double most) const;  // finite, and between these
-  double positive(double most) const;              // above 0
+  double number(double least, double most) const;  // a finite number between these
+  double positive(double most) const;              // a number above 0
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
   bool flag() const;
   std::string text() const;
   std::vector<double> numbers(double least, double most) const;
 
-  // The same of a member that may be absent.
+  // Values of a member that may be absent.
   double number_or(std::string_view key, double absent, double least, double most) const;
   std::int64_t whole_or(std::string_view key, std::int64_t absent, std::int64_t least, std::int64_t most) const;
   bool flag_or(std::string_view key, bool absent) const;
@@ -65,7 +65,7 @@ class BasicJsonValue {
 
   const Json* value_;
   std::shared_ptr<const Origin> origin_;
-  std::string key_;  // "measured.ops[2].kind"; "" of the whole file
+  std::string key_;  // place of the value: "measured.ops[2].kind"; "" for the whole file
 };
 
 using JsonValue = BasicJsonValue<nlohmann::json>;

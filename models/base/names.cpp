@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestWord = 64;  // longer ones are no misspelt names, and the table is quadratic
-constexpr std::size_t kMostListed = 40;   // beside a name that is near
+constexpr std::size_t kLongestWord = 64;  // longer words are no misspelt names, and the table is quadratic
+constexpr std::size_t kMostListed = 40;   // most known names that are listed beside a near one
 
 }  // namespace
 
@@ -48,7 +48,7 @@ std::string unknown_name(std::string_view what, std::string_view word, std::span
                                listed ? fmt::format(" known: {}", fmt::join(known, ", ")) : ""));
 }
 
-// C0, DEL, and in UTF-8 the begin of a C1 control.
+// Whether a control character begins here: C0, DEL, and in UTF-8 the begin of a C1 control.
 static bool is_control(std::string_view text, std::size_t i) {
   const auto c = static_cast<unsigned char>(text[i]);
   const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;

@@ -15,13 +15,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // The known name nearest to a misspelt one, or "" when none is near (more than a third of its letters differ).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
-// "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". Beside a name that is near, long lists are left
-// out.
+// A message for an unknown name: "unknown precision bf17; did you mean bf16? known: fp32, tf32, ...". Where a known
+// name is near, long lists are left out.
 std::string unknown_name(std::string_view what, std::string_view word, std::span<const std::string_view> known);
 
 // The text with line breaks and other control characters as '?', so that a message stays one line.
 std::string printable(std::string text);
-bool is_printable(std::string_view text);  // UTF-8 without such characters
+bool is_printable(std::string_view text);  // whether a text is UTF-8 without such characters
 
 // A text of many lines for a terminal: control characters but line ends and our own colours (ESC [ 0-9 ; m) as '?', so
 // that no name in a file moves its cursor or sets its title.

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int kGzip = 15 + 16;  // zlib.h, deflateInit2: the largest window, gzip framing
 constexpr int kMemory = 8;      // zlib.h: its default
-constexpr mode_t kMode = 0666;  // less the umask
+constexpr mode_t kMode = 0666;  // mode of new files, less the umask
 
 bool is_regular_or_absent(const std::string& path) {
   struct stat status {};
@@ -35,11 +35,11 @@ bool is_regular_or_absent(const std::string& path) {
 }  // namespace
 
 struct OutputFile::State {
-  std::string path;       // as the user wrote it
-  std::string target;     // behind symbolic links
-  std::string temporary;  // "": written in place
+  std::string path;       // the path as the user wrote it
+  std::string target;     // the path behind symbolic links
+  std::string temporary;  // the file beside the target; "": written in place
   int descriptor = -1;
-  bool named = false;  // temporary exists
+  bool named = false;  // whether `temporary` exists
   bool compressed = false;
   z_stream deflater{};
 
@@ -66,7 +66,8 @@ struct OutputFile::State {
     const fs::path folder = fs::path(target).parent_path();
     descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode);
     if (descriptor >= 0) return;
-    ::unlink(temporary.c_str());  // of a process of this number that was killed; in a shared folder a link, perhaps
+    // The name may be left from a process of this number that was killed; in a shared folder it may be a link.
+    ::unlink(temporary.c_str());
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
     if (descriptor < 0) fail();
     named = true;
@@ -96,8 +97,8 @@ struct OutputFile::State {
     } while (deflater.avail_out == 0);
   }
 
-  // A file without a name gets one through its descriptor (open(2), O_TMPFILE). It never takes the place of another, so
-  // the target's comes by rename().
+  // Gives a file without a name one through its descriptor (open(2), O_TMPFILE). This never takes the place of another
+  // file, so the target's name comes by rename().
   void give_name() {
     const std::string open_file = fmt::format("/proc/self/fd/{}", descriptor);
     ::unlink(temporary.c_str());
@@ -121,7 +122,7 @@ OutputFile::OutputFile(std::string path) : state_(std::make_unique<State>()) {
   if (!state_->path.ends_with(".gz")) return;
   state_->compressed =
       deflateInit2(&state_->deflater, Z_BEST_SPEED, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) == Z_OK;
-  if (!state_->compressed) throw std::bad_alloc();  // zlib.h: the one reason left
+  if (!state_->compressed) throw std::bad_alloc();  // zlib.h: no memory is the one reason left
 }
 
 OutputFile::OutputFile(OutputFile&&) noexcept = default;

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// What matrix products run in and what travels in gathers.
+// The number format in which matrix products run, and in which gathers move values.
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8, nvfp4 };
 
 Precision find_precision(std::string_view name);  // throws Error listing the known names
@@ -16,7 +16,7 @@ std::vector<std::string_view> precision_names();
 
 // Bytes of one element as it is stored in parameters and activations: 4 for fp32 and tf32, else 2
 // (fp8 and fp4 training keeps 16-bit parameters and activations; products cast their inputs).
-bool is_eight_bit(Precision p);  // or narrower: products whose operands are cast first
+bool is_eight_bit(Precision p);  // eight bits or narrower: products whose operands are cast first
 Bytes storage_bytes(Precision p);
 
 }  // namespace orrery

@@ -11,7 +11,7 @@ enum class Kind : unsigned char { bytes, rate, time, power, count };
 struct Unit {
   std::string_view name;
   Kind kind;
-  double factor;  // to bytes, bytes per second, seconds, watts
+  double factor;  // factor to bytes, bytes per second, seconds, watts
 };
 
 constexpr double kKi = 1024;

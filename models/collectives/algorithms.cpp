@@ -14,7 +14,8 @@ namespace {
 
 int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
 
-// n-1 rounds in which every rank passes one chunk to its right neighbour, rank r beginning with chunk r + first.
+// Appends n-1 rounds in which every rank passes one chunk to its right neighbour, rank r beginning with chunk r +
+// first.
 void append_ring(Moves& all, int first_round, int first, bool add) {
   const int n = all.ranks;
   for (int step = 0; step < n - 1; ++step) {
@@ -43,7 +44,7 @@ Moves ring_reduce_scatter(int n) {
   return all;
 }
 
-// Chunks follow each other down the chain 0, 1, ..., n-1.
+// A ring broadcast: chunks follow each other down the chain 0, 1, ..., n-1.
 Moves ring_broadcast(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0; round < 2 * (n - 1); ++round) {
@@ -54,7 +55,7 @@ Moves ring_broadcast(int n) {
   return all;
 }
 
-// The same moves with time, direction and copy/add turned round.
+// The given moves with time, direction and copy/add turned round.
 Moves reversed(Moves all, bool add) {
   const int last = rounds(all) - 1;
   for (Move& m : all.moves) {
@@ -146,8 +147,8 @@ Moves double_tree_all_reduce(int n) {
   return all;
 }
 
-// Every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest power of two add
-// theirs to a partner first and get the result back last.
+// Recursive doubling: every rank exchanges everything with the rank that differs in one bit; ranks beyond the largest
+// power of two add theirs to a partner first and get the result back last.
 Moves recursive_doubling_all_reduce(int n) {
   Moves all{n, 1, 1, {}};
   int power = 1;
@@ -162,7 +163,8 @@ Moves recursive_doubling_all_reduce(int n) {
   return all;
 }
 
-// Round k doubles what every rank has: it gets the next 2^k chunks, or as many as are missing, from rank r + 2^k.
+// Bruck's all-gather: round k doubles the chunks of every rank, which gets the next 2^k chunks, or as many as are
+// missing, from rank r + 2^k.
 Moves bruck_all_gather(int n) {
   Moves all{n, n, n, {}};
   for (int round = 0, have = 1; have < n; ++round, have *= 2) {
@@ -243,7 +245,8 @@ Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies) {
     for (int rank = 1; rank < ranks; ++rank) add(rank, 0, rank);
     return all;
   }
-  const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;  // heads, or tails
+  // First server that workers talk to: heads of chains (push), or tails (pull)
+  const int workers = ranks - servers * copies, centre = sums ? workers : ranks - servers;
   for (int worker = 0; worker < workers; ++worker) {
     for (int s = 0; s < servers; ++s) add(worker, centre + s, s);
   }
@@ -268,7 +271,8 @@ std::vector<double> bytes_sent(const Moves& all, Bytes bytes) {
 }
 
 Seconds time_of(const Moves& all, Bytes bytes, Seconds alpha, double GBps) {
-  std::int64_t chunks = 0;  // on the critical link, summed over rounds: whole numbers, so that closed forms are exact
+  // Chunks on the critical link, summed over rounds: whole numbers, so that closed forms are exact
+  std::int64_t chunks = 0;
   for (std::size_t i = 0; i < all.moves.size();) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(all.ranks), 0), in = out;
     const int round = all.moves[i].round;

@@ -10,11 +10,12 @@
 
 namespace orrery {
 
-// shift: every rank passes its buffer to the next one, and the last to the first. gather, scatter: the pieces of all
-// ranks come to rank 0, or from it. push, pull: the last ranks are servers, which own a piece each; theirs become the
-// sums of what the others (workers) have, or all workers get all pieces. Where several servers have the same piece they
-// are a chain (van Renesse and Schneider 2004, Chain Replication for Supporting High Throughput and Availability):
-// what workers push is summed by its head and handed on from one to the next, and they pull from its tail.
+// Kinds of collectives. shift: every rank passes its buffer to the next one, and the last to the first. gather,
+// scatter: the pieces of all ranks come to rank 0, or from it. push, pull: the last ranks are servers, which own a
+// piece each; in a push their pieces become the sums of those of the other ranks (workers), in a pull all workers get
+// all pieces. Where several servers have the same piece they are a chain (van Renesse and Schneider 2004, Chain
+// Replication for Supporting High Throughput and Availability): pieces that workers push are summed by its head and
+// handed on from one server to the next, and workers pull from its tail.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   all_gather,
@@ -29,15 +30,16 @@ enum class CollectiveKind : std::uint8_t {
   pull
 };
 
-inline constexpr int kCollectiveKinds = 7;  // those that libraries of collectives know, the first ones
+inline constexpr int kCollectiveKinds = 7;  // the first kinds: those that libraries of collectives know
 
-// Those that pass through few ranks, which everybody else talks to: one round of messages, by library or not.
+// Whether a collective passes through few ranks, to which all other ranks talk: one round of messages, by library or
+// not.
 inline bool is_star(CollectiveKind kind) { return kind >= CollectiveKind::gather; }
 
 std::string_view name_of(CollectiveKind kind);
 
-// One copy of one chunk, or with add one sum into the chunk that dst already holds. Moves of the same round read what
-// was there before the round, so their order within it does not matter.
+// One copy of one chunk, or with `add` one sum into the chunk that dst already holds. Moves of the same round read the
+// chunks as they were before the round, so their order within it does not matter.
 struct Move {
   int round = 0;
   int src = 0;
@@ -72,8 +74,8 @@ struct CollectiveAlgorithm {
 std::span<const CollectiveAlgorithm> collective_algorithms();
 const CollectiveAlgorithm& find_collective(std::string_view name);  // throws Error listing the known names
 
-// One round: every rank but the first with that, every worker with every server; in a push one more for each further
-// copy of a chain. servers: pieces of a push or pull; copies: of each.
+// Moves of one round: between rank 0 and every other rank, or between every worker and every server; in a push one more
+// round for each further copy of a chain. servers: pieces of a push or pull; copies: servers for each piece.
 Moves star_moves(CollectiveKind kind, int ranks, int servers, int copies = 1);
 
 // Carries the moves out on integers and returns "" if every rank ends with what the kind promises, else the first
@@ -93,9 +95,9 @@ std::vector<double> bytes_sent(const Moves& moves, Bytes bytes);
 // (Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, sections 4-5).
 Seconds time_of(const Moves& moves, Bytes bytes, Seconds alpha, double GBps);
 
-// What the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n for
-// all_gather, reduce_scatter and all_to_all, S for broadcast, reduce, shift and push, S/n for gather; nothing for one
-// rank. scatter: S(n-1)/n; pull, where it depends on the number of servers: S.
+// Bytes that the busiest rank sends in a bandwidth-optimal algorithm, rounded up: 2S(n-1)/n for all_reduce, S(n-1)/n
+// for all_gather, reduce_scatter and all_to_all, S for broadcast, reduce, shift and push, S/n for gather; nothing for
+// one rank. scatter: S(n-1)/n; pull, where it depends on the number of servers: S.
 Bytes bytes_per_rank(CollectiveKind kind, std::int64_t ranks, Bytes bytes);
 
 }  // namespace orrery

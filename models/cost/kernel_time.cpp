@@ -26,12 +26,14 @@ struct KernelTime {
 
   double bandwidth() const { return gpu.memory_GBps * 1e9 * profile.memory.fraction; }
 
-  // A tile's result leaves, and what it is added to comes, when its products are done: all tiles of a wave at once.
+  // The part of a result's way to memory that no product hides. A tile's result leaves, and the values that it is added
+  // to come, when its products are done: all tiles of a wave at once.
   Seconds exposed_result(double elements, Bytes bytes, bool accumulate) const {
     return profile.gemm.exposed_result * elements * static_cast<double>(bytes) * (accumulate ? 2 : 1) / bandwidth();
   }
 
-  // Tiles over the multiprocessors in waves; the last, partly filled wave costs between its share and a whole one.
+  // The time of a product: tiles are spread over the multiprocessors in waves; the last, partly filled wave costs
+  // between its share and a whole wave.
   Seconds product(const Gemm& g, const Tile& tile, std::int64_t splits, double peak, double fraction) const {
     const double tiles =
         static_cast<double>(ceil_div(g.m * g.pieces, tile.rows) * ceil_div(g.n, tile.columns) * g.batch * splits);
@@ -58,11 +60,13 @@ struct KernelTime {
       for (const std::int64_t splits : {1, 2, 4, 8}) best = std::min(best, product(g, tile, splits, peak, fraction));
     }
     const double elements = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.batch);
-    if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);  // attention's rate has it in it
+    // The rate of attention's products includes this already.
+    if (linear(g)) best += exposed_result(elements, g.result_bytes, g.accumulate);
     return std::max(best, cost_of(g, eight_bit ? 1 : width).bytes / bandwidth());
   }
 
-  // The experts' products fill the multiprocessors together, as those of several streams or of one grouped kernel do.
+  // The experts' products fill the multiprocessors together, as products on several streams or of one grouped kernel
+  // do.
   Seconds operator()(const GroupedGemm& g) const {
     const std::int64_t rows = std::max<std::int64_t>(1, ceil_div(g.rows, g.groups));
     const bool weights = g.role == Gemm::Role::weight_gradient, input = g.role == Gemm::Role::input_gradient;
@@ -88,7 +92,7 @@ struct KernelTime {
     const double dropout = !a.drops ? 1 : forward ? kernel.forward_dropout : kernel.backward_dropout;
     const double rate = peak_flops(gpu, storage_precision(op.precision)) * dropout *
                         (forward ? head.forward_fraction : head.backward_fraction);
-    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // none of these keys is seen
+    if (a.pairs == 0) return kernel.start_us * kMicrosecond;  // no query sees any of these keys
     const double more = (forward ? head.forward_keys : head.backward_keys) / keys_per_query(a);
     return kernel.start_us * kMicrosecond + cost_of(a, width).flops * (1 + more) / rate +
            merged_bytes(a, width) / bandwidth();

@@ -29,14 +29,14 @@ double constant(const JsonValue& section, const char* key, double least, double 
   return found->at("value").number(least, most);
 }
 
-// FNV-1a, 64 bits: tells two profiles apart, nothing more.
+// The hash of a profile's text (FNV-1a, 64 bits): it tells two profiles apart, nothing more.
 std::string hash_of(std::string_view text) {
   std::uint64_t h = 14695981039346656037ULL;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return fmt::format("{:016x}", h);
 }
 
-// At least one element.
+// The elements of a list, which must have at least one.
 std::vector<JsonValue> filled_list(const JsonValue& section, const char* key) {
   std::vector<JsonValue> list = section.at(key).items();
   if (list.empty()) section.at(key).fail("is empty; name at least one");
@@ -107,7 +107,7 @@ std::string_view architecture_file(Architecture a) {
     case Architecture::other:
       break;
   }
-  return "";  // none is built in
+  return "";  // no profile is built in
 }
 
 }  // namespace
@@ -174,7 +174,7 @@ std::string to_json(const Profile& p) {
   root["memory_bytes"] = p.memory_bytes;
   root["measured"] = json_of(p.measured);
   for (const LoggedNccl& n : p.nccl) root["nccl"].push_back(json_of(n));
-  // Logs that were imported may hold any bytes.
+  // Imported logs may hold any bytes, so bytes that are no UTF-8 are replaced.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// Queries, keys and values from one projection.
+// Makes queries, keys and values by one projection.
 LayerBuilder::Heads LayerBuilder::packed_heads(Id x) {
   const std::int64_t d = m_.head_dim;
   const std::int64_t width = (heads_ + 2 * kv_heads_) * d;
@@ -34,8 +34,9 @@ LayerBuilder::Id LayerBuilder::attention(Id x, bool windowed, bool reduce) {
                       packs_attention());
 }
 
-// Stacks that split or permute the packed projection copy it, and its gradient back. Of several copies attention reads
-// keys and values from the last, queries from the first, where they stand beside keys and values.
+// Stacks that split or permute the packed projection copy it, and copy its gradient back. Where there are several
+// copies, attention reads keys and values from the last one, and queries from the first, where they stand beside keys
+// and values.
 LayerBuilder::Id LayerBuilder::in_attention_layout(Id qkv, std::int64_t width) {
   const Cast copy = {c_.rows * width, c_.width, c_.width};
   const std::int64_t copies = c_.spec.software.attention_copies;
@@ -59,7 +60,7 @@ LayerBuilder::Id LayerBuilder::in_attention_layout(Id qkv, std::int64_t width) {
   return qkv;
 }
 
-// Values need no norm: they stay where the projection left them.
+// Norms of queries and keys by heads. Values need no norm: they stay where the projection left them.
 LayerBuilder::Heads LayerBuilder::head_norms(Id qkv) {
   if (!m_.qk_norm) return {qkv, qkv};
   const std::int64_t rows = c_.rows * (heads_ + kv_heads_);
@@ -85,7 +86,7 @@ LayerBuilder::Heads LayerBuilder::head_norms(Id qkv) {
   return {y, qkv};
 }
 
-// In place on queries and keys, forward and back: a rotation is undone by the opposite one.
+// Rotates queries and keys in place, forward and backward: a rotation is undone by the opposite one.
 void LayerBuilder::rotate(Id queries_keys) {
   if (m_.positions != Positions::rope) return;
   const Rotary work = {c_.rows, (heads_ + kv_heads_) * m_.head_dim, m_.head_dim, c_.spec.software.fused_rotary,
@@ -98,8 +99,8 @@ void LayerBuilder::rotate(Id queries_keys) {
   });
 }
 
-// Where attention's backward leaves what it computes. With head norms the gradient of the projection holds that of the
-// values first, and the norms' backward adds queries and keys.
+// Slots where attention's backward leaves its gradients. With head norms the gradient of the projection first holds
+// only that of the values, and the norms' backward adds queries and keys.
 LayerBuilder::Heads LayerBuilder::head_gradients(const Heads& heads, const AttentionPart& part) {
   const std::int64_t rows = c_.batch * part.query;
   if (m_.mla) {
@@ -127,10 +128,11 @@ FlashAttention LayerBuilder::flash_work(const AttentionPart& part, bool windowed
 
 LayerBuilder::Id LayerBuilder::flash_attention(const Heads& heads, const AttentionPart& part, bool windowed) {
   FlashAttention work = flash_work(part, windowed);
-  work.keys_apart = m_.mla && c_.spec.strategy.context > 1;  // else the whole sequence, row after row
+  // Without it, keys are those of the whole sequence, row after row
+  work.keys_apart = m_.mla && c_.spec.strategy.context > 1;
   const std::int64_t rows = c_.batch * part.query;
   const Id y = activation("attention values", rows, part.heads * value_dim());
-  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
+  const Id statistics = tape.slot("statistics", rows * part.heads * 4);  // the log-sum-exp of every row, fp32
   tape.emit("attention", work, {.reads = heads.slots(), .writes = {y, statistics}});
   const Id values = packs_attention() ? kept_in_12_bits(y, rows * part.heads * value_dim()) : y;
   tape.on_backward([=, this] {
@@ -150,9 +152,9 @@ bool LayerBuilder::packs_attention() const {
          !recompute.attention && !recompute.layer;
 }
 
-// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of what it put out,
-// so that is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, in backward once more.
-// A cast of two values is one of four bytes to three.
+// DeepSeek-V3 (arXiv 2412.19437, section 3.3.3): the gradient of attention needs more than 8 bits of attention's
+// output, so the output is kept in 12 (E5M6), for the product behind it too. It is widened where it is read, and in
+// backward once more. Casting two values turns four bytes into three.
 LayerBuilder::Id LayerBuilder::kept_in_12_bits(Id values, std::int64_t elements) {
   const Id packed = tape.slot("attention values in 12 bits", ceil_div(elements * 3, 2));
   const std::int64_t pairs = ceil_div(elements, 2);
@@ -164,16 +166,16 @@ LayerBuilder::Id LayerBuilder::kept_in_12_bits(Id values, std::int64_t elements)
   return again;
 }
 
-// Scores and probabilities (batch, heads, query, key) are written out. With dropout the probabilities, the mask and the
-// dropped probabilities are kept: 5 a s^2 b bytes (Korthikanti et al. 2022).
-// The buffers and ops of unfused attention, as its backward needs them again.
+// The buffers and ops of unfused attention, which its backward needs again. Scores and probabilities (batch, heads,
+// query, key) are written out. With dropout the probabilities, the mask and the dropped probabilities are kept: 5 a s^2
+// b bytes (Korthikanti et al. 2022).
 struct LayerBuilder::Unfused {
   Heads heads;
   AttentionPart part;
   std::int64_t q = 0, k = 0, d = 0, batch = 0;  // batch: samples * heads
   Bytes width = 2;
   std::int64_t query_heads = 0, kv_heads = 0;
-  Id scores{}, probabilities{}, mask{}, dropped{}, y{};  // mask and dropped: probabilities where nothing is dropped
+  Id scores{}, probabilities{}, mask{}, dropped{}, y{};  // mask and dropped: the same as probabilities without dropout
   Softmax softmax;
   Residual drop;
   SoftCap cap;

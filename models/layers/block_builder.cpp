@@ -83,7 +83,7 @@ std::vector<std::int32_t> BlockBuilder::tiled_parameter(const std::string& name,
   return list;
 }
 
-// Tiles stand behind what is gathered and reduced together.
+// Places parameters in the unit: tiles stand behind the weights that are gathered and reduced together.
 void BlockBuilder::place_parameters() {
   if (tiles_ == 0 || weights_ != Scope::unit) return;
   std::int64_t offset = 0;
@@ -96,7 +96,8 @@ void BlockBuilder::place_parameters() {
   }
 }
 
-// Where parameters are sharded, a tile's weights and gradients lie in a frame of its own.
+// The operand of a weight or its gradient. With sharded parameters a tile's weights and gradients lie in a frame of
+// their own.
 Operand BlockBuilder::weight_operand(std::int32_t parameter, bool gradient) const {
   const std::uint16_t tile = weights_ == Scope::unit ? block_.parameters[parameter].tile : std::uint16_t{0};
   if (gradient) return {gradients_, Access::read_write, gradient_slot_, parameter, Part::all, tile};
@@ -168,9 +169,9 @@ std::vector<Operand> BlockBuilder::gradients_read(const Op& op, const std::vecto
 // Before the first backward op that reads something a region wrote, the whole region runs again, as a checkpointed
 // function does; what the region itself reads must be there, so regions it depends on come first. A framework calls
 // backward of a checkpointed function with the gradient of its result (PyTorch: torch/utils/checkpoint.py), so nothing
-// runs again before the gradients are there that this first op reads.
+// runs again before the gradients that this first op reads have been computed.
 void BlockBuilder::insert_recomputation() {
-  std::map<Id, int> region_of;  // that writes a buffer first
+  std::map<Id, int> region_of;  // region that writes a buffer first
   for (const Recorded& r : forward_) {
     for (const Operand& w : r.op.operands) {
       if (writes(w) && w.scope == Scope::own) region_of.try_emplace(w.slot, r.region);
@@ -246,7 +247,7 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
     for (const Id slot : r.holds) note(slot);
     for (const Operand& o : r.op.operands) {
       if (o.scope != Scope::own) continue;
-      // What waits for a copy to the host uses the device's memory, not the host's.
+      // A wait for a copy to the host uses the device's buffer, not the host's.
       const bool waits = std::holds_alternative<Wait>(r.op.work) && block_.slots[o.slot].home != Home::device;
       if (!waits) note(o.slot);
     }
@@ -254,17 +255,17 @@ std::vector<BlockBuilder::Use> BlockBuilder::uses_of_own(std::vector<Recorded>& 
   return found;
 }
 
-// A buffer lives from its first writer to its last user; one that backward writes anew lives twice.
+// Sets a buffer's lifetime: from its first writer to its last user; a buffer that backward writes anew lives twice.
 void BlockBuilder::own_lifetime(Id slot, const Use& forward, const Use& backward) {
   const auto [f_first, f_last] = forward;
   const auto [b_first, b_last] = backward;
-  const auto early = early_.find(slot);  // sums begin at zero
+  const auto early = early_.find(slot);  // a parameter's gradient that backward sums from zero
   const Operand buffer = {Scope::own, Access::write, slot, early == early_.end() ? -1 : early->second};
   const auto starts_anew = [&](const Op* op) {
     return std::any_of(op->operands.begin(), op->operands.end(),
                        [&](const Operand& o) { return is(o, Scope::own, slot) && o.access == Access::write; });
   };
-  // The neighbour that writes an input, or an output's gradient, takes it.
+  // Inputs and output gradients are allocated by the neighbouring block that writes them.
   if (f_first != nullptr && slot != kInput) f_first->allocates.push_back(buffer);
   const bool anew = b_first != nullptr && starts_anew(b_first);
   if (anew && slot != kOutputGradient) b_first->allocates.push_back(buffer);
@@ -284,7 +285,7 @@ void BlockBuilder::boundary_lifetimes() {
   take_at_first(backward_, Scope::previous, kOutputGradient);
 }
 
-// A tile's weights go after each of their uses, and its gradient comes with the one op that makes it.
+// A tile's weights are freed after each of their uses, and its gradient is allocated by the one op that makes it.
 void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   for (Recorded& r : pass) {
     for (const Operand o : std::vector<Operand>(r.op.operands)) {
@@ -296,8 +297,8 @@ void BlockBuilder::tile_lifetimes(std::vector<Recorded>& pass) {
   }
 }
 
-// Gathered weights go after their last use in a pass, or at its end if nothing uses them (an embedding's backward); a
-// unit's gradient is taken by its first writer and returned by whoever reduces it.
+// Gathered weights are freed after their last use in a pass, or at its end if nothing uses them (an embedding's
+// backward); a unit's gradient is allocated by its first writer and freed by the op that reduces it.
 void BlockBuilder::unit_lifetimes() {
   tile_lifetimes(forward_);
   tile_lifetimes(backward_);
@@ -314,7 +315,7 @@ void BlockBuilder::unit_lifetimes() {
     (last == pass.rend() ? pass.rbegin() : last)->op.frees.push_back({Scope::unit, Access::read, weight_slot_, -1});
   };
   if (weights_ == Scope::unit && !block_.parameters.empty()) {
-    // Else not gathered for it (PlanBuilder::gather_for).
+    // If false, the weights are not gathered for backward (PlanBuilder::gather_for).
     const bool runs_back = !splits_backward || last_use(backward_) != backward_.rend();
     if ((releases_weights_after_forward || !runs_back) && !lends_weights) free_last(forward_);
     if (releases_weights_after_backward && runs_back) free_last(backward_);
@@ -354,7 +355,8 @@ Block BlockBuilder::hand_over(std::vector<Op>& ops) {
   return std::move(block_);
 }
 
-// The gradient of the input goes to the block before; one that is the output's is copied there.
+// The gradient of the input goes to the block before; where it is the same slot as the output's gradient, it is copied
+// there.
 void BlockBuilder::hand_gradient_on() {
   const auto gradient = gradient_of_.find(kInput);
   if (gradient == gradient_of_.end()) return;
@@ -371,7 +373,9 @@ Block BlockBuilder::finish(Id output, std::vector<Op>& ops) {
   contribute(output, kOutputGradient);
   run_backward();
   hand_gradient_on();
-  keep(output);  // a region that ends the block runs whole, as a checkpointed function does; its result is thrown away
+  // A region that ends the block runs again as a whole, as a checkpointed function does; the result of that run is
+  // thrown away.
+  keep(output);
   finish_backward();
   replace(Scope::own, output, Scope::next, kInput, forward_);
   store_activations();

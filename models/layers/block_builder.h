@@ -12,8 +12,8 @@
 namespace orrery {
 
 // Records a block's forward ops like a tape and derives backward from it: every forward call leaves a function that
-// emits its gradient ops, and finish() runs them from the last to the first. Buffers get their lifetimes from who uses
-// them; ops in a recompute region lose their outputs after forward and run again in backward.
+// emits its gradient ops, and finish() runs them from the last to the first. Buffers get their lifetimes from the ops
+// that use them; ops in a recompute region lose their outputs after forward and run again in backward.
 class BlockBuilder {
  public:
   using Id = std::uint16_t;  // a slot of the block
@@ -26,58 +26,60 @@ class BlockBuilder {
   Id output_gradient(Bytes bytes);  // slot 1, written by the block after
 
   // A weight of this block, cut for this rank; returns its index. partial: each tensor rank sees only its own rows or
-  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as LocalParameter's.
+  // heads, so that the weight's gradient must still be summed over the group. kv_rows: as in LocalParameter.
   std::int32_t parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut, bool partial = false,
                          std::int64_t kv_rows = 0, std::int64_t experts = 0);
-  std::int32_t parameter(LocalParameter p);  // as it is, behind those before it
-  // The same weight in so many equal runs of its rows, each a parameter of its own that comes and goes by itself.
+  std::int32_t parameter(LocalParameter p);  // the parameter as given, placed behind those before it
+  // A weight in so many equal runs of its rows, each a parameter of its own that is gathered and freed by itself.
   std::vector<std::int32_t> tiled_parameter(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                                             std::int64_t tiles);
 
-  // A number of rows known only at run time, and a buffer of so many: bytes are those of the predicted ones.
+  // runtime_size: a number of rows known only at run time. slot_of_rows: a buffer of so many rows; bytes are those of
+  // the predicted number.
   std::int32_t runtime_size(RuntimeSize size);
   Id slot_of_rows(const std::string& name, Bytes bytes, std::int32_t runtime_size);
 
-  // Ops between begin and end belong to one region: a new one each time; on = kept as it is when false.
+  // Ops between begin and end belong to one region, a new one each time. recompute: the region runs again in backward;
+  // false: its results are kept.
   void begin_region(bool recompute);
   void end_region();
-  // Further ops of forward are Block::exchange.
+  // Forward ops emitted from here on are Block::exchange.
   void begin_exchange() { exchange_ = forward_.size(); }
 
-  // A region's result that its users keep: running the region again leaves it in a scratch buffer.
+  // A region's result that is kept for its users: running the region again leaves the result in a scratch buffer.
   void keep(Id slot) { kept_.insert(slot); }
   // Gathered weights are given up after forward too, not only after backward: always where backward runs in two parts
-  // and reads none. A block that lends its weights to a later one leaves giving them up to that one in forward, and the
-  // later one to it in backward.
+  // and reads none. Of two blocks that share weights, the earlier one lends them: in forward the later block gives them
+  // up, in backward the earlier one.
   bool releases_weights_after_forward = false;
   bool releases_weights_after_backward = true;
   bool lends_weights = false;
-  // Backward runs in two parts: what others wait for, and what only weight gradients need.
+  // Backward runs in two parts: the input gradient, which other stages wait for, and what only weight gradients need.
   bool splits_backward = false;
-  // What backward reads of forward lies on the host meanwhile. And of an input that so many ranks of the tensor group
-  // all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
+  // Activations that backward reads lie on the host between forward and backward. input_parts: of an input that so many
+  // ranks of the tensor group all hold, each keeps a part (ZeRO-R, Rajbhandari et al. 2020, section 6.1: Pa).
   bool offloads = false;
-  bool offloads_to_disk = false;  // and from there to a disk
+  bool offloads_to_disk = false;  // activations go on from the host to a disk
   std::int64_t input_parts = 1;
-  // What is kept of the input lies side by side with other blocks' (ZeRO-R, section 6.3: MD).
+  // The kept part of the input lies side by side with that of other blocks (ZeRO-R, section 6.3: MD).
   bool contiguous = false;
-  // Before the names of weights: what tells apart those of several layers in one block.
+  // Prefix of weights' names, which tells apart the weights of several layers in one block.
   std::string prefix;
 
   // Appends an op to the pass being recorded (forward until finish(), then backward).
   struct Uses {
     std::vector<Id> reads, writes, updates;
     std::vector<std::int32_t> weights, weight_gradients;
-    std::vector<Id> numbers;              // of Scope::rank, read
-    std::vector<Operand> elsewhere = {};  // of other blocks
+    std::vector<Id> numbers;              // slots of Scope::rank that the op reads
+    std::vector<Operand> elsewhere = {};  // operands in other blocks' frames
     bool host_waits = false;
-    // Live until this op, which waits for a transfer that reads them: on its own a slot ends with its last use in order
-    // of issue, although a transfer issued before may still read it.
+    // Slots that live until this op, which waits for a transfer that reads them: without this a slot ends with its last
+    // use in order of issue, although a transfer issued before may still read it.
     std::vector<Id> holds;
   };
   void emit(const std::string& name, const Work& work, const Uses& uses, LaneKind lane = LaneKind::compute);
 
-  // What to run in backward for the last forward call.
+  // Adds a function that backward runs for the last forward call.
   void on_backward(std::function<void()> f) { tape_.push_back(std::move(f)); }
 
   // The gradient of a slot: set by contribute(), summed with an Add when it has several sources.
@@ -86,15 +88,15 @@ class BlockBuilder {
   bool has_gradient(Id of) const { return gradient_of_.count(of) > 0; }
 
   // Declares the block's output (written into the next block's input) and returns the finished block; its ops are
-  // appended to `ops` (equal ones of other blocks are shared by the caller's choice of blocks, not here).
+  // appended to `ops` (equal ops of different blocks are not merged here: callers share whole blocks).
   Block finish(Id output, std::vector<Op>& ops);
-  // A block that ends the model: no output.
+  // The same for a block that ends the model and has no output.
   Block finish(std::vector<Op>& ops);
 
  private:
   struct Recorded {
     Op op;
-    int region = 0;  // 0: kept
+    int region = 0;  // number of its recompute region; 0: its results are kept
     std::vector<Id> holds = {};
   };
 
@@ -114,7 +116,8 @@ class BlockBuilder {
   void put_weight_gradients_last();
   void hand_gradient_on();
   void keep_early_gradients(std::vector<bool>& waits);
-  // How later ops of backward use a buffer: those that wait, and those that do not.
+  // How later ops of backward use a buffer: whether ops that wait for the second part use it, whether others use or
+  // write it.
   struct LaterUse {
     bool late = false, now = false, written_now = false;
   };
@@ -141,11 +144,11 @@ class BlockBuilder {
   Id weight_slot_, gradient_slot_;
   std::vector<Recorded> forward_, backward_;
   bool in_backward_ = false;
-  bool releases_ = false;  // whether the last forward op gives up what left for the host
+  bool releases_ = false;  // whether the last forward op frees what left for the host
   int region_ = 0, regions_ = 0;
-  std::size_t exchange_ = static_cast<std::size_t>(-1);  // number of the first op of forward that is one
+  std::size_t exchange_ = static_cast<std::size_t>(-1);  // index of the first forward op of Block::exchange
   std::vector<std::function<void()>> tape_;
-  std::uint16_t tiles_ = 0;  // of its weights
+  std::uint16_t tiles_ = 0;  // number of weight tiles so far
   std::map<Id, Id> gradient_of_;
   std::set<Id> kept_;
   std::map<Id, std::int32_t> early_;  // slots that hold a parameter's gradient until the second part of backward

@@ -1,4 +1,4 @@
-// BlockBuilder: backward in two parts, input gradients and what only weight gradients need.
+// BlockBuilder: backward in two parts, input gradients and the ops that only weight gradients need.
 #include <algorithm>
 
 #include "models/layers/block_builder.h"
@@ -10,9 +10,10 @@ bool writes_to(const Operand& o) { return o.access != Access::read; }
 
 }  // namespace
 
-// An op may wait if it only serves weight gradients: what it writes is one, or read by ops that wait, or by none beside
-// one; and if nothing that does not wait changes what it uses. The block before takes the gradient that is left there.
-// Gathered weights are there for the first part alone.
+// Whether an op may wait for the second part. It may if it only serves weight gradients: what it writes is one, or is
+// read by ops that wait, or is written beside a weight gradient and read by none; and if no op of the first part
+// changes what it uses. The input gradient is left for the block before. Gathered weights are there for the first part
+// alone.
 bool BlockBuilder::may_wait(std::size_t index, const LaterUses& later) const {
   const Op& op = backward_[index].op;
   if (op.recompute || std::none_of(op.operands.begin(), op.operands.end(), writes_to)) return false;
@@ -51,8 +52,9 @@ void BlockBuilder::put_weight_gradients_last() {
   for (Recorded& r : parts[1]) backward_.push_back(std::move(r));
 }
 
-// A unit's gradient is of one micro-batch, and others' passes stand between the parts of backward: what the first part
-// makes of weights' gradients (a norm's come with its input's) waits in the block, and is added by the second.
+// A unit's gradient is of one micro-batch, and passes of other micro-batches stand between the parts of backward:
+// weight gradients that the first part makes (a norm's come with its input's) wait in the block, and the second part
+// adds them.
 void BlockBuilder::keep_early_gradients(std::vector<bool>& waits) {
   const std::size_t count = backward_.size();
   for (std::size_t i = 0; i < count; ++i) {

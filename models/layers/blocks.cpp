@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Samples of a micro-batch are cut over so many ranks.
+// The number of parts that a micro-batch's samples are cut into over a grid of tensor ranks.
 static std::int64_t sample_parts(const Strategy& s) {
   if (!s.on_grid()) return 1;
   return grid_side(s) * (s.on_cube() ? grid_side(s) : s.tensor_depth);
@@ -50,17 +50,19 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block) {
   return sum;
 }
 
-// Units that stay gathered from their forward to their backward although the others do not: "last" is what backward
-// needs first, "ends" all that FSDP's root unit holds.
+// Whether a unit stays gathered from its forward to its backward although others do not: "last" is the unit that
+// backward needs first, "ends" all that FSDP's root unit holds.
 static bool keeps_last(const BlockContext& c) { return c.spec.software.kept_units != "none"; }
 
-// Embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules that share
-// parameters into one unit). Where their passes are not neighbours, each gathers and reduces it for itself.
+// Whether embedding and output on one stage share a tied matrix: one unit, gathered once for both (FSDP puts modules
+// that share parameters into one unit). Where their passes are not neighbours, each gathers and reduces the unit for
+// itself.
 static bool shares_unit(const BlockContext& c) {
   return c.spec.model.tied_embeddings && c.ends_meet && !c.ends_interleave;
 }
 
-// So does the table of a further prediction's lookups, which gives it up after the last of them.
+// Whether the embedding lends its word table to the lookups of further predictions, of which the last gives the table
+// up.
 static bool lends_table(const BlockContext& c) {
   return c.spec.model.mtp_layers > 0 && c.ends_meet && unit_gradients(c.spec, c.sharding);
 }
@@ -95,7 +97,7 @@ Block embedding_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.dropout("embedding dropout", x), ops);
 }
 
-// From the layer's input to its output.
+// Records the ops from the layer's input to its output.
 static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::int64_t layer, LayerBuilder::Id x) {
   const Model& m = c.spec.model;
   const bool windowed = has_window(m, layer);
@@ -111,7 +113,7 @@ static LayerBuilder::Id layer_body(LayerBuilder& b, const BlockContext& c, std::
   const auto mlp_input = b.norm("mlp norm", attended);
   const auto out = has_experts(m, layer) ? b.experts(mlp_input, expert_sizes(c.spec, layer, c.local_rows, c.load))
                                          : b.mlp(mlp_input, true);
-  // Experts add their own biases; what they share adds its down product's here.
+  // Experts add their own biases; shared experts add the bias of their down product here.
   const bool shares = has_experts(m, layer) && m.moe->shared_feed_forward > 0;
   const std::vector<std::string> products = !has_experts(m, layer) ? std::vector<std::string>{"mlp.down"}
                                             : shares               ? std::vector<std::string>{"moe.shared.down"}
@@ -143,8 +145,8 @@ Block final_norm_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(b.norm("final norm", kInput), ops);
 }
 
-// The embedding block's table, or for writing its gradient, where a lookup on its stage finds it: in the chunk's
-// states, or in its unit where those are gathered or reduced.
+// The embedding block's table, or that table for writing its gradient, where a lookup on the embedding's stage finds
+// it: in the chunk's states, or in its unit where units are gathered or reduced.
 static Operand lent_table(const BlockContext& c, Access access) {
   const bool reads = access == Access::read;
   if (reads ? c.sharding.shards_parameters : unit_gradients(c.spec, c.sharding))
@@ -152,8 +154,8 @@ static Operand lent_table(const BlockContext& c, Access access) {
   return {Scope::state, access, reads ? kParameters : kGradients, -1, Part::tied};
 }
 
-// The embedding of the token so many places ahead. The table is the embedding block's: on another stage a copy that is
-// reduced with it, on the same one read where it lies.
+// The embedding of the token `ahead` places further on. On another stage than the embedding block, the table is a copy
+// that is reduced with the embedding's; on the same stage the lookup reads the embedding's own table.
 static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext& c, std::int64_t ahead,
                                             const std::vector<std::int32_t>& table) {
   const std::int64_t vocab = c.padded_vocab / c.tensor, hidden = c.spec.model.hidden;
@@ -169,7 +171,7 @@ static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext&
     Embedding back = {c.rows, hidden, vocab, false, Direction::backward};
     const bool unit = unit_gradients(c.spec, c.sharding);
     back.gradient_bytes = unit ? c.width : storage_bytes(c.spec.strategy.gradient_precision);
-    if (unit && ahead == c.spec.model.mtp_layers)  // the first to be run back
+    if (unit && ahead == c.spec.model.mtp_layers)  // the first lookup to run back
       b.tape.emit("embedding gradient zero", Fill{vocab * hidden * c.width},
                   {.weight_gradients = table, .elsewhere = lent(Access::write)});
     b.tape.emit("embedding gradient", back,
@@ -180,7 +182,8 @@ static LayerBuilder::Id predicted_embedding(LayerBuilder& b, const BlockContext&
   return b.reduce_from_tensor("embedding", looked_up, c.rows, hidden);
 }
 
-// The table's unit is given up after the last lookup, and its gradient begun by the first sum.
+// Sets lifetimes of a lent table: the table's unit is given up after the last lookup, and its gradient begun by the
+// first sum.
 static void lend_lifetimes(const BlockContext& c, const Block& block, std::vector<Op>& ops) {
   const auto uses = [&](std::uint32_t id, std::uint16_t slot) {
     const auto& operands = ops[id].operands;
@@ -210,8 +213,10 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
     b.tape.prefix = fmt::format("prediction {} ", d);
     const auto embedded = predicted_embedding(b, c, 1 + d, table);
-    const auto next = b.norm("prediction embedding norm", embedded);  // before the call: compilers order arguments
-    const auto before = b.norm("prediction hidden norm", hidden);     // each their own way
+    // `next` and `before` stand in statements of their own because compilers order a call's arguments each their own
+    // way.
+    const auto next = b.norm("prediction embedding norm", embedded);
+    const auto before = b.norm("prediction hidden norm", hidden);
     const auto joined = b.join("prediction input", next, before, c.local_rows, m.hidden, m.hidden);
     const auto x =
         b.replicated("prediction projection", joined, 2 * m.hidden, m.hidden, {.name = "prediction.projection"});
@@ -226,7 +231,7 @@ Block prediction_block(const BlockContext& c, std::vector<Op>& ops) {
   return block;
 }
 
-// The same for the rows of all predictions.
+// The context for the rows of all predictions.
 static BlockContext with_predictions(const BlockContext& c) {
   BlockContext all = c;
   const std::int64_t predictions = 1 + c.spec.model.mtp_layers;
@@ -255,14 +260,14 @@ Block output_block(const BlockContext& context, std::vector<Op>& ops) {
   return b.tape.finish(ops);
 }
 
-// The host reads what has come (its shape) before it goes on; before a forward it may wait for its device too.
+// The host reads what has arrived (its shape) before it goes on; before a forward it may wait for its device too.
 static void wait_on_host(LayerBuilder& b, const BlockContext& c, const char* name, LayerBuilder::Id received,
                          bool device) {
   if (c.spec.software.blocking_receives || device)
     b.tape.emit(name, Wait{device}, {.reads = {received}, .host_waits = true});
 }
 
-// A transfer for each rank that has, or gets, a part of these rows.
+// Records one transfer for each rank that has, or gets, a part of these rows.
 static void pass_slices(LayerBuilder& b, const BlockContext& c, const char* name, bool send,
                         const BlockBuilder::Uses& uses, LaneKind lane) {
   const Bytes row = c.hidden * c.width;

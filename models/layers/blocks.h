@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Slots of a chunk's state frame: one flat buffer each, in block order. Absent ones have no bytes. Shards, masters and
-// moments hold, in that order, rank i's i-th part of every piece that one collective reduces or gathers (`first`,
+// Slots of a chunk's state frame: one flat buffer each, in block order. Absent buffers have no bytes. Shards, masters
+// and moments hold, in that order, rank i's i-th part of every piece that one collective reduces or gathers (`first`,
 // bytes): buckets, or units where those are reduced one by one; a part is rounded up, the last ones may be short.
 enum StateSlot : std::uint16_t {
   kParameters = kWeights,
@@ -23,20 +23,21 @@ enum StateSlot : std::uint16_t {
   kMoment1,
   kMoment2,
   kEightBit,       // copies of the layers' matrices in fp8, as they are and transposed, cast once a step
-  kBuckets,        // DistributedDataParallel's: averaged copies of the gradients, reduced there
-  kHostGradients,  // what the host's update reads, where gradients are summed on the device
-  kNextGradients,  // those that a delayed update reads in the next step
-  // Held beside them by some stacks, and never read: the other ranks' parts of the master weights; what reduced
-  // gradients grow by when they are widened; what products that add to the sums return.
+  kBuckets,        // DistributedDataParallel's averaged copies of the gradients, reduced there
+  kHostGradients,  // gradients that the host's update reads, where they are summed on the device
+  kNextGradients,  // gradients that a delayed update reads in the next step
+  // Buffers that some stacks hold and never read: the other ranks' parts of the master weights; what reduced gradients
+  // grow by when they are widened; what products that add to gradient sums return.
   kOthersMaster,
   kWidenedShard,
   kDummyGradients
 };
 inline constexpr std::uint16_t kStateSlots = 14;
-// Slots of a block's unit frame: the weights while gathered, what is sent to gather them (FSDP casts its shard first),
-// the gradient before it is reduced, and its copy in the width of the reduction. Of what lies on the host: this rank's
-// part of the sum, on its way; of what lies on disks, the parts of weights and gradients on the host; and FSDP's shard
-// as it came from the host, before it is cast. What stacks copy a unit from or to (Software::unit_copies).
+// Slots of a block's unit frame: the weights while gathered; the shard that is sent to gather them (FSDP casts it
+// first); the gradient before it is reduced, and its copy in the width of the reduction. With states on the host: this
+// rank's part of the gradients' sum on its way (kReduced); with states on disks, the host's copies of the parts of
+// weights and gradients; FSDP's shard as it came from the host, before it is cast. The last two are buffers that stacks
+// copy a unit from or to (Software::unit_copies).
 enum UnitSlot : std::uint16_t {
   kGathered,
   kCastShard,
@@ -50,17 +51,18 @@ enum UnitSlot : std::uint16_t {
   kJoinedGradient
 };
 inline constexpr std::uint16_t kUnitSlots = 10;
-// Slots of a tile's frame, on the host: new weights on their way, and of an optimizer on disks the states.
+// Slots of a tile's frame, on the host: new weights on their way, and with an optimizer on disks the tile of each
+// state.
 enum TileSlot : std::uint16_t { kTileForward, kTileMaster, kTileMoment1, kTileMoment2, kTileGradient };
 
 // The weight that a tied output shares with the embedding.
 inline constexpr std::string_view kWordTable = "embedding.word.weight";
 
 // Slots of a rank's own frame, one number each: the sum of squares of its gradients, whether one of them is not finite,
-// and what the loss is multiplied by (fp16; the update changes it).
-// Of a delayed update, kNextNorm is the next one's, and kDueScale what the loss was multiplied by whose gradients it
-// reads. And the buffer in which gradients are reduced, bucket by bucket. Of an update that is validated later: what
-// the stages before have found, and all have.
+// and the loss scale (fp16; the update changes it).
+// With a delayed update, kNextNorm is the next update's norm, and kDueScale the loss scale of the gradients that the
+// update reads. kFusedBuffer: the buffer in which gradients are reduced, bucket by bucket. With updates that are
+// validated later: the norm that the stages before have found, and that of all stages.
 enum RankSlotOf : std::uint16_t {
   kSquaredNorm,
   kFoundInfinity,
@@ -81,18 +83,18 @@ std::int64_t eight_bit_elements(const Spec& spec, const Block& block);
 bool unit_gradients(const Spec& spec, const ShardingRow& row);
 
 // How gradients become their mean over the data ranks: by a pass that divides them before they are reduced, or by a
-// divided copy into buckets, which are reduced and copied back; each rank's loss is the mean over its own tokens then.
-// none: it is the mean over all of them, and gradients are summed. Stages of unlike replicas have no such mean in
-// common.
+// divided copy into buckets, which are reduced and copied back; each rank's loss is then the mean over its own tokens.
+// none: the loss is the mean over the tokens of all data ranks, and gradients are summed. Stages of unlike replicas
+// have no such mean in common.
 enum class Averaging : std::uint8_t { none, scale, copy };
 Averaging averaging(const Spec& spec, const ShardingRow& row);
 
-// What ranks do beside computing. master and replica: of DataParallel, whose rank 0 has everybody's inputs, outputs and
-// losses. server: holds weights, and runs no block.
+// The duty of a rank beside computing. master and replica: ranks of DataParallel, whose rank 0 has all ranks' inputs,
+// outputs and losses. server: the rank holds weights, and runs no block.
 enum class Duty : std::uint8_t { worker, master, replica, server };
 
 // A vocabulary that the stages of a pipeline share: how many of them, how often they meet between logits and gradients
-// (Schedule::barriers), and the stage that is being built: its place, and that of the one which has the hidden states.
+// (Schedule::barriers), the stage that is being built (`stage`), and the stage that has the hidden states (`root`).
 struct SharedVocabulary {
   std::int64_t stages = 1, barriers = 0;
   std::int64_t stage = 0, root = 0;
@@ -100,43 +102,45 @@ struct SharedVocabulary {
   bool at_root() const { return stage == root; }
 };
 
-// What a rank passes over a stage's end to, or gets from, one rank beyond it: rows of its part of a micro-batch, of a
-// rank so many places ahead in the pipeline group.
+// Rows of a micro-batch that a rank sends over a stage's end to one other rank, or gets from it: `rows` of the rank's
+// own rows, from `first` on; the other rank is `offset` places ahead in the pipeline group.
 struct Slice {
   std::int64_t offset = 0, first = 0, rows = 0;
 };
 
-// What the blocks of a plan have in common: sizes of one micro-batch on one rank.
+// Settings that the blocks of a plan have in common: sizes of one micro-batch on one rank.
 struct BlockContext {
   BlockContext(const Spec& s, const ShardingRow& r);
-  // So many ranks of a stage cut its micro-batches among them.
+  // Cuts the micro-batches of a stage among so many ranks.
   void share(std::int64_t replicas);
 
   const Spec& spec;
   const ShardingRow& sharding;
-  bool grid;                              // tensor ranks form one (strategy.tensor_kind)
-  bool cube;                              // of three dimensions
-  Side outer;                             // of the residual stream,
-  Side inner;                             // and of what lies between a layer's two products; of the logits too
+  bool grid;                              // tensor ranks form a grid (strategy.tensor_kind)
+  bool cube;                              // the grid has three dimensions
+  Side outer;                             // side of the residual stream
+  Side inner;                             // side of activations between a layer's two products, and of the logits
   std::int64_t batch = 0;                 // sequences
   std::int64_t sequence;                  // tokens of a sequence on this rank (sequence / context)
-  std::int64_t ring_block = 0;            // of the context ring, whose attention is planned
+  std::int64_t ring_block = 0;            // block of the context ring whose attention is planned
   std::int64_t rows = 0;                  // batch * sequence
   std::int64_t tensor;                    // ranks an activation's columns are cut over
   std::int64_t hidden;                    // columns of the residual stream
   std::int64_t kv_copies;                 // tensor ranks that hold the same key/value heads
   bool sequence_parallel;                 // norms, dropout and residuals on rows / tensor
-  std::int64_t local_rows = 0;            // rows of those
-  Bytes width;                            // of an activation element
-  ExpertLoad load = ExpertLoad::busiest;  // of the experts of these ranks
-  std::int64_t padded_vocab = 0;          // a multiple of what the profile asks, cut over the tensor group
-  std::int64_t table_rows = 0;            // of it, those of a word table that one rank holds
-  bool splits_backward = false;           // the schedule runs weight gradients apart
-  bool ends_meet = true;                  // the first and the last virtual stage lie on one stage
-  bool ends_interleave = false;           // and other micro-batches' passes stand between those of a micro-batch
-  std::int64_t hop = 1;                   // stages over the boundary that is being built
-  std::vector<Slice> slices;              // that cross it
-  Duty duty = Duty::worker;               // of these ranks
+  std::int64_t local_rows = 0;            // rows of norms, dropout and residuals on this rank
+  Bytes width;                            // bytes of an activation element
+  ExpertLoad load = ExpertLoad::busiest;  // load of these ranks' experts
+  // Vocabulary padded to a multiple that the profile asks, cut over the tensor group
+  std::int64_t padded_vocab = 0;
+  std::int64_t table_rows = 0;   // rows of the word table that one rank holds
+  bool splits_backward = false;  // the schedule runs weight gradients apart
+  bool ends_meet = true;         // the first and the last virtual stage lie on one stage
+  // Ends meet, and other micro-batches' passes stand between those of a micro-batch
+  bool ends_interleave = false;
+  std::int64_t hop = 1;       // stages from before the boundary being built to behind it: 1, -1 or 0
+  std::vector<Slice> slices;  // slices of rows that cross that boundary
+  Duty duty = Duty::worker;   // duty of these ranks
   SharedVocabulary shared;
 };
 
@@ -155,9 +159,9 @@ Block output_block(const BlockContext& c, std::vector<Op>& ops);
 // with the next token's embedding, and runs a layer of its own; what the output block gets are the rows of the model
 // and of all modules, which share its matrix.
 Block prediction_block(const BlockContext& c, std::vector<Op>& ops);
-// In vocabulary.cpp, where all stages hold a part of the vocabulary: their lookups, whose sum goes to the first stage;
-// what stands between that and the first layer; the last stage's hidden states on their way to all, and the sum of
-// their gradients back; this stage's part of the logits and of the loss.
+// Blocks for a vocabulary that all stages hold a part of, in vocabulary.cpp: token lookups, whose sum goes to the first
+// stage; the block between that sum and the first layer (positions); the last stage's hidden states on their way to all
+// stages, and the sum of their gradients back; this stage's part of the logits and of the loss.
 Block words_block(const BlockContext& c, std::vector<Op>& ops);
 Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops);
 bool has_positions_block(const BlockContext& c);

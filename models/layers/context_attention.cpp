@@ -7,16 +7,16 @@
 
 namespace orrery {
 
-// One attention over a ring, as its backward needs it again.
+// One attention over a ring, with what its backward needs again.
 struct LayerBuilder::Ring {
   Heads heads;
   AttentionPart part;
   bool gathers = false;
-  MoveHeads move;       // between the projection and a buffer of keys and values
-  FlashAttention work;  // of the first hop
-  Bytes bytes = 0;      // of the keys and values of a block
+  MoveHeads move;       // copies heads between the projection and a buffer of keys and values
+  FlashAttention work;  // attention of the first hop
+  Bytes bytes = 0;      // bytes of the keys and values of a block
   Id own{}, y{}, statistics{};
-  bool latent = false;  // keys and values lie packed as they are
+  bool latent = false;  // latent attention: keys and values lie packed already
 };
 
 LayerBuilder::Id LayerBuilder::context_attention(const Heads& heads, bool windowed) {
@@ -41,7 +41,7 @@ LayerBuilder::Id LayerBuilder::all_to_all(const std::string& name, Id x, Bytes b
   return y;
 }
 
-// All heads of this rank's positions become some heads of all the block's.
+// Exchanges all heads of this rank's positions for some heads of all positions in the ring's block (DeepSpeed-Ulysses).
 LayerBuilder::Heads LayerBuilder::exchange_heads(const Heads& heads) {
   const MoveHeads split = {c_.rows, heads_, kv_heads_, m_.head_dim, c_.spec.strategy.context_ulysses};
   const Bytes bytes = split.rows * split.members * split.columns() * c_.width;
@@ -93,7 +93,8 @@ LayerBuilder::Id LayerBuilder::ring_attention(const Heads& heads, const Attentio
   ring.statistics = tape.slot("statistics", rows * part.heads * 4);  // log-sum-exp of every row, fp32
   const std::int64_t hops = ring.gathers ? 1 : c_.spec.strategy.context_ring;
   Id keys = ring.gathers ? gathered_keys(ring, "keys and values gather") : ring.own;
-  std::vector<Id> before;  // which the transfer that brought these still read
+  // Earlier keys and values that the transfer of the current ones still reads.
+  std::vector<Id> before;
   for (std::int64_t h = 0; h < hops; ++h) {
     const Id now = keys;
     if (h + 1 < hops) keys = passed_on(ring, "keys and values", now);
@@ -107,7 +108,7 @@ LayerBuilder::Id LayerBuilder::ring_attention(const Heads& heads, const Attentio
   return ring.y;
 }
 
-// What is left to do after so many hops. The first are a rank's own keys, of which it always sees some.
+// The attention that is left after so many hops. The first keys are the rank's own, of which it always sees some.
 FlashAttention LayerBuilder::ring_work(const Ring& ring, std::int64_t hops) const {
   const Strategy& s = c_.spec.strategy;
   FlashAttention work = ring.work;
@@ -133,7 +134,8 @@ LayerBuilder::Id LayerBuilder::passed_on(const Ring& ring, const std::string& na
   return to;
 }
 
-// Keys and values go round again; their gradients follow them, each rank adding its part, until they are home.
+// Backward of a ring: keys and values go round again; their gradients follow them, each rank adding its part, until
+// they are back on their own rank.
 void LayerBuilder::ring_backward(const Ring& ring, std::int64_t hops) {
   const Heads of = ring.latent ? latent_query_gradients(ring) : head_gradients(ring.heads, ring.part);
   Id keys = ring.gathers ? gathered_keys(ring, "keys and values gather again") : ring.own;

@@ -9,20 +9,20 @@ namespace orrery {
 // Ranks of a stage whose experts are loaded alike: the busiest, and all others, taken together.
 enum class ExpertLoad : std::uint8_t { busiest, others };
 
-// Whether a plan needs both. Where each expert gets the same number of rows, it does not.
+// Whether a plan needs both loads; it does not where each expert gets the same number of rows.
 bool unevenly_loaded(const Spec& spec);
 
 // How many rows of tokens a rank sends to experts and gets for its own in one layer and micro-batch, counted in choices
 // (a token goes to top_k experts). All ranks send alike; what a rank gets depends on its experts' load.
 struct ExpertSizes {
-  std::int64_t experts = 0, local = 0;  // of the layer; of a rank
-  std::int64_t ranks = 1, cut = 1;      // ranks that experts are spread over; that one expert is cut over
+  std::int64_t experts = 0, local = 0;  // experts of the layer, and those of one rank
+  std::int64_t ranks = 1, cut = 1;      // ranks that experts are spread over, and ranks that one expert is cut over
   std::int64_t tokens = 0, top_k = 0;
   std::int64_t capacity = 0;  // choices that an expert takes from one rank; 0 = all
   bool padded = false;        // every expert gets exactly `capacity` rows of every rank
   std::int64_t sent = 0, sent_bound = 0;
-  std::int64_t received = 0, received_bound = 0;  // from all ranks that experts are spread over
-  std::int64_t moved = 0;  // by the rank that moves most: the rows by which a transfer takes its time
+  std::int64_t received = 0, received_bound = 0;  // rows from all ranks that experts are spread over
+  std::int64_t moved = 0;  // rows moved by the rank that moves most, which set the time of a transfer
 
   std::int64_t gathered() const { return cut * received; }
   std::int64_t sources() const { return ranks * cut; }
@@ -34,8 +34,9 @@ struct ExpertSizes {
 ExpertSizes expert_sizes(const Spec& spec, std::int64_t layer, std::int64_t tokens,
                          ExpertLoad load = ExpertLoad::busiest);
 
-// Of all experts in so many equal parts: those that a token's top_k experts lie in by chance, over top_k. Its experts
-// are in moe.top_groups of their groups; of these a part has several, or is itself a part of one.
+// The mean number of parts that a token's top_k experts lie in by chance, divided by top_k, when all experts are cut
+// into `parts` equal parts. The token's experts are in moe.top_groups of their groups; a part has several such groups,
+// or is itself a part of one.
 double parts_met(const Moe& moe, double parts);
 
 }  // namespace orrery

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// What the steps of one expert layer share. Counts are of choices: this rank's by expert; by source and local expert as
-// they came from the other ranks; the same of all ranks that the experts are cut over.
+// State that the steps of one expert layer share. Counts are of choices: this rank's, by expert; those that came from
+// other ranks, by source and local expert; the same over all ranks that the experts are cut over.
 struct LayerBuilder::Routed {
   ExpertSizes sizes;
   Rows sent, received, gathered;
@@ -57,7 +57,8 @@ LayerBuilder::Routed LayerBuilder::route(Id x, const ExpertSizes& s) {
   return r;
 }
 
-// Who gets how many: a tiny all-to-all of counts, which the host reads before it takes buffers for what comes.
+// Tells ranks how many rows they get: a tiny all-to-all of counts, which the host reads before it allocates buffers for
+// the rows that come.
 void LayerBuilder::count_tokens(Routed& r) {
   const ExpertSizes& s = r.sizes;
   if (s.padded) return;
@@ -97,7 +98,7 @@ LayerBuilder::Weighted LayerBuilder::send(Id x, const Routed& r) {
   return sent;
 }
 
-// Each expert's outputs, added up for every token; their weights are in them already.
+// Adds up the experts' outputs for every token; the choices' weights are in the outputs already.
 LayerBuilder::Id LayerBuilder::combine(Id y, const Routed& r) {
   const ExpertSizes& s = r.sizes;
   const Permute sum = {s.tokens, s.top_k, m_.hidden, s.sent, false, false};
@@ -113,13 +114,13 @@ LayerBuilder::Id LayerBuilder::combine(Id y, const Routed& r) {
   return out;
 }
 
-// All-to-all to the ranks that hold the experts, or back.
+// An all-to-all to the ranks that hold the experts, or back.
 LayerBuilder::Id LayerBuilder::exchange(const std::string& name, Id x, std::int64_t columns, Bytes width,
                                         const Routed& r, bool back) {
   if (r.sizes.ranks == 1) return x;
   const Rows &from = back ? r.received : r.sent, &to = back ? r.sent : r.received;
   const Collective all_to_all = {CollectiveKind::all_to_all, Dimension::expert, r.sizes.moved * columns * width, width};
-  // By nodes: a token's row goes to each of them once, and the sum of its rows comes back from each.
+  // By nodes: a token's row goes to each node once, and the sum of its rows comes back from each node.
   const bool by_nodes = m_.moe->hierarchical_dispatch, of_tokens = by_nodes && columns > 1;
   const auto work = [=](bool reverse) {
     Collective w = all_to_all;
@@ -143,7 +144,8 @@ LayerBuilder::Id LayerBuilder::exchange(const std::string& name, Id x, std::int6
   return y;
 }
 
-// Among the ranks that an expert is cut over: all their tokens, or the sum of what they computed of this rank's.
+// A transfer among the ranks that an expert is cut over: gathers all their tokens, or sums what they computed of this
+// rank's tokens.
 LayerBuilder::Id LayerBuilder::over_expert_tensor(const std::string& name, Id x, std::int64_t columns, Bytes width,
                                                   const Routed& r, bool gathers) {
   if (r.sizes.cut == 1) return x;
@@ -245,8 +247,8 @@ LayerBuilder::Id LayerBuilder::grouped(const std::string& name, Id x, std::int64
   return y;
 }
 
-// To every row its expert's bias, times the choice's weight where that is not in the row yet. What ranks that the
-// expert is cut over add up gets from each its part of the bias.
+// Adds to every row its expert's bias, times the choice's weight where the row does not have it yet. Each of the ranks
+// that the expert is cut over, whose results are summed, adds its part of the bias.
 void LayerBuilder::expert_bias(const std::string& name, Id y, std::int64_t out, Cut cut, const Routed& r,
                                const std::optional<Id>& weights) {
   const ExpertSizes& s = r.sizes;
@@ -270,7 +272,7 @@ void LayerBuilder::expert_bias(const std::string& name, Id y, std::int64_t out, 
   });
 }
 
-// y times the sigmoid of a product of x and one column.
+// Multiplies y by the sigmoid of a product of x and one column.
 LayerBuilder::Id LayerBuilder::gate_rows(const std::string& name, Id x, Id y) {
   const Id gate = replicated(name, x, m_.hidden, 1, {.name = "moe.shared_gate", .wide = true});
   const SigmoidGate work = {c_.local_rows, m_.hidden, Direction::forward};
@@ -304,7 +306,7 @@ LayerBuilder::Id LayerBuilder::experts(Id x, const ExpertSizes& sizes) {
   const Weighted sent = send(x, r);
   Weighted mine = {exchange("dispatch", sent.rows, m_.hidden, c_.width, r, false),
                    exchange("dispatch weights", sent.weights, 1, 4, r, false)};
-  if (shares && overlaps) shared = shared_experts(x);  // while tokens are on their way
+  if (shares && overlaps) shared = shared_experts(x);  // shared experts run while tokens are on their way
   mine = {over_expert_tensor("gather tokens", mine.rows, m_.hidden, c_.width, r, true),
           over_expert_tensor("gather weights", mine.weights, 1, 4, r, true)};
   mine = arrange(mine, r);

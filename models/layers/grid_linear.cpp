@@ -15,7 +15,7 @@ namespace orrery {
 // One of a product's matrices: this rank's block, in a slot or a weight's buffer, and the group along which it moves.
 struct LayerBuilder::GridMatrix {
   std::string name;
-  Bytes bytes = 0;  // of the block
+  Bytes bytes = 0;  // bytes of the block
   std::optional<Dimension> along = std::nullopt;
   Id slot = 0;
   std::int32_t weight = -1;
@@ -23,14 +23,14 @@ struct LayerBuilder::GridMatrix {
   GridMatrix at(const std::string& named, Id where) const { return {named, bytes, along, where, -1}; }
 };
 
-// y(rows, out) = x(rows, in) W(out, in)^T in blocks. gemm: of one panel, forward.
+// y(rows, out) = x(rows, in) W(out, in)^T in blocks. gemm: the forward product of one panel.
 struct LayerBuilder::GridLinear {
   std::string name;
   GridMatrix x, w, y;
   Gemm gemm;
 };
 
-// What multiplies with a panel: the block itself where it stays, else what comes along its group.
+// The slot that is multiplied with a panel: the block itself where it stays, else the panel that comes along its group.
 LayerBuilder::Id LayerBuilder::panel_of(const GridMatrix& matrix, std::int64_t panel) {
   if (!matrix.along) return matrix.slot;
   const Bytes bytes = matrix.bytes * (c_.cube ? c_.tensor : 1);
@@ -90,8 +90,8 @@ void LayerBuilder::gemm_panels(const std::string& name, const GridMatrix& a, con
   });
 }
 
-// The block of a weight's gradient, added to those of the micro-batches before. Without a product: of a lookup, a is
-// the tokens and b the gradient of what was looked up.
+// Adds a weight's gradient (this rank's block) to those of the micro-batches before. Without a gemm it is a lookup's: a
+// is the tokens and b the gradient of what was looked up.
 void LayerBuilder::grid_weight_gradient(const std::string& name, const GridMatrix& a, const GridMatrix& b,
                                         GridMatrix result, const std::optional<Gemm>& gemm) {
   const std::int32_t weight = result.weight;
@@ -182,8 +182,8 @@ static LocalParameter grid_table(const BlockContext& c, const std::string& name)
           .cut_in_depth = c.cube};
 }
 
-// The table's blocks (vocabulary, hidden) lie as they are, so that an output tied to it multiplies by the transposed
-// matrix (Optimus, algorithm 2): x stays, and the logits' parts are reduced.
+// Logits. The table's blocks (vocabulary, hidden) lie as they are, so that an output tied to the embedding multiplies
+// by the transposed matrix (Optimus, algorithm 2): x stays, and the logits' parts are reduced.
 LayerBuilder::Id LayerBuilder::grid_logits(const std::string& name, Id x, const std::string& table) {
   const std::int64_t columns = c_.padded_vocab / c_.tensor;
   const std::int32_t w = tape.parameter(grid_table(c_, table));
@@ -198,7 +198,8 @@ LayerBuilder::Id LayerBuilder::grid_logits(const std::string& name, Id x, const 
        .gemm = {.m = c_.rows * (c_.cube ? c_.tensor : 1), .n = columns, .k = c_.hidden}});
 }
 
-// A product with rows that are all zeros but for a one (Optimus, section 3.2.3): each rank knows those of its samples.
+// A lookup as a product with rows that are all zeros but for a one (Optimus, section 3.2.3): each rank knows the tokens
+// of its samples.
 LayerBuilder::Id LayerBuilder::grid_embedding(const std::string& name, const std::string& table) {
   const std::int64_t rows = c_.rows * (c_.cube ? c_.tensor : 1), vocab = c_.padded_vocab / c_.tensor;
   const Id tokens = tape.slot("tokens", rows * 8);
@@ -223,7 +224,8 @@ LayerBuilder::Id LayerBuilder::grid_embedding(const std::string& name, const std
   return y;
 }
 
-// Rows lie in pieces on the ranks that have their columns: moments are summed over these (Optimus, section 3.2.2).
+// A norm of rows that lie in pieces on the ranks that have their columns: moments are summed over these ranks (Optimus,
+// section 3.2.2).
 LayerBuilder::Id LayerBuilder::grid_norm(const std::string& name, Id x) {
   const bool layernorm = m_.norm == Norm::layernorm;
   std::vector<std::int32_t> weights = {vector(name + ".weight")};

@@ -70,8 +70,8 @@ LayerBuilder::Heads LayerBuilder::latent_heads(Id x) {
   return heads;
 }
 
-// All heads of this rank's positions become some heads of all the block's: queries, keys and values by themselves, as
-// DeepSpeed-Ulysses exchanges them (2309.14509), since they are of different widths.
+// Exchanges all heads of this rank's positions for some heads of all the block's positions: queries, keys and values by
+// themselves, as DeepSpeed-Ulysses exchanges them (2309.14509), since they are of different widths.
 LayerBuilder::Heads LayerBuilder::exchange_latent(const Heads& heads, const AttentionPart& part) {
   const Id queries = exchange_kind("queries", heads.queries_keys, m_.head_dim);
   const LatentPair mine = split_latent(heads.qkv);

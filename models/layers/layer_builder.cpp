@@ -257,7 +257,7 @@ void LayerBuilder::table_gradient(const std::string& name, Embedding work, const
             {.reads = {fresh}, .weight_gradients = {table}});
 }
 
-// What an activation reads, in eight bits; it is widened where it is read.
+// Keeps the input of an activation function in eight bits; the input is widened where it is read.
 LayerBuilder::Id LayerBuilder::kept_in_fp8(const std::string& name, const Activated& a) {
   const std::int64_t columns = a.width * (m_.gated ? 2 : 1);
   const Id x = rows_of(name + " input in fp8", a.rows, columns, 1);
@@ -285,7 +285,8 @@ LayerBuilder::Id LayerBuilder::activate(const std::string& name, const Activated
     BlockBuilder::Uses of = {.reads = {x, tape.gradient(y)}, .writes = {dx}};
     if (a.weights) {
       of.reads.push_back(*a.weights);
-      if (tape.has_gradient(*a.weights)) {  // numbers of four bytes: added here
+      // The gradient's numbers have four bytes, so they are added here.
+      if (tape.has_gradient(*a.weights)) {
         of.updates = {tape.gradient(*a.weights)};
       } else {
         of.writes.push_back(rows_of("choice weights gradient", a.rows, 1, 4));
@@ -316,7 +317,7 @@ LayerBuilder::Id LayerBuilder::mlp(Id x, bool reduce) {
   return y;
 }
 
-// DataParallel's rank 0 loads everybody's.
+// Loads tokens; DataParallel's rank 0 loads those of all ranks.
 void LayerBuilder::take_tokens(Id tokens) {
   if (c_.duty != Duty::master && c_.duty != Duty::replica) {
     tape.emit("tokens", Load{c_.rows, false}, {.writes = {tokens}});

@@ -14,8 +14,8 @@ namespace orrery {
 
 // The parts that layers are made of, each recorded forward with its backward: linear layers cut by columns or rows over
 // the tensor group (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022), norms, attention, MLP,
-// loss. A value is a slot; under sequence parallelism slots of norms and residuals hold local_rows rows, the others
-// rows.
+// loss. A value is a slot; under sequence parallelism slots of norms and residuals hold `local_rows` rows, all other
+// slots `rows`.
 class LayerBuilder {
  public:
   using Id = BlockBuilder::Id;
@@ -25,15 +25,15 @@ class LayerBuilder {
   Id activation(const std::string& name, std::int64_t row_count, std::int64_t columns);
 
   // y = x W^T with W (out, in) cut by columns of the model's matrix: out is what this rank holds. Gathers a sharded x
-  // first; backward reduces dx over the tensor group while the weight gradient runs. kv_rows: as LocalParameter's.
+  // first; backward reduces dx over the tensor group while the weight gradient runs. kv_rows: as in LocalParameter.
   struct ColumnWeight {
     std::string name;
     Cut cut = Cut::rows;
     bool bias = false;
     std::int64_t kv_rows = 0;
-    bool wide = false;                   // 16 bits where others have 8
-    Dimension over = Dimension::tensor;  // whose ranks have the other columns
-    bool input_gradient = true;          // false: backward leaves it to another
+    bool wide = false;                   // 16 bits where other products have 8
+    Dimension over = Dimension::tensor;  // group whose ranks have the other columns
+    bool input_gradient = true;          // false: backward leaves the input gradient to another
   };
   Id column_parallel(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
   // y = x W^T with W (out, in) cut by rows: y is a partial sum; reduced over the tensor group if `reduce`.
@@ -42,7 +42,7 @@ class LayerBuilder {
                   bool reduce, bool casts_again = false);
   // y = x W^T with all of W on every rank, on this rank's local rows; nothing moves.
   Id replicated(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight);
-  // What each tensor rank has of its local rows, on all of them; backward sums what the ranks' heads contribute.
+  // Gathers the tensor ranks' local rows on all of them; backward sums what the ranks' heads contribute.
   Id gather_rows(const std::string& name, Id x, std::int64_t columns);
   // Sum over the tensor group: all-reduce, or reduce-scatter to local_rows under sequence parallelism.
   Id reduce_from_tensor(const std::string& name, Id x, std::int64_t row_count, std::int64_t columns);
@@ -52,45 +52,46 @@ class LayerBuilder {
   Id grid_embedding(const std::string& name, const std::string& table);
   Id grid_logits(const std::string& name, Id x, const std::string& table);
 
-  // Of a vocabulary that stages share, in vocabulary.cpp: this one's rows of the word table by token, zeros elsewhere;
-  // its part of the logits of the block's input, and of the loss.
+  // Parts of a vocabulary that stages share, in vocabulary.cpp: this stage's rows of the word table by token, zeros for
+  // tokens of other stages; its part of the logits of the block's input, and of the loss.
   Id words(Id tokens);
   void logits_part(const std::string& table);
 
   Id norm(const std::string& name, Id x);
   Id norm(const std::string& name, Id x, std::int64_t columns);
-  Id post_norm(const std::string& name, Id x);  // Gemma: a norm before the residual; else x itself
+  Id post_norm(const std::string& name, Id x);  // Gemma's norm before the residual; without post_norms x itself
   Id attention(Id x, bool windowed, bool reduce);
   Id mlp(Id x, bool reduce);
-  Id experts(Id x, const ExpertSizes& sizes);  // what stands in an MLP's place; local rows
-  // (rows, first) and (rows, second) side by side.
+  Id experts(Id x, const ExpertSizes& sizes);  // in an MLP's place; on local rows
+  // Joins (rows, first) and (rows, second) side by side.
   Id join(const std::string& name, Id a, Id b, std::int64_t row_count, std::int64_t first, std::int64_t second);
   Id sum(const std::string& name, Id a, Id b, std::int64_t row_count);
-  // branch: what the row-parallel products before it left; each adds its bias here, once and not per tensor rank.
+  // branch: the output of the row-parallel products before it; each adds its bias here, once and not per tensor rank.
   Id residual(const std::string& name, Id x, Id branch, const std::vector<std::string>& products);
   Id dropout(const std::string& name, Id x);
   void scale(const std::string& name, Id x, double factor);                                     // in place
   void soft_cap(const std::string& name, Id x, std::int64_t elements, double cap, bool fused);  // in place
   // Backward of a lookup: rows are added to the table's gradient; where the stack's autograd makes a dense gradient,
-  // into a fresh one that is added then. first: no other op has written the table's gradient in this micro-batch.
+  // into a fresh one, which is then added. first: no other op has written the table's gradient in this micro-batch.
   void table_gradient(const std::string& name, Embedding work, const std::vector<Id>& reads, std::int32_t table,
                       bool first);
-  Id add_positions(Id x);  // learned ones, else x itself
-  // replicas > 0: of the logits of so many data ranks, one after the other.
+  Id add_positions(Id x);  // adds learned positions; without them x itself
+  // replicas > 0: the logits are those of so many data ranks, one after the other.
   void cross_entropy(Id logits, std::int64_t columns, std::int64_t replicas = 0);
   void gathered_cross_entropy(Id logits, std::int64_t columns);
   void take_tokens(Id tokens);
 
   BlockBuilder tape;
-  Recompute recompute;  // of this block
+  Recompute recompute;  // recomputation of this block
 
  private:
-  // A weight or bias of as many elements as the residual stream has columns; every rank has its columns' part.
+  // A weight or bias with as many elements as the residual stream has columns; every rank has the part for its columns.
   std::int32_t vector(const std::string& name);
-  // On a grid, in grid_linear.cpp.
+  // Linear layers on a grid of tensor ranks, in grid_linear.cpp.
   struct GridMatrix;
   struct GridLinear;
-  // The product of what panels of a and b bring, into the result or a part of it; the first of those into one result.
+  // Multiplies the panels of a and b into the result or a part of it. first: no panel was multiplied into that result
+  // before.
   using PanelProduct = std::function<void(std::int64_t panel, Id a, Id b, Id to, bool first)>;
   Id grid_linear(const std::string& name, Id x, std::int64_t in, std::int64_t out, const ColumnWeight& weight,
                  const Side& from, const Side& to);
@@ -103,7 +104,8 @@ class LayerBuilder {
   void grid_weight_gradient(const std::string& name, const GridMatrix& a, const GridMatrix& b, GridMatrix result,
                             const std::optional<Gemm>& gemm);
   Id with_bias(const std::string& name, Id y, std::int64_t columns, std::int32_t bias);
-  // Of every row of the logits: its label, its maximum, and the sum of its exponents beside the label's logit.
+  // Slots with, for every row of the logits, its label, its maximum, and the sum of its exponents beside the label's
+  // logit.
   struct LossRows {
     Id labels, maxima, sums;
   };
@@ -126,8 +128,9 @@ class LayerBuilder {
   void weight_gradients(const std::string& name, const Gemm& forward, Id x, Id dy,
                         const std::vector<std::int32_t>& weights);
   void weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight);
-  // fp8: what a product reads is cast with its scale, and transposed where the product wants the other side innermost
-  // (Hopper's fp8 products take both operands with k innermost: Transformer Engine). Else x itself, twice.
+  // fp8: the input of a product is cast with its scale, and transposed where the product wants the other side innermost
+  // (Hopper's fp8 products take both operands with k innermost: Transformer Engine). Without fp8 both slots are x
+  // itself.
   struct Operands {
     Id rows, columns;
   };
@@ -140,8 +143,8 @@ class LayerBuilder {
   void tensor_collective(const std::string& name, CollectiveKind kind, Id from, Id to, std::int64_t columns,
                          Bytes width, std::int64_t piece = 0, std::int64_t parts = 1);
   struct GatheredRows {
-    Id own, all;            // the same where nothing is gathered
-    std::vector<Id> reads;  // of the product, all rows first
+    Id own, all;            // the same slot where nothing is gathered
+    std::vector<Id> reads;  // slots that the product reads, all rows first
   };
   using Product = std::function<void(const Gemm& part, const std::vector<Id>& reads)>;
   void over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns, const Gemm& forward,
@@ -149,8 +152,8 @@ class LayerBuilder {
   void tensor_all_reduce(const std::string& name, Id x, Bytes bytes, Bytes width, bool maximum = false);
   void bias_gradient(const std::string& name, Id dy, std::int64_t row_count, std::int64_t columns,
                      std::int32_t parameter);
-  // What attention reads: queries and keys, normed and rotated, and the projection whose last columns are the values;
-  // or their gradients. One and the same where nothing stands between the projection and attention.
+  // Inputs of attention: queries and keys, normed and rotated, and the projection whose last columns are the values; or
+  // the gradients of these. Both are the same slot where nothing stands between the projection and attention.
   struct Heads {
     Id queries_keys, qkv;
 
@@ -162,7 +165,7 @@ class LayerBuilder {
   Id in_attention_layout(Id qkv, std::int64_t width);
   Heads head_norms(Id qkv);
   void rotate(Id queries_keys);
-  // What one attention works on: of every sample so many queries, and heads.
+  // The work of one attention: so many queries of every sample, and so many heads.
   struct AttentionPart {
     std::int64_t query, heads, kv_heads;
   };
@@ -172,7 +175,7 @@ class LayerBuilder {
   Id flash_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   bool packs_attention() const;
   Id kept_in_12_bits(Id values, std::int64_t elements);
-  // Under context parallelism, in context_attention.cpp.
+  // Attention under context parallelism, in context_attention.cpp.
   Id context_attention(const Heads& heads, bool windowed);
   Heads exchange_heads(const Heads& heads);
   Id exchange_back(Id y, const AttentionPart& part);
@@ -190,7 +193,7 @@ class LayerBuilder {
   Unfused unfused_parts(const Heads& heads, const AttentionPart& part, bool windowed);
   Id unfused_attention(const Heads& heads, const AttentionPart& part, bool windowed);
   void unfused_backward(const Unfused& parts);
-  // Latent attention: its queries, and its keys and values packed (LatentHeads).
+  // Latent attention: queries, and keys and values packed (LatentHeads).
   Heads latent_heads(Id x);
   Id latent_queries(Id x);
   struct LatentKeys {
@@ -219,7 +222,7 @@ class LayerBuilder {
     Rows rows;
     std::int64_t width;
     bool again;
-    std::optional<Id> weights;  // a number for each row
+    std::optional<Id> weights;  // one number for each row
   };
   Id activate(const std::string& name, const Activated& a);
   Id kept_in_fp8(const std::string& name, const Activated& a);
@@ -251,11 +254,11 @@ class LayerBuilder {
 
   const BlockContext& c_;
   const Model& m_;
-  std::int64_t heads_, kv_heads_;  // of this rank
-  bool eight_bit_;                 // products of layers; the output stays in 16 bits
-  bool dummy_gradients_;           // of the output's weights: Transformer Engine's layers share theirs
-  bool overlaps_;                  // products of layers with what the tensor group moves for them
-  std::int64_t tiles_;             // that weights of a layer are used in
+  std::int64_t heads_, kv_heads_;  // heads of this rank
+  bool eight_bit_;                 // whether products of layers take 8 bits; those of the output stay in 16 bits
+  bool dummy_gradients_;           // dummy gradients of the output's weights: Transformer Engine's layers share theirs
+  bool overlaps_;                  // products of layers overlap with transfers of the tensor group
+  std::int64_t tiles_;             // tiles that weights of a layer are used in
 };
 
 }  // namespace orrery

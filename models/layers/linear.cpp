@@ -22,8 +22,8 @@ Gemm with_rows(Gemm product, std::int64_t count, Gemm::Rows rows) {
   return product;
 }
 
-// As many rows of a product as one of its pieces has. They run on streams of their own (_NUM_MAX_UB_STREAMS), so that
-// one fills what the last wave of another leaves.
+// One piece of a product: an equal part of its rows. Pieces run on streams of their own (_NUM_MAX_UB_STREAMS), so that
+// one fills what the last wave of another leaves idle.
 Gemm piece_of(Gemm forward, std::int64_t piece, std::int64_t parts, Gemm::Rows rows) {
   if (parts == 1) return forward;
   forward.m /= parts;
@@ -51,9 +51,9 @@ void LayerBuilder::tensor_collective(const std::string& name, CollectiveKind kin
 }
 
 // A product over all rows, of which every tensor rank has a part. Where communication overlaps, the parts go round the
-// ring, copied by copy engines, while the product of the part before runs, first the rank's own (initialize_ub:
-// "ring_exchange"). With own_rows_first the rank's own are multiplied while the others' come, then those before and
-// behind them: the group waits for a rank in its middle, which has both.
+// ring, copied by copy engines, while the product of the part before runs, first the rank's own part (initialize_ub:
+// "ring_exchange"). With own_rows_first the rank's own rows are multiplied while the others' rows come, then the rows
+// of ranks before it and behind it: the group waits for a rank in its middle, which has both.
 void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& rows, std::int64_t columns,
                                  const Gemm& forward, const Product& product) {
   const Bytes width = operand_width();
@@ -74,7 +74,7 @@ void LayerBuilder::over_gathered(const std::string& name, const GatheredRows& ro
   tensor_collective(name, CollectiveKind::all_gather, rows.own, rows.all, columns, width);
   if (!c_.spec.software.own_rows_first) return product(forward, others);
   product(with_rows(forward, c_.local_rows, Gemm::Rows::member), own);
-  others.push_back(rows.own);  // which the gather may use until these begin
+  others.push_back(rows.own);  // the gather may read this slot until these products begin
   if (c_.tensor == 2) return product(with_rows(forward, c_.local_rows, Gemm::Rows::others), others);
   const std::int64_t before = c_.tensor / 2, behind = c_.tensor - 1 - before;
   product(with_rows(forward, before * c_.local_rows, Gemm::Rows::before), others);
@@ -90,7 +90,7 @@ LayerBuilder::Operands LayerBuilder::to_fp8(const std::string& name, Id x, std::
   return {rows, uses.writes.back()};
 }
 
-// What a product reads of its input, and its weight gradient later: the transposed copy is kept, or cast anew.
+// The fp8 input of a product and, later, of its weight gradient: the transposed copy is kept, or cast anew.
 LayerBuilder::Operands LayerBuilder::input_to_fp8(const std::string& name, Id x, std::int64_t elements, bool keep) {
   return to_fp8(name + " input", x, elements, keep && !c_.spec.software.casts_again);
 }
@@ -108,7 +108,8 @@ LayerBuilder::Id LayerBuilder::transposed(const std::string& name, Id x, std::in
   return y;
 }
 
-// What a product reads besides its weight. Gathered weights are cast before each use, others once a step (emit.cpp).
+// Slots that a product reads besides its weight parameter. Gathered weights are cast before each use, others once a
+// step (emit.cpp).
 std::vector<LayerBuilder::Id> LayerBuilder::with_weight(const std::string& name, Id x, std::int32_t weight,
                                                         const Gemm& forward) {
   if (!eight_bit_ || !c_.sharding.shards_parameters) return {x};
@@ -125,7 +126,7 @@ std::vector<std::int32_t> LayerBuilder::tiled_weight(const std::string& name, st
   return tape.tiled_parameter(name, out, in, cut, tiles_);
 }
 
-// The first tile writes a result that the others add to.
+// Uses of a tile's product: the first tile writes a result that the other tiles add to.
 static BlockBuilder::Uses tile_uses(const std::vector<BlockBuilder::Id>& reads, BlockBuilder::Id result, bool first,
                                     std::vector<std::int32_t> weights) {
   BlockBuilder::Uses uses = {.reads = reads, .weights = std::move(weights)};
@@ -172,7 +173,7 @@ void LayerBuilder::weight_gradients(const std::string& name, const Gemm& forward
 
 void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward, Id x, Id dy, std::int32_t weight) {
   const Bytes main = storage_bytes(c_.spec.strategy.gradient_precision);
-  // A unit's gradient lives for one micro-batch, as wide as its weights: there is nothing to add to.
+  // A unit's gradient lives for one micro-batch, as wide as its weights: no earlier sum is there to add to.
   const bool fresh_unit = unit_gradients(c_.spec, c_.sharding);
   const bool fused = fresh_unit || c_.spec.software.gradient_accumulation_fusion;
   Gemm gemm = {.m = forward.n, .n = forward.k, .k = forward.m, .role = Gemm::Role::weight_gradient};
@@ -182,7 +183,8 @@ void LayerBuilder::weight_gradient(const std::string& name, const Gemm& forward,
   gemm.result_bytes = fused && !fresh_unit ? main : c_.width;
   if (fused) {
     BlockBuilder::Uses uses = {.reads = {x, dy}, .weight_gradients = {weight}};
-    // Megatron-Core tensor_parallel/layers.py: what its own linear layer hands autograd is made anew each time.
+    // Megatron-Core tensor_parallel/layers.py: the dummy gradient that its own linear layer hands autograd is made anew
+    // each time.
     if (dummy_gradients_ && !fresh_unit)
       uses.writes = {tape.slot("dummy gradient", forward.n * forward.k * c_.width, Category::buffers)};
     tape.emit(name + " weight gradient", gemm, uses);
@@ -200,7 +202,7 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
   if (c_.grid) return grid_linear(name, x, in / c_.tensor, out, weight, c_.outer, c_.inner);
   const bool sp = c_.sequence_parallel;
   const std::string& n = weight.name;
-  // Rows that other ranks hold too stay together.
+  // Key/value rows that other ranks hold too stay together in one parameter.
   const bool whole_weight = weight.kv_rows > 0 || weight.over != Dimension::tensor;
   const auto w = whole_weight ? std::vector{tape.parameter({.name = n + ".weight",
                                                             .out = out,
@@ -232,8 +234,8 @@ LayerBuilder::Id LayerBuilder::column_parallel(const std::string& name, Id x, st
     const auto scatter = [&] {
       tensor_collective(name + " gradient scatter", CollectiveKind::reduce_scatter, dx, local, in, c_.width);
     };
-    // A collective waits for all that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called after
-    // the weights' gradient, it begins after it, though it does not read it.
+    // A collective waits for all work that its stream was given before it (ProcessGroupNCCL.cpp, syncStream): called
+    // after the weight gradient, it begins after that gradient, though it does not read it.
     const bool waits = !overlaps && c_.tensor > 1;
     if (waits) of_weights();
     input_gradients(name, forward, back, dx, w);
@@ -287,7 +289,7 @@ LayerBuilder::Id LayerBuilder::gather_rows(const std::string& name, Id x, std::i
   return whole;
 }
 
-// The input of a weight gradient under sequence parallelism: what forward gathered, or gathered anew.
+// The input of a weight gradient under sequence parallelism: the rows that forward gathered, or the same gathered anew.
 LayerBuilder::Id LayerBuilder::gathered_again(const std::string& name, Id local, Id gathered, std::int64_t in) {
   if (!c_.spec.software.regather_input) return transposed(name + " gathered input", gathered, c_.rows * in);
   const Bytes bytes = c_.rows * in * operand_width();

@@ -1,4 +1,4 @@
-// The loss of LayerBuilder's logits: on fp32 copies of them, or on them as they are.
+// The loss of LayerBuilder's logits: computed on fp32 copies of the logits, or on the logits as they are.
 #include <algorithm>
 
 #include "models/layers/layer_builder.h"
@@ -36,7 +36,8 @@ void LayerBuilder::gathered_cross_entropy(Id logits, std::int64_t columns) {
   if (master) cross_entropy(all, columns, replicas);
 }
 
-// As flash-attention's and Transformer Engine's: no fp32 logits; the second writes their gradient over them.
+// A cross-entropy like flash-attention's and Transformer Engine's, without fp32 logits; the second writes the gradient
+// over the logits.
 void LayerBuilder::narrow_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of) {
   tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum), {.reads = {logits}, .writes = {of.maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", of.maxima, whole.rows * 4, 4, true);
@@ -56,7 +57,7 @@ void LayerBuilder::narrow_cross_entropy(const CrossEntropy& whole, Id logits, co
 
 void LayerBuilder::wide_cross_entropy(const CrossEntropy& whole, Id logits, const LossRows& of) {
   const std::int64_t elements = whole.rows * whole.columns;
-  const Id wide = tape.slot("fp32 logits", elements * 4);  // becomes the softmax in place
+  const Id wide = tape.slot("fp32 logits", elements * 4);  // the fp32 logits become the softmax in place
   tape.emit("logits to fp32", Cast{elements, c_.width, 4}, {.reads = {logits}, .writes = {wide}});
   tape.emit("loss maximum", part_of(whole, CrossEntropy::Part::maximum), {.reads = {wide}, .writes = {of.maxima}});
   if (c_.tensor > 1) tensor_all_reduce("loss maximum reduce", of.maxima, whole.rows * 4, 4, true);

@@ -29,14 +29,14 @@ Bytes bytes_of(const Plan& plan, std::uint32_t frame, std::uint16_t slot) {
   return plan.blocks[plan.frames[frame].block].slots[slot].bytes;
 }
 
-// A run of a chunk, and the ranks that it is cut over.
+// Length of a run of a chunk, and the group of ranks that the run is cut over.
 struct MovedRun {
   std::int64_t elements = 0;
   Dimension group = Dimension::data;
 };
 
-// Runs that one collective of ranks with the same weights gathers or reduces, on tasks of this frame: where each
-// begins, seen from the frame's base.
+// Runs that one collective of ranks with the same weights gathers or reduces, in tasks of this frame, by where each run
+// begins, counted from the frame's base.
 std::map<std::int64_t, MovedRun> moved_runs(const Plan& plan, std::uint32_t frame, CollectiveKind kind) {
   std::map<std::int64_t, MovedRun> runs;
   const RankSlot& slot = plan.slots[plan.frames[frame].slot];
@@ -60,11 +60,11 @@ class Cutter {
     const auto at = std::find(members.begin(), members.end(), static_cast<std::int32_t>(rank_));
     add(first, elements, unit, at - members.begin(), static_cast<std::int64_t>(members.size()));
   }
-  // A server's part of what workers push.
+  // Adds a server's part of what workers push.
   void add_served(std::int64_t first, std::int64_t elements) {
     add(first, elements, kNone, (rank_ - plan_.workers()) % plan_.ranges(), plan_.ranges());
   }
-  // What no collective moves is this rank's alone.
+  // Adds a run that no collective moves and that is this rank's alone.
   void add_whole(std::int64_t first, std::int64_t elements, std::uint32_t unit) {
     if (elements > 0) add(first, elements, unit, 0, 1);
   }
@@ -141,7 +141,7 @@ std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t
     }
     return cutter.pieces;
   }
-  // By what is gathered: some stacks reduce all of a bucket everywhere.
+  // Pieces follow the gathers: some stacks reduce all of a bucket everywhere.
   std::int64_t next = 0;
   for (const auto& [first, run] : moved_runs(plan, state, CollectiveKind::all_gather)) {
     cutter.add_whole(next, first - next, kNone);

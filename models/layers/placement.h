@@ -14,7 +14,7 @@ struct PlacedParameter {
   std::string name;        // "layer 3 attention.qkv.weight"; the same wherever the weight is held
   LocalParameter local;    // shape on this rank
   std::int64_t first = 0;  // element of the chunk's flat buffers
-  bool copy = false;       // of a weight that an earlier stage of the same replica holds too (tied output)
+  bool copy = false;       // a copy of a weight that an earlier stage of the same replica holds too (tied output)
 };
 
 // Every weight of the chunk whose state frame this is, once each, in the order of its flat buffers.
@@ -24,31 +24,32 @@ std::vector<PlacedParameter> parameters_of(const Plan& plan, std::uint32_t state
 // elements [i c, (i + 1) c) of it, c = ceil(elements / n), as far as they exist. In shards the pieces follow each
 // other, each with room for c.
 struct Piece {
-  std::int64_t first = 0, elements = 0;  // the run
+  std::int64_t first = 0, elements = 0;  // the run of elements
   std::int64_t owned_first = 0, owned = 0;
   std::int64_t shard_first = 0;
-  std::uint32_t unit = kNone;  // the unit frame it belongs to, where units are cut; else kNone, a bucket
+  std::uint32_t unit = kNone;  // the unit frame that the piece belongs to, where units are cut; else kNone, a bucket
 };
 
 // Whether ranks of a slot update weights: not those of a DataParallel's replicas, nor a parameter server's workers.
 bool updates(const Plan& plan, const RankSlot& slot);
 
-// What a rank updates: pieces of units or of buckets, in the order of the flat buffers; all of it
-// in one piece where nothing is sharded, and whatever the rank alone holds; nothing where another rank updates all.
+// The pieces that a rank updates: pieces of units or of buckets, in the order of the flat buffers; all of the chunk in
+// one piece where nothing is sharded, and whatever the rank alone holds; nothing where another rank updates all.
 std::vector<Piece> pieces_of(const Plan& plan, std::uint32_t state, std::int64_t rank);
 
 // State frames of a slot, in the order of its chunks.
 std::vector<std::uint32_t> states_of(const Plan& plan, std::uint32_t slot);
 
-// Row of the uncut weight that a rank's row is, tensor rank `rank` of `ranks` (columns for Cut::columns). Heads: rows
-// of q, k and v follow each other; key/value heads are held by several ranks where there are fewer of them than ranks.
+// The row of the uncut weight that is row `index` on tensor rank `rank` of `ranks` (column for Cut::columns). Heads:
+// rows of q, k and v follow each other; key/value heads are held by several ranks where there are fewer of them than
+// ranks.
 std::int64_t uncut_index(const Model& model, const LocalParameter& p, std::int64_t index, std::int64_t rank,
                          std::int64_t ranks);
 
-// Experts' matrices lie behind each other: which one of this rank's a row is in, and its row there; 0 and the row
-// itself for other weights.
+// Experts' matrices lie behind each other: the number of this rank's expert that a row is in, and the row within that
+// expert's matrix; 0 and the row itself for other weights.
 struct ExpertRow {
-  LocalParameter one;  // of one expert
+  LocalParameter one;  // the parameter of one expert
   std::int64_t expert = 0, row = 0;
 };
 ExpertRow expert_row(const LocalParameter& p, std::int64_t index);

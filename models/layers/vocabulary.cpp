@@ -1,10 +1,10 @@
-// Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each holds as many
-// rows of the word table and of the output matrix. The first stage's embeddings are the sum of what all look up; the
-// last stage's hidden states go to all, which take their exponents to maxima of their own, then exchange maxima and
-// sums. Where stages have several tensor ranks, the parts are theirs, and each stage sums what its ranks give before it
-// goes to others. Two barriers (algorithm 1): the gradient of the hidden states is summed when each knows the softmax.
-// One (algorithm 2): each multiplies its exponents with its rows before, so that this sum follows those of the loss at
-// once.
+// Blocks of a vocabulary that the stages of a pipeline share (Yeung et al. 2024, arXiv:2411.05288): each stage holds
+// equally many rows of the word table and of the output matrix. The first stage's token embeddings are the sum of what
+// all stages look up; the last stage's hidden states go to all stages, which take their exponents to maxima of their
+// own, then exchange maxima and sums. On stages of several tensor ranks each rank has a part, and each stage sums what
+// its ranks give before the sum goes to other stages. Two barriers (algorithm 1): the gradient of the hidden states is
+// summed when each stage knows the softmax. One barrier (algorithm 2): each stage multiplies its exponents with its
+// rows before, so that this sum follows those of the loss at once.
 #include <cmath>
 
 #include "models/layers/layer_builder.h"
@@ -15,10 +15,11 @@ namespace orrery {
 struct LayerBuilder::LogitsPart {
   std::int32_t table = 0;  // the block's first weight
   Id logits = 0, labels = 0;
-  Id wide = 0;                 // fp32 logits, then exponents, then their gradient
-  Id maxima = 0, factors = 0;  // of all; a stage's own, then what brings its exponents to those of all
-  Id sums = 0;                 // of exponents, and the labels' logits
-  Id product = 0, rows = 0;    // one barrier: exponents times the table's rows, and the labels' rows
+  Id wide = 0;  // fp32 logits, then exponents, then their gradient
+  // Maxima over all stages; factors: first a stage's own maxima, then what scales its exponents to the maxima of all
+  Id maxima = 0, factors = 0;
+  Id sums = 0;               // sums of exponents, and the labels' logits
+  Id product = 0, rows = 0;  // one barrier: exponents times the table's rows, and the labels' rows
 
   CrossEntropy work(const BlockContext& c, CrossEntropy::Part which, std::int64_t columns) const {
     return {c.rows, columns, which, c.spec.software.fused_cross_entropy, 1, 1, Dimension::vocabulary};
@@ -54,7 +55,7 @@ void LayerBuilder::exponents(const LogitsPart& part) {
   tape.emit("loss exponent", work(CrossEntropy::Part::exponent), uses);
 }
 
-// What the gradient of the hidden states can be made of before the sums of all are known.
+// Computes the parts of the hidden states' gradient that are possible before the sums over all stages are known.
 void LayerBuilder::early_gradient(const LogitsPart& part) {
   const std::int64_t rows = c_.rows, columns = c_.table_rows, hidden = m_.hidden;
   const Id exps = activation("exponents", rows, columns);
@@ -151,7 +152,7 @@ static Collective between_stages(const BlockContext& c, CollectiveKind kind) {
           .root = c.shared.root};
 }
 
-// Who is not the root may lend its own buffer to the sum.
+// A rank that is not the root may lend its own buffer to the sum.
 Block words_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "words' ways", BlockRole::exchange);
   const Bytes bytes = c.local_rows * c.hidden * c.width;
@@ -208,7 +209,7 @@ Block hidden_exchange_block(const BlockContext& c, std::vector<Op>& ops) {
   return b.tape.finish(y, ops);
 }
 
-// The hidden states' gradient is taken where its first writer is: with one barrier that is before backward.
+// The hidden states' gradient is allocated at its first writer: with one barrier that is before backward.
 Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
   LayerBuilder b(c, "output", BlockRole::output);
   b.tape.input(c.local_rows * c.hidden * c.width);
@@ -218,7 +219,7 @@ Block logits_block(const BlockContext& c, std::vector<Op>& ops) {
     for (const Operand& o : ops[id].operands) {
       if (o.scope == Scope::previous && o.access == Access::write) ops[id].allocates.push_back(o);
     }
-    ops[id].weight_gradient = false;  // of other blocks, it writes no weight's
+    ops[id].weight_gradient = false;  // the op works on other blocks' buffers and writes no weight's gradient
   }
   return block;
 }

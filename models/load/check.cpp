@@ -1,5 +1,5 @@
 // The rules that a spec must obey before anything is planned (contract, "How the degrees interact"). Each says which
-// one is broken, in the user's words. What a feature can not yet do is the planner's to refuse.
+// one is broken, in the user's words. The planner refuses what a feature can not do yet.
 #include <algorithm>
 #include <numeric>
 
@@ -23,7 +23,7 @@ struct Range {
 struct Real {
   std::string key;
   double value, least;
-  double most = 1e9;  // of microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
+  double most = 1e9;  // most microseconds, MiB, GB/s: beyond anything, and far from what a number can hold
 };
 
 Broken in_range(std::initializer_list<Range> ranges) {
@@ -43,13 +43,13 @@ Broken at_least(std::initializer_list<Real> reals) {
   return {};
 }
 
-// Divisor must divide value: "tensor: 16 does not divide heads: 40".
+// The rule that a divisor must divide a value: "tensor: 16 does not divide heads: 40".
 Broken divides(const char* divisor_key, std::int64_t divisor, std::string_view key, std::int64_t value) {
   if (value % divisor == 0) return {};
   return broken(divisor_key, "{}: {} does not divide {}: {}", divisor_key, divisor, key, value);
 }
 
-// The first of several rules that is broken; each is only looked at when the ones before it hold.
+// The first of several rules that is broken; a rule is only looked at when the ones before it hold.
 template <class... Rules>
 Broken first_of(const Spec& spec, Rules... rules) {
   Broken found;
@@ -257,7 +257,7 @@ Broken stage_layer_rules(const Spec& spec) {
   return {};
 }
 
-// Embedding and head can each have a stage of their own, hence the 2.
+// Rules of pipelines. Embedding and head can each have a stage of their own, hence the 2.
 Broken pipeline_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (!s.stage_layers.empty()) {
@@ -305,7 +305,7 @@ Broken expert_rules(const Spec& spec) {
   if (b.what.empty()) b = divides("tensor", s.tensor, "moe.shared_feed_forward", moe.shared_feed_forward);
   if (!b.what.empty()) return b;
   if (s.sharding == Sharding::hsdp && s.shard_group > 0) {
-    const std::int64_t sharers = s.tensor * s.shard_group;  // who share shards hold every expert
+    const std::int64_t sharers = s.tensor * s.shard_group;  // ranks that share shards hold every expert
     if (s.expert > sharers || s.expert_tensor > sharers || sharers % (s.expert * s.expert_tensor) != 0) {
       return broken("shard_group", "expert_tensor: {} * expert: {} does not divide tensor * shard_group: {}",
                     s.expert_tensor, s.expert, sharers);

@@ -18,7 +18,7 @@ constexpr std::string_view kStragglerKeys[] = {"rank", "slowdown"};
 constexpr std::string_view kStragglerShareKeys[] = {"share", "slowdown"};
 constexpr std::string_view kFailureKeys[] = {"node_mtbf_hours", "restart_s", "checkpoint_every"};
 
-// A size that users write in its unit and the program keeps in bytes.
+// Reads a size that users write in its unit and the program keeps in bytes.
 void take_bytes(const SpecSection& section, std::string_view key, Bytes& bytes, double unit, std::string_view from) {
   double value = static_cast<double>(bytes) / unit;
   section.take(key, value, from);

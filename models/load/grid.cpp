@@ -19,7 +19,7 @@ Broken grid_rules(const Spec& spec) {
     if (size.value % q != 0)
       return broken("tensor", "tensor: the side {} of its grid does not divide {}: {}", q, size.key, size.value);
   }
-  // A cube cuts the rows of every weight twice; of them a head's lie together.
+  // A cube cuts the rows of every weight twice; among them the rows of a head lie together.
   const std::int64_t qkv = (m.heads + 2 * m.kv_heads) * m.head_dim;
   for (const Size& size : {Size{"rows of queries, keys and values", qkv}, Size{"hidden", m.hidden},
                            Size{"rows of gate and up", m.feed_forward * (m.gated ? 2 : 1)}}) {

@@ -21,7 +21,7 @@ using Keys = std::initializer_list<const char*>;
 
 enum class Experts : std::uint8_t { none, mixtral, qwen, deepseek };
 
-// What a family has without saying so. kv_heads, head_dim 0 = derived (heads, hidden / heads).
+// Properties that a family of models has without saying so. kv_heads, head_dim 0 = derived (heads, hidden / heads).
 struct Family {
   std::string_view model_type;
   std::string_view architecture;
@@ -35,7 +35,7 @@ struct Family {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t window = 0;        // default of sliding_window, 0 = none
-  std::int64_t window_every = 1;  // default pattern
+  std::int64_t window_every = 1;  // default of the windows' pattern
   Experts experts = Experts::none;
 };
 
@@ -82,7 +82,7 @@ constexpr Family kFamilies[] = {
     {.model_type = "kimi_k2", .architecture = "", .sigmoid = true, .experts = Experts::deepseek},
 };
 
-// The file, with errors that name it and the key.
+// The file's values, with errors that name the file and the key.
 class Config {
  public:
   Config(const json& object, std::string path) : object_(object), path_(std::move(path)) {}
@@ -97,7 +97,7 @@ class Config {
     }
     return nullptr;
   }
-  bool has(const char* key) const { return object_.contains(key); }  // also when null
+  bool has(const char* key) const { return object_.contains(key); }  // true for a null too
 
   std::int64_t count(Keys keys, std::int64_t absent) const {
     const json* value = find(keys);
@@ -183,7 +183,7 @@ Mla read_mla(const Config& config) {
 // Layers that stay dense must be the first ones: anything else is more than (first_layer, every) can say.
 void read_qwen_pattern(const Config& config, Moe& moe) {
   moe.every = std::max<std::int64_t>(1, config.count({"decoder_sparse_step"}, 1));
-  moe.first_layer = moe.every - 1;  // transformers: (layer + 1) % step == 0
+  moe.first_layer = moe.every - 1;  // transformers has experts where (layer + 1) % step == 0
   const json* dense = config.find({"mlp_only_layers"});
   if (dense == nullptr || (dense->is_array() && dense->empty())) return;
   json leading = json::array();
@@ -194,7 +194,8 @@ void read_qwen_pattern(const Config& config, Moe& moe) {
   moe.first_layer = static_cast<std::int64_t>(dense->size());
 }
 
-// How a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows one way.
+// The method by which a token's experts are chosen. DeepSeek-V3's own configuration class has no key for it and knows
+// one method.
 std::string top_method(const Config& config, const Family& family) {
   std::string method = config.text({"topk_method"});
   if (method.empty()) return family.sigmoid ? "noaux_tc" : "greedy";
@@ -230,7 +231,8 @@ Moe read_moe(const Config& config, const Family& family, std::int64_t feed_forwa
   return moe;
 }
 
-// Newer files list the kind of every layer: the first that attends to everything gives the pattern.
+// Layers from one with full attention to the next. Newer files list the kind of every layer: the first that attends to
+// everything gives the pattern.
 std::int64_t window_every(const Config& config, const Family& family) {
   if (const json* kinds = config.find({"layer_types"}); kinds != nullptr && kinds->is_array()) {
     const auto full = std::find(kinds->begin(), kinds->end(), "full_attention");
@@ -249,7 +251,7 @@ std::optional<SlidingWindow> read_window(const Config& config, const Family& fam
   return SlidingWindow{window, window_every(config, family)};
 }
 
-// A null turns it off.
+// A soft cap; a null in the file turns the cap off.
 double softcap(const Config& config, const char* key, double absent) {
   return config.real({key}, config.has(key) ? 0 : absent);
 }
@@ -262,7 +264,8 @@ Model read_decoder(const Config& config, const Family& family) {
   m.kv_heads = config.count({"num_key_value_heads"}, family.kv_heads > 0 ? family.kv_heads : m.heads);
   m.feed_forward = config.count({"intermediate_size"});
   m.bias = config.flag({"mlp_bias"}, false);
-  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);  // Llama also biases the output: left out
+  // Llama also biases attention's output, which is left out here
+  m.qkv_bias = config.flag({"attention_bias"}, family.qkv_bias);
   m.qk_norm = family.qk_norm;
   m.post_norms = family.post_norms;
   m.scaled_embedding = family.scaled_embedding;

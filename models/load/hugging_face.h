@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// A Hugging Face config.json as it is. path is used in messages; the text is what it holds.
+// Reads a Hugging Face config.json as it is. path: the file's name for messages; text: its contents.
 Model parse_hugging_face(const std::string& text, const std::string& path);
 
 // A built-in model (models/data/models/<name>.json).

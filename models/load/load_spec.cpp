@@ -27,7 +27,7 @@ struct Alias {
 constexpr Alias kAliases[] = {{"tp", "tensor"}, {"pp", "pipeline"}, {"cp", "context"},
                               {"ep", "expert"}, {"dp", "data"},     {"vp", "virtual_stages"}};
 
-// Where a single word is short for a map, so that --set can reach into it.
+// Keys at which a single word is short for a map, so that --set can reach into that map.
 constexpr Alias kShort[] = {{"model", "base"},
                             {"cluster", "node"},
                             {"software", "profile"},
@@ -61,7 +61,7 @@ void clear_lines(SpecNode& node) {
   for (SpecNode& item : node.items) clear_lines(item);
 }
 
-// The map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
+// Finds the map that holds the last key of a dotted path; maps are made, and short words unfolded, on the way.
 SpecNode& descend(SpecNode& parent, const std::string& path, std::string_view option) {
   if (parent.kind == SpecNode::Kind::scalar) {
     for (const Alias& row : kShort) {
@@ -98,7 +98,7 @@ void apply_override(SpecNode& root, const std::string& option) {
   clear_lines(*node);
 }
 
-// Whole sections in the order in which a spec is written, whatever order they were read in.
+// Sorts whole sections in the order in which a spec is written, whatever order they were read in.
 void sort_origins(std::vector<Origin>& origins) {
   const auto rank = [](const Origin& origin) {
     const std::string_view top = std::string_view(origin.key).substr(0, origin.key.find('.'));
@@ -110,7 +110,7 @@ void sort_origins(std::vector<Origin>& origins) {
 }  // namespace
 
 // torch.compile fuses chains of element-wise operations into the kernels that other stacks write by hand. Blocks are
-// compiled, the loss is not (torchtitan compiles it too since 2025: fused_cross_entropy).
+// compiled, the loss is not (torchtitan compiles the loss too since 2025: fused_cross_entropy).
 void fuse(Software& software) {
   for (bool* kernel : {&software.fused_softmax, &software.fused_activation, &software.fused_residual,
                        &software.fused_norm, &software.fused_rotary}) {
@@ -130,13 +130,13 @@ Software read_software(SpecReader& reader, const SpecNode* node) {
   section.take("compile", software.compile, "profile " + profile);
   if (software.compile) fuse(software);
   for (const SoftwareKey& key : software_keys()) {
-    if (key.name == "compile") continue;  // read first: others depend on it
+    if (key.name == "compile") continue;  // `compile` was read first: other keys depend on it
     std::visit([&](auto field) { section.take(key.name, software.*field, "profile " + profile); }, key.field);
   }
   return software;
 }
 
-// A key of the model that the spec leaves out takes the stack's habit.
+// Takes the stack's habit for a key of the model that the spec leaves out.
 static void take_habits(SpecReader& reader, Spec& spec) {
   for (Origin& o : reader.origins) {
     if (o.key != "model.dropout" || o.from != "default" || spec.software.dropout == 0) continue;
@@ -146,7 +146,7 @@ static void take_habits(SpecReader& reader, Spec& spec) {
   }
 }
 
-// search: {tensor: [1, 2, 4], schedule: 1f1b}; which keys there are is the search's to know.
+// Reads search: {tensor: [1, 2, 4], schedule: 1f1b}; the search itself knows which keys there are.
 static std::vector<SearchRange> read_search(const SpecReader& reader, const SpecNode* node) {
   std::vector<SearchRange> ranges;
   if (node == nullptr || node->kind == SpecNode::Kind::null) return ranges;
@@ -166,7 +166,8 @@ static std::vector<SearchRange> read_search(const SpecReader& reader, const Spec
   return ranges;
 }
 
-// A search looks at other degrees than those of its spec, and so at the sharding that was given.
+// Sets the sharding to none where it comes to nothing. This is not done for a search, which looks at other degrees than
+// those of its spec, and so at the sharding that was given.
 static void settle_sharding(Spec& spec) {
   if (!shards_nothing(spec.strategy, spec.model.moe.has_value())) return;
   spec.strategy.sharding = Sharding::none;
@@ -212,7 +213,7 @@ Spec parse_spec(const std::string& text, const std::string& path, const std::vec
 OpenSpec parse_open_spec(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   return read_spec(text, path, overrides, true);
 }
-// Of a recipe the path becomes "bloom-176b.recipe".
+// Reads a spec's text; a recipe gets the path "bloom-176b.recipe".
 SpecText read_spec_text(const std::string& path) {
   const std::vector<std::string_view> recipes = recipe_names();
   const bool recipe = std::find(recipes.begin(), recipes.end(), path) != recipes.end();
@@ -249,7 +250,7 @@ std::string rule_broken_by(const Spec& spec, const std::string& path) {
   return fmt::format("{}: {}", where, broken.what);
 }
 
-// The place of the section that a key is in, where the key itself was not given: any of the section's.
+// The place of a key or, where the key was not given, of its section: that of any of the section's keys.
 static std::string given_at(const Spec& spec, std::string_view key) {
   for (std::string_view part = key; !part.empty(); part = part.substr(0, part.rfind('.'))) {
     for (const Origin& origin : spec.origins) {
@@ -264,7 +265,7 @@ std::string with_place(const Spec& spec, const std::string& refusal) {
   constexpr std::string_view kSections[] = {"model", "cluster", "strategy", "software", "sequence", "gpus"};
   const std::string key = refusal.substr(0, refusal.find(": "));
   const std::string section = key.substr(0, key.find('.'));
-  if (key == "spec") {  // of the whole file
+  if (key == "spec") {  // a refusal of the whole file
     const std::string from = given_at(spec, "model");
     return from.empty() ? refusal : from.substr(0, from.rfind(':')) + refusal.substr(key.size());
   }

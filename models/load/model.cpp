@@ -50,7 +50,7 @@ constexpr std::string_view kImbalanceKeys[] = {"zipf"};
 constexpr std::string_view kScores[] = {"softmax", "sigmoid"};
 constexpr std::string_view kDispatches[] = {"flat", "hierarchical"};
 
-// A built-in name, a config.json, or a folder that holds one.
+// Loads the base of a model: a built-in name, a config.json, or a folder that holds one.
 Model load_base(const SpecSection& section, const SpecNode& node) {
   std::string base;
   convert(section.reader(), node, section.name("base"), base);
@@ -64,7 +64,7 @@ Model load_base(const SpecSection& section, const SpecNode& node) {
   return m;
 }
 
-// moe.imbalance: a number, {zipf: s}, or a file of counts.
+// Reads moe.imbalance: a number, {zipf: s}, or a file of counts.
 void take_imbalance(const SpecSection& section, Moe& moe, std::string_view otherwise) {
   const SpecNode* node = section.find("imbalance");
   if (node != nullptr && node->kind == SpecNode::Kind::map) {
@@ -127,7 +127,7 @@ void read_window(SpecReader& reader, const SpecNode* node, Model& m, std::string
   m.sliding_window = window;
 }
 
-// A size that has no default: without a base it must be given.
+// Reads a size that has no default: without a base it must be given.
 void take_size(const SpecSection& section, std::string_view key, std::int64_t& value, bool based, const SpecNode& at,
                std::string_view otherwise) {
   if (!section.take(key, value, otherwise) && !based) section.reader().fail(at, section.name(key), "missing");

@@ -1,4 +1,4 @@
-// The rules of what may leave the device (contract, "Spec").
+// The rules of tensors that may leave the device (contract, "Spec").
 #include <algorithm>
 
 #include "models/load/reader.h"
@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Rows that are not built yet are the planner's to refuse.
+// Whether a sharding has a feature. A sharding without a row is not built yet: the planner refuses it.
 bool has(Sharding s, bool ShardingRow::*what) {
   const auto& rows = sharding_rows();
   return std::any_of(rows.begin(), rows.end(), [&](const ShardingRow& r) { return r.kind == s && r.*what; });
@@ -53,7 +53,7 @@ Broken offload_rules(const Spec& spec) {
                   "contiguous_activations: places the inputs that recompute: full keeps on the device; recompute: full "
                   "and offload.activations: none are needed");
   if (o.tile < 1) return broken("offload.optimizer", "offload.optimizer.tile: {} is not at least 1", o.tile);
-  if (spec.cluster.gpu.memory_bytes == 0) return {};  // this machine, measured
+  if (spec.cluster.gpu.memory_bytes == 0) return {};  // no known GPU: the machine at hand, as measured
   if (o.any() && spec.cluster.gpu.pcie_GBps <= 0)
     return broken(o.optimizer == Device::none ? "offload.activations" : "offload.optimizer",
                   "offload: {} has no known link to its host (pcie_GBps is 0 in its file of models/data/gpus); state "

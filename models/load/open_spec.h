@@ -12,7 +12,7 @@ namespace orrery {
 struct SearchRange {
   std::string key;
   std::vector<std::string> values;
-  std::string from;  // "spec.yaml:12"
+  std::string from;  // place of the range: "spec.yaml:12"
 };
 
 // A spec that a search fills in: values are read and absent ones have their defaults, but the rules of check() need not
@@ -21,7 +21,7 @@ struct OpenSpec {
   Spec spec;
   std::vector<SearchRange> search;
   std::string path;
-  std::vector<std::string> overrides;  // that were applied
+  std::vector<std::string> overrides;  // overrides that were applied
 };
 OpenSpec load_open_spec(const std::string& path, const std::vector<std::string>& overrides = {});
 OpenSpec parse_open_spec(const std::string& text, const std::string& path,
@@ -33,7 +33,8 @@ bool is_given(const Origin& origin);
 // The rule of check() that a spec breaks, with the line of the key that it is about; "" if none.
 std::string rule_broken_by(const Spec& spec, const std::string& path);
 
-// MiB of gradients in a bucket, 0 = one for all; of the strategy's ranks, sharding, width of gradients and overlap.
+// MiB of gradients in a bucket, 0 = one for all, by the stack's habit for the strategy's ranks, sharding, width of
+// gradients and overlap.
 double bucket_habit(const Software& software, const Strategy& strategy);
 
 // Whether a stack reduces gradients under backward where the spec is silent.

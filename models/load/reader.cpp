@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kLongestValue = 60;  // of a value quoted in a message
+constexpr std::size_t kLongestValue = 60;  // most characters of a value quoted in a message
 constexpr double kLargestWhole = 9.0e15;   // below 2^53: whole as a double
 
 const std::string& scalar(const SpecReader& reader, const SpecNode& node, const std::string& key) {

@@ -14,16 +14,16 @@
 
 namespace orrery {
 
-// What reading a spec needs everywhere: the file's name for messages, and the origins collected so far.
+// State that reading a spec needs everywhere: the file's name for messages, and the origins collected so far.
 struct SpecReader {
   std::string path;
   std::vector<Origin> origins;
 
-  std::string where(const SpecNode& node) const;  // "spec.yaml:12" or "--set"
+  std::string where(const SpecNode& node) const;  // the place of a node: "spec.yaml:12" or "--set"
   [[noreturn]] void fail(const SpecNode& node, std::string_view key, std::string_view what) const;
 };
 
-// Values of single nodes. Each throws Error naming the key when the node is something else.
+// Converts single nodes to values. Each overload throws Error naming the key when the node is something else.
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, std::int64_t& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, int& value);
 void convert(const SpecReader& reader, const SpecNode& node, const std::string& key, double& value);
@@ -50,7 +50,7 @@ class SpecSection {
   SpecSection& operator=(const SpecSection&) = delete;
 
   const SpecNode* find(std::string_view key) const;
-  std::string name(std::string_view key) const;  // "strategy.tensor"; the bare key at the top level
+  std::string name(std::string_view key) const;  // full name of a key: "strategy.tensor"; the bare key at the top level
   SpecReader& reader() const { return *reader_; }
 
   // Reads a key into value if it is there, and records the value with its origin: its line, else otherwise.
@@ -68,10 +68,10 @@ class SpecSection {
     record(key, value ? to_text(*value) : "null", node, "default");
     return node != nullptr;
   }
-  // The same for a count that other values are derived from, so its range is checked at once.
+  // Reads a count from which other values are derived, so that its range is checked at once.
   void take_count(std::string_view key, std::int64_t& value, std::int64_t most,
                   std::string_view otherwise = "default") const;
-  // The same for a word that means something: parse is find_sharding or its like, whose Errors get the line.
+  // Reads a word that names a value: parse is find_sharding or its like, whose Errors get the line.
   template <class T, class Parse, class Name>
   bool take_named(std::string_view key, T& value, Parse parse, Name to_name, std::string_view otherwise) const {
     const SpecNode* node = find(key);
@@ -83,11 +83,11 @@ class SpecSection {
     record(key, std::string(to_name(value)), node, otherwise);
     return node != nullptr;
   }
-  // One of a few words.
+  // Reads one of a few words.
   bool take_word(std::string_view key, std::string& value, std::span<const std::string_view> words,
                  std::string_view otherwise = "default") const;
 
-  // Runs something that throws Errors without a place, and gives them the node's.
+  // Runs a function that throws Errors without a place, and adds the node's place to them.
   template <class Function>
   auto located(const SpecNode& node, std::string_view key, Function function) const {
     try {
@@ -100,12 +100,13 @@ class SpecSection {
 
  private:
   SpecReader* reader_;
-  SpecNode wrapped_;  // {short_key: scalar}
+  SpecNode wrapped_;  // the map {short_key: scalar} made from a scalar
   const SpecNode* node_;
   std::string path_;
 };
 
-// strategy.stage_replicas: whether DAPPLE's planner is to find them, and what it finds (dapple.h).
+// strategy.stage_replicas. read_replicas: reads them; returns whether DAPPLE's planner is to find them. plan_replicas:
+// sets those that the planner finds (dapple.h).
 bool read_replicas(const SpecSection& section, Strategy& s);
 void plan_replicas(const SpecSection& section, Spec& spec);
 
@@ -118,7 +119,7 @@ void read_strategy(SpecReader& reader, const SpecNode* node, const SpecNode* gpu
 
 inline constexpr std::int64_t kMostRanks = 10'000'000;  // above any cluster; products of two stay below 2^63
 
-// A file named in a spec is meant relative to the spec's own folder.
+// The path of a file named in a spec, which is meant relative to the spec's own folder.
 std::string beside(const std::string& spec_path, const std::string& file);
 
 // The first rule of check() that a spec breaks: the key it is about, and the sentence; empty if none.
@@ -131,11 +132,11 @@ Broken broken(std::string key, fmt::format_string<Values...> format, Values&&...
   return {std::move(key), fmt::format(format, std::forward<Values>(values)...)};
 }
 Broken first_broken(const Spec& spec);
-Broken offload_rules(const Spec& spec);     // those of what may leave the device
-Broken schedule_rules(const Spec& spec);    // options of schedules
-Broken replica_rules(const Spec& spec);     // those of stage_replicas, replicas.cpp
-Broken grid_rules(const Spec& spec);        // of tensor ranks in a grid, grid.cpp
-Broken partner_rules(const Spec& spec);     // those of keys that mean nothing without another one
-Broken rank_order_rules(const Spec& spec);  // those of strategy.rank_order
+Broken offload_rules(const Spec& spec);     // rules of tensors that may leave the device
+Broken schedule_rules(const Spec& spec);    // rules of schedules' options
+Broken replica_rules(const Spec& spec);     // rules of stage_replicas, replicas.cpp
+Broken grid_rules(const Spec& spec);        // rules of tensor ranks in a grid, grid.cpp
+Broken partner_rules(const Spec& spec);     // rules of keys that mean nothing without another one
+Broken rank_order_rules(const Spec& spec);  // rules of strategy.rank_order
 
 }  // namespace orrery

@@ -6,12 +6,12 @@
 
 namespace orrery {
 
-// Stages of one rank each are stages as everywhere.
+// Drops replica numbers that are all one: such stages are stages as everywhere.
 static void forget_single(Strategy& s) {
   if (std::ranges::all_of(s.stage_replicas, [](std::int64_t r) { return r == 1; })) s.stage_replicas.clear();
 }
 
-// Whether DAPPLE's planner is to find them.
+// Reads stage_replicas; returns whether DAPPLE's planner is to find them.
 bool read_replicas(const SpecSection& section, Strategy& s) {
   const SpecNode* node = section.find("stage_replicas");
   const bool planned = node != nullptr && node->kind == SpecNode::Kind::scalar && node->text == "planned";
@@ -28,7 +28,7 @@ bool read_replicas(const SpecSection& section, Strategy& s) {
   return planned;
 }
 
-// Stages, their layers and their replicas by DAPPLE's planner; as many stages as are given, or as are best.
+// Sets stages, their layers and their replicas by DAPPLE's planner; as many stages as are given, or as are best.
 void plan_replicas(const SpecSection& section, Spec& spec) {
   Strategy& s = spec.strategy;
   const SpecNode* node = section.find("stage_replicas");
@@ -36,11 +36,11 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
     section.reader().fail(*node, "strategy.stage_replicas",
                           "planned cuts the layers too; leave stage_layers and virtual_stages out");
   const std::int64_t stages = section.find("pipeline") != nullptr ? s.pipeline : 0;
-  if (spec.model.layers < 1) return;  // which the model's rules tell
+  if (spec.model.layers < 1) return;  // the rules of models refuse this
   if (stages > spec.model.layers)
     section.reader().fail(*section.find("pipeline"), "strategy.pipeline",
                           fmt::format("{} stages for {} layers; a stage has one at least", stages, spec.model.layers));
-  s.pipeline = 1;  // so that all places are known, of one stage so far
+  s.pipeline = 1;  // one stage for now, so that all places are known
   const StagePlan plan =
       section.located(*node, "stage_replicas", [&] { return plan_stages(pipeline_costs(spec), stages); });
   s.pipeline = std::ssize(plan.layers);
@@ -57,7 +57,7 @@ void plan_replicas(const SpecSection& section, Spec& spec) {
   forget_single(s);
 }
 
-// DAPPLE: a micro-batch is cut over its stage's replicas by whole samples.
+// Rules of DAPPLE's replicas: a micro-batch is cut over its stage's replicas by whole samples.
 Broken replica_rules(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.stage_replicas.empty()) return {};

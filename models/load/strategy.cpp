@@ -99,7 +99,7 @@ void read_schedule(const SpecSection& section, Strategy& s, const Software& soft
   section.take_word("schedule", s.schedule, schedule_names(), habit ? "profile " + software.name : "default");
 }
 
-// Virtual stages that the schedule which a spec names comes with.
+// The number of virtual stages that come with the schedule named in a spec.
 std::int64_t chunks_of_schedule(const SpecSection& section) {
   const SpecNode* node = section.find("schedule");
   for (const ScheduleRow& row : schedule_rows()) {
@@ -128,8 +128,8 @@ void read_context(const SpecSection& section, Strategy& s) {
   s.context_zigzag = order == "zigzag";
 }
 
-// gpus = tensor * pipeline * context * data, whichever of gpus and data is left out; of stages to be planned, all that
-// is left is the pipeline's.
+// Derives gpus or data, whichever is left out, by gpus = tensor * pipeline * context * data; for stages that are still
+// to be planned, all that is left is the pipeline's.
 void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, Spec& spec) {
   Strategy& s = spec.strategy;
   SpecReader& reader = section.reader();
@@ -158,7 +158,7 @@ void read_data(const SpecSection& section, const SpecNode* gpus, bool planned, S
   reader.origins.push_back({"gpus", to_text(spec.gpus), from});
 }
 
-// Layers of a grid of so many ranks, no more than a side has.
+// Layers of a grid of so many ranks, no more than the side of the grid.
 std::int64_t deepest_grid(std::int64_t ranks) {
   for (std::int64_t q = 1; q * q <= ranks; ++q) {
     if (ranks % (q * q) == 0 && ranks / (q * q) <= q) return ranks / (q * q);
@@ -214,7 +214,7 @@ void read_server(const SpecSection& section, Strategy& s) {
   map.take("snapshot_every", server.snapshot_every);
 }
 
-// FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
+// Reads the sharding. FSDP's HYBRID_SHARD shards inside a node: as many data ranks as a node holds.
 void read_sharding(const SpecSection& section, const Spec& spec, Strategy& s) {
   section.take_named(
       "sharding", s.sharding, find_sharding, [](Sharding kind) { return name_of(kind); }, "default");
@@ -262,8 +262,8 @@ void read_batch(const SpecSection& section, const Spec& spec, Strategy& s) {
 
 // PyTorch's selective checkpointing by operation, as torchtitan sets it up: attention and every second product are
 // kept, the rest runs again. Products are counted whole layers at a time here: the MLP of every second layer is 40 % of
-// a layer pair's products of Llama 3 8B, what every second product comes to is 37 %. cuDNN's attention was not on the
-// list of what is kept until December 2025 (pytorch/torchtitan pull request 2095).
+// a layer pair's products of Llama 3 8B, every second product comes to 37 %. cuDNN's attention was not on the list of
+// kept operations until December 2025 (pytorch/torchtitan pull request 2095).
 void recompute_operations(Recompute& r, const Software& software) {
   r.attention = software.attention_kernel == "cudnn";
   r.norm = r.activation = r.every_second_mlp = true;

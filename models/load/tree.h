@@ -10,9 +10,9 @@ namespace orrery {
 struct SpecNode {
   enum class Kind : unsigned char { null, scalar, list, map };
   Kind kind = Kind::null;
-  int line = 0;                   // 1, 2, ...; 0 = given by --set
-  std::string text;               // of a scalar
-  std::vector<std::string> keys;  // of a map, in the order of the text; keys[i] names items[i]
+  int line = 0;                   // line of the text, from 1; 0 = given by --set
+  std::string text;               // text of a scalar
+  std::vector<std::string> keys;  // keys of a map, in the order of the text; keys[i] names items[i]
   std::vector<SpecNode> items;
 
   SpecNode* find(std::string_view key);

@@ -14,19 +14,21 @@
 namespace orrery {
 namespace {
 
-// Of a GPU's peak, what a step's products reach: published steps of such models do 40 to 55 % (docs/published.md).
+// Part of a GPU's peak that a step's products reach: published steps of such models do 40 to 55 % (docs/published.md).
 constexpr double kReachedPeak = 0.5;
 
-// Stages from the last one back to some layer, on the last places: what each more in front of them adds to.
+// Stages from the last one back to some layer, on the last places, with the sums to which each further stage in front
+// of them adds.
 struct Suffix {
-  double forward = 0, backward = 0;       // of all stages, and transfers
-  double dearest = 0;                     // forward and backward of a stage or transfer
-  double tail = 0;                        // from the last backward's begin to the end of the last reduction
-  std::int64_t layers = 0, replicas = 0;  // of its first stage
-  std::size_t choice = 0, rest = 0;       // the suffix behind that: its front's choice of replicas, and place there
+  double forward = 0, backward = 0;       // time of all stages and transfers
+  double dearest = 0;                     // forward and backward of the dearest stage or transfer
+  double tail = 0;                        // time from the last backward's begin to the end of the last reduction
+  std::int64_t layers = 0, replicas = 0;  // layers and replicas of the suffix's first stage
+  // The suffix behind that stage: its front's choice of replicas, and its place there
+  std::size_t choice = 0, rest = 0;
 };
 
-constexpr double kMostFronts = 1e7;  // of the planner's table: 240 MB
+constexpr double kMostFronts = 1e7;  // most fronts of the planner's table: 240 MB
 
 class Planner {
  public:
@@ -43,8 +45,8 @@ class Planner {
   std::int64_t layers() const { return std::ssize(c_.forward); }
   std::int64_t places() const { return std::ssize(c_.node); }
 
-  // A stage of layers [first, first + n) on r places from `place` on, before a suffix that begins with `next` places
-  // (0: none).
+  // Adds a stage of layers [first, first + n) on r places from `place` on, before a suffix that begins with `next`
+  // places (0: none).
   Suffix add(const Suffix& behind, std::int64_t first, std::int64_t n, std::int64_t place, std::int64_t r,
              std::int64_t next) const {
     const double run = (forward_[first + n] - forward_[first]) / static_cast<double>(r);
@@ -56,7 +58,7 @@ class Planner {
     const bool to_end = first + n == layers();
     double bytes = gradients_[first + n] - gradients_[first];
     if (first > 0 && to_end) bytes += c_.table.gradients;
-    // The ends of a pipeline sum a tied table two by two, when both have done so by themselves.
+    // The ends of a pipeline sum a tied table two by two, when both have reduced their gradients by themselves.
     const double ends = first == 0 && !to_end ? c_.table.gradients / link(0, places() - 1) : 0;
     s.tail = std::max(s.tail, s.backward + reducing(bytes, place, r) + ends);
     s.layers = n;
@@ -68,7 +70,8 @@ class Planner {
     return s.forward + static_cast<double>(c_.micro_batches - 1) * s.dearest + s.tail;
   }
 
-  // The best plan that goes on with the best suffix everywhere, then the best of all that may be better.
+  // The best plan: first the best that goes on with the best suffix everywhere, then the best of all plans that may be
+  // better than that one.
   StagePlan best(std::int64_t stages) {
     stages_ = stages;
     const StagePlan quick = search(true);
@@ -78,7 +81,8 @@ class Planner {
   }
 
  private:
-  // By layers, from the last to the first, all suffixes that no other is better than in everything; or one each.
+  // Searches layer by layer, from the last to the first, keeping all suffixes that no other is better than in
+  // everything; or, when quick, one each.
   StagePlan search(bool quick) {
     quick_ = quick;
     const double size = static_cast<double>(stages_ + 1) * static_cast<double>(layers() + 1) *
@@ -103,10 +107,10 @@ class Planner {
     return result;
   }
 
-  double link(std::int64_t from, std::int64_t to) const {  // between places
+  double link(std::int64_t from, std::int64_t to) const {  // rate of the link between two places
     return 1e9 * (c_.node[from] == c_.node[to] ? c_.inside_GBps : c_.between_GBps);
   }
-  // The ports of the side with fewer ranks carry most.
+  // The time that hidden states take from a stage to the next: the ports of the side with fewer ranks carry most.
   double passing(std::int64_t place, std::int64_t r, std::int64_t next) const {
     return c_.hidden_bytes / static_cast<double>(std::min(r, next)) / link(place, place + r + next - 1);
   }
@@ -124,13 +128,14 @@ class Planner {
     return own + shared / static_cast<double>(r) <= c_.memory;
   }
 
-  // Suffixes of `count` stages (0 where their number is free) from this layer on, on so many places.
+  // The suffixes of `count` stages (0 where their number is free) that begin with layer `first` and stand on `used`
+  // places.
   std::vector<Suffix>& front(std::int64_t count, std::int64_t first, std::int64_t used, std::size_t choice) {
     const std::int64_t at = (count * (layers() + 1) + first) * (places() + 1) + used;
     return fronts_[static_cast<std::size_t>(at) * choices_.size() + choice];
   }
 
-  // What no plan of these layers and places before a suffix can be below: the work is spread evenly, and runs no faster
+  // A bound below every plan of these layers and places before a suffix: the work is spread evenly, and runs no faster
   // than on the most replicas.
   double least(const Suffix& s, std::int64_t first, std::int64_t used) const {
     if (first == 0) return latency(s);
@@ -199,11 +204,11 @@ class Planner {
   }
 
   const PipelineCosts& c_;
-  std::vector<std::int64_t> choices_;                          // of replicas
-  std::vector<double> forward_, gradients_, states_, shared_;  // of the layers before each
+  std::vector<std::int64_t> choices_;                          // numbers of replicas to choose from
+  std::vector<double> forward_, gradients_, states_, shared_;  // sums over the layers before each layer
   std::int64_t stages_ = 0;
   bool quick_ = false;
-  double bound_ = std::numeric_limits<double>::infinity();  // plans above it are not the best
+  double bound_ = std::numeric_limits<double>::infinity();  // plans above this latency are not the best
   std::vector<std::vector<Suffix>> fronts_;
 };
 

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// What blocks cost: embedding, each layer, head.
+// Costs of blocks: embedding, each layer, head.
 struct StageCosts {
   double embedding = 0, layer = 0, head = 0;
 };
@@ -25,9 +25,9 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   double done = 0;
   std::int64_t stage = 0;
   const auto filled = [&] { return stage == 0 || layers[stage] > 0; };
-  for (std::int64_t i = 0; i < count + 2; ++i) {  // the embedding, layers, the head
+  for (std::int64_t i = 0; i < count + 2; ++i) {  // runs over the embedding, the layers, the head
     const bool layer = i > 0 && i <= count;
-    const std::int64_t left = count + 1 - i;  // layers, this one included
+    const std::int64_t left = count + 1 - i;  // layers left, this one included
     if (layer && filled() && stage + 2 < stages && left <= stages - 2 - stage) ++stage;
     if (layer) ++layers[stage];
     done += layer ? cost.layer : i == 0 ? cost.embedding : cost.head;
@@ -39,8 +39,8 @@ std::vector<std::int64_t> cut_by_share(const StageCosts& cost, std::int64_t coun
   return layers;
 }
 
-// The dearest stage as cheap as can be: layers are alike, so each goes to the stage that is cheapest with it. Stages
-// without embedding and head get one at least.
+// Cuts layers so that the dearest stage is as cheap as can be: layers are alike, so each goes to the stage that is
+// cheapest with it. Stages without embedding and head get one at least.
 std::vector<std::int64_t> cut_evenly_by_cost(const StageCosts& cost, std::int64_t count, std::int64_t stages) {
   std::vector<std::int64_t> layers(stages, 0);
   const auto with_one_more = [&](std::int64_t s) {
@@ -67,7 +67,7 @@ StageCosts block_costs(const Spec& spec) {
   const auto width = static_cast<double>(m.heads * m.head_dim);
   const auto kv = static_cast<double>(m.kv_heads * m.head_dim);
   const double attention = 2 * h * width + 2 * h * kv;
-  // Layers with experts weigh those that a token meets.
+  // Layers with experts weigh the experts that a token meets.
   const std::int64_t feed_forward =
       m.moe ? m.moe->top_k * m.moe->feed_forward + m.moe->shared_feed_forward : m.feed_forward;
   double layer = attention + matrices * h * static_cast<double>(feed_forward);
@@ -80,13 +80,14 @@ StageCosts block_costs(const Spec& spec) {
   } else {
     layer += 2 * static_cast<double>(spec.sequence) * width;  // scores and values, per token
   }
-  head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);  // modules stand on the last stage
+  // prediction modules stand on the last stage
+  head += static_cast<double>(m.mtp_layers) * (layer + 2 * h * h + v * h);
   return {embedding, layer, head};
 }
 
 // DAPPLE's planner (Fan et al. 2021, arXiv:2007.01045, section 4) for stages whose ranks are given: of a pipeline's
 // latency, the sum of all stages and m - 1 times the dearest, a cut into runs of layers changes the dearest most.
-// best[k][n]: the dearest of k stages that have the first n layers. dapple.h has the one that finds the ranks too.
+// best[k][n]: the dearest of k stages that have the first n layers. dapple.h has the planner that finds the ranks too.
 std::vector<std::int64_t> cut_for_least_latency(const std::vector<double>& costs, const Strategy& s) {
   const std::int64_t stages = s.pipeline * s.virtual_stages;
   const auto layers = static_cast<std::int64_t>(costs.size());

@@ -23,15 +23,15 @@ std::vector<std::int64_t> stage_layers(const Spec& spec);
 // Whether DAPPLE's planner cuts the stages of a schedule.
 bool plans_stages(const Strategy& strategy);
 
-// What each layer costs, in multiplications a token, embedding and head with the first and the last: those with experts
-// by what a token meets.
+// The cost of each layer, in multiplications a token, embedding and head with the first and the last layer; layers with
+// experts by the experts that a token meets.
 std::vector<double> layer_costs(const Spec& spec);
 
 // Micro-batches that pass through one chunk of an interleaved schedule before the next chunk's turn: what the strategy
 // says, or the profile's habit: as many as stages (Megatron-LM), or the step in as many equal turns as stages go into
 // it (PyTorch's ScheduleInterleaved1F1B).
 std::int64_t interleave_group(const Spec& spec);
-// The same with so many stages and micro-batches instead of the spec's.
+// The interleave group for so many stages and micro-batches instead of the spec's.
 std::int64_t interleave_group(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);
 // Whether the turns of interleaved stages leave no more micro-batches over than the stack takes.
 bool interleaves(const Spec& spec, std::int64_t stages, std::int64_t micro_batches);

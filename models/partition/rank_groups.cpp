@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// Ranks with the same key form a group; groups are numbered by their first rank. Keys are below a few times the ranks.
+// Groups of ranks with the same key; groups are numbered by their first rank. Keys are below a few times the ranks.
 template <typename Key>
 GroupTable group_by(std::int64_t ranks, const Key& key) {
   std::vector<std::int64_t> keys(static_cast<std::size_t>(ranks));
@@ -51,7 +51,7 @@ std::vector<std::int64_t> places_in(const std::vector<std::int64_t>& pools) {
   return places;
 }
 
-// Ranks of one tensor group, all layers of it, that agree in two of their three places.
+// Sets the groups of a grid: ranks of one tensor group, all layers of it, that agree in two of their three places.
 void set_grid(const Strategy& s, const std::vector<Coordinates>& at, std::vector<GroupTable>& tables) {
   const std::int64_t q = s.on_grid() ? grid_side(s) : 0;
   const auto set = [&](Dimension d, std::int64_t stride) {
@@ -94,7 +94,7 @@ std::vector<Coordinates> coordinates(const Strategy& s) {
   for (const auto& [name, axis] : axes) {
     if (axis.degree > 1) throw Error(fmt::format("strategy.rank_order: '{}' leaves out {}", s.rank_order, name));
   }
-  std::vector<std::int64_t> stage_at;  // by place
+  std::vector<std::int64_t> stage_at;  // stage of each place
   for (std::int64_t stage = 0; stage < s.pipeline; ++stage)
     stage_at.insert(stage_at.end(), s.replicas_of(stage), stage);
   std::vector<Coordinates> all(s.gpus());
@@ -128,8 +128,8 @@ std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid
   };
   const std::int64_t shards = hybrid ? s.shard_group : s.data * s.context * s.tensor_depth;
   const auto model_part = [&](std::int64_t r) { return at[r].place * s.tensor + tensor(r); };
-  // Stages that hold the same weights count as one: what one copy of the model has on one of them, others have on its
-  // mirror image, and on those at as even distances as there are copies each way.
+  // Stages that hold the same weights count as one: weights that one copy of the model has on a stage, other copies
+  // have on its mirror image, and on the stages at as even distances as there are copies each way.
   const std::int64_t copies = model_copies(s.schedule);
   const auto weights_of = [&](std::int64_t r) {
     if (copies == 1) return at[r].pipeline;

@@ -14,8 +14,8 @@ struct Coordinates {
   std::int64_t tensor = 0, context = 0, data = 0, pipeline = 0, replica = 0, place = 0;
 };
 
-// Where rank r stands, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is skipped).
-// Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
+// The coordinates of every rank r, by Strategy::rank_order (innermost first: "tp-cp-ep-dp-pp"; ep lies inside dp and is
+// skipped). Throws Error for an order that names a dimension twice or leaves one of degree > 1 out.
 std::vector<Coordinates> coordinates(const Strategy& s);
 
 // Groups over whose ranks tensor parallelism cuts a weight or an activation: tensor, or those of a grid.
@@ -42,17 +42,16 @@ std::vector<Dimension> tensor_axes(const Strategy& s);
 //     everybody where a model has experts, whose weights are spread otherwise than the rest (hybrid: all that share
 //     shards), or runs in several copies
 //   world: everybody
-//   tensor_row, tensor_column, tensor_depth: of a grid of tensor ranks, q to a side (2d, 2.5d, 3d), the one at row i
-//   and
-//     place j of layer x is number (x * q + i) * q + j of its tensor group; ranks that differ in j, i or x alone. The
-//     layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each has a tensor
-//     group of its own
+//   tensor_row, tensor_column, tensor_depth: ranks of a grid that differ in j, i or x alone. In a grid of tensor ranks,
+//     q to a side (2d, 2.5d, 3d), the rank at row i and place j of layer x is number (x * q + i) * q + j of its tensor
+//     group. The layers of a 2.5d grid hold the same weights, as data ranks do: they are in one data group, and each
+//     has a tensor group of its own
 std::vector<GroupTable> make_groups(const Strategy& s, bool sharded, bool hybrid, std::int64_t kv_copies = 1,
                                     bool experts = false);
 
 // Whether sharding comes to nothing: no rank shares its parameters with another, and nothing lies beyond the device, so
-// that ZeRO's stages plan what `none` plans. FSDP still casts its fp32 parameters for every use. experts: the model has
-// some, which are shared by other ranks than the rest.
+// that ZeRO's stages plan the same as `none`. FSDP still casts its fp32 parameters for every use. experts: the model
+// has experts, which are shared by other ranks than other weights.
 bool shards_nothing(const Strategy& s, bool experts);
 
 }  // namespace orrery

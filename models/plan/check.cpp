@@ -17,7 +17,7 @@ namespace {
 
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 
-// Which node each task belongs to: tasks of a match or a batch start and end together.
+// The graph node of each task: tasks of a match or a batch start and end together, as one node.
 std::vector<TaskId> contract(const Plan& plan) {
   std::vector<TaskId> parent(plan.task_count());
   std::iota(parent.begin(), parent.end(), 0U);
@@ -87,7 +87,7 @@ void check_match(const Plan& plan, std::uint32_t match) {
   if (std::holds_alternative<Collective>(first.work)) return;
   const auto& one = std::get<Transfer>(first.work);
   const auto& other = std::get<Transfer>(plan.op_of(members.back()).work);
-  // From either end the other must stand where the transfer leads.
+  // Seen from either end, the other end must stand where the transfer leads.
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   const auto place = [&](TaskId t) {
     const std::int64_t rank = plan.slots[plan.slot_of(t)].representative;
@@ -102,15 +102,15 @@ void check_match(const Plan& plan, std::uint32_t match) {
   }
 }
 
-// Classes keep to themselves but where the plan says, on other stages too: copies of a model, and a vocabulary that
-// stages share, have groups across stages.
+// Whether two slots meet in groups of a dimension. Classes of ranks keep to themselves unless the plan says that they
+// meet, on different stages too: copies of a model, and a vocabulary that stages share, have groups across stages.
 bool meets(const Plan& plan, Dimension group, const RankSlot& a, const RankSlot& b) {
   const bool folded = static_cast<std::int64_t>(plan.slots.size()) < plan.ranks;
   const bool apart = folded && plan.class_of(a.representative) != plan.class_of(b.representative);
   return !apart || plan.meet(group);
 }
 
-// A collective meets as many ends as slots have a rank in its group: one that leaves it out would be waited for.
+// A collective has as many ends as slots have a rank in its group: the others would wait for a slot that leaves it out.
 void check_members(const Plan& plan) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   std::map<std::pair<Dimension, std::int32_t>, std::size_t> expected;

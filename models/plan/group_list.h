@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// Lists of ranks, all in one piece of memory: of a large cluster there are very many short ones.
+// Lists of ranks, all in one piece of memory: a large cluster has very many short ones.
 class GroupList {
  public:
   using Group = std::span<const std::int32_t>;
@@ -54,7 +54,7 @@ class GroupList {
   }
 
  private:
-  std::vector<std::size_t> begins_ = {0};  // of every list, and the last one's end
+  std::vector<std::size_t> begins_ = {0};  // begins of all lists, then the end of the last one
   std::vector<std::int32_t> ranks_;
 };
 

@@ -12,7 +12,7 @@ double d(std::int64_t x) { return static_cast<double>(x); }
 struct Costs {
   Bytes width;
 
-  // 2 m n k; every operand passes once, an accumulated result twice.
+  // 2 m n k operations; every operand passes through memory once, an accumulated result twice.
   Cost operator()(const Gemm& g) const {
     const double batch = d(g.batch);
     const double result = d(g.m) * d(g.n) * d(g.result_bytes) * (g.accumulate ? 2 : 1);
@@ -73,7 +73,8 @@ struct Costs {
   Cost operator()(const Normalize& n) const {
     const bool forward = n.direction == Direction::forward;
     double passes = forward ? (n.fused ? 2 : 18) : (n.fused ? 4 : 28);
-    // Of rows in pieces the sums read x, or x and dy twice; up to the mean they are half of the unfused operations.
+    // For rows in pieces the sums read x, or x and dy twice; unfused, the part up to the mean is half of the
+    // operations.
     const bool whole = n.part == Normalize::Part::whole, sums = n.part == Normalize::Part::sums;
     if (!whole) passes = !n.fused ? passes / 2 : forward ? (sums ? 1 : 2) : 3;
     return {(whole ? 8 : 4) * d(n.rows) * d(n.columns), passes * d(n.rows) * d(n.columns) * d(width)};
@@ -124,7 +125,7 @@ struct Costs {
   // fp32 logits: maximum reads; exponent reads and writes; gradient reads and writes. Eager PyTorch subtracts and
   // exponentiates (a read and a write each) and sums (a read); Megatron's vocab_parallel_cross_entropy divides by the
   // sum and multiplies by the gradient of the loss. A metric casts the logits to fp32 (autocast does) and writes their
-  // log-softmax. Narrow ones read logits of 16 bits twice, and once more for the gradient that they write.
+  // log-softmax. Narrow cross-entropies read logits of 16 bits twice, and once more for the gradient that they write.
   Cost operator()(const CrossEntropy& c) const {
     const double pass = d(c.rows) * d(c.columns) * (c.narrow ? d(width) : 4);
     switch (c.part) {
@@ -175,7 +176,8 @@ struct Kernels {
   int operator()(const GroupedBias& b) const { return static_cast<int>(b.groups); }
   int operator()(const Gate& g) const { return g.direction == Direction::forward ? 15 : 12; }
   int operator()(const Permute&) const { return 2; }
-  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }  // eager PyTorch
+  // the operations of eager PyTorch
+  int operator()(const SigmoidGate& g) const { return g.direction == Direction::forward ? 2 : 4; }
   int operator()(const SortChunks&) const { return 2; }
   int operator()(const CountTokens&) const { return 2; }
   int operator()(const FlashAttention& a) const {
@@ -225,12 +227,12 @@ struct Calls : Kernels {
   int operator()(const Normalize& n) const { return n.fused ? 1 : Kernels::operator()(n); }
   int operator()(const Embedding&) const { return 1; }
   int operator()(const SquaredNorm&) const { return 1; }
-  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // torch.optim foreach: its operations
+  int operator()(const Update& u) const { return u.fused ? 1 : 12; }  // the foreach operations of torch.optim
 };
 
 }  // namespace
 
-// A pass of its own: reads the part and what is there, writes it.
+// Merging is a pass of its own: it reads the part and the result so far, and writes the result.
 double merged_bytes(const FlashAttention& a, Bytes width) {
   return a.merges && a.pairs > 0 ? 3 * d(a.batch) * d(a.query) * d(a.heads) * d(a.value_dim) * d(width) : 0;
 }

@@ -68,8 +68,8 @@ std::string_view name_of(Category c) {
 
 std::string_view name_of(Home p) { return p == Home::device ? "device" : p == Home::host ? "host" : "nvme"; }
 
-// A rank runs what the slot's representative at the same place of its pipeline group runs; where the blocks of a
-// context ring differ, of its context group too.
+// The slot of a rank is the one whose representative has the same place in its pipeline group and, where the blocks of
+// a context ring differ, in its context group too.
 std::vector<std::uint32_t> slots_of_ranks(const Plan& plan) {
   const GroupTable& pipeline = plan.dimensions[static_cast<std::size_t>(Dimension::pipeline)];
   std::vector<std::size_t> place_of(static_cast<std::size_t>(plan.ranks));

@@ -41,27 +41,29 @@ enum class LaneKind : std::uint8_t {
   receive_previous,
   send_previous,
   receive_next,
-  send_partner,  // activations that another stage keeps meanwhile
+  send_partner,  // activations that another stage keeps meanwhile (BPipe)
   receive_partner,
   embedding,
   model,
   down,   // from the device's memory to the host's
-  up,     // back
-  cpu,    // what the host's processors compute
+  up,     // from the host's memory to the device's
+  cpu,    // work of the host's processors
   fetch,  // from the node's disks to the host's memory
-  store,  // back
-  words,  // where all stages hold a part of the vocabulary: embeddings and their gradients,
+  store,  // from the host's memory to the node's disks
+  // With a vocabulary that all stages share: token embeddings and their gradients, hidden states, the loss's sums, and
+  // the gradients of the hidden states.
+  words,
   hidden_states,
-  vocabulary_sums,  // what a loss needs of all,
+  vocabulary_sums,
   hidden_gradients,
   expert_reduce  // buckets of experts' gradients, whose ranks have a communicator of their own, beside data_reduce
 };
 inline constexpr std::uint32_t kLanes = 25;
 
-// Gradients over data ranks, of experts or of other weights.
+// Whether a lane reduces gradients over data ranks, of experts or of other weights.
 inline bool reduces_gradients(LaneKind l) { return l == LaneKind::data_reduce || l == LaneKind::expert_reduce; }
 
-// What a buffer's bytes count as in the memory report.
+// The line of the memory report in which a buffer's bytes count.
 enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, buffers, workspace };
 inline constexpr int kCategories = 6;
 
@@ -71,19 +73,19 @@ struct Slot {
   Bytes bytes = 0;
   Category category = Category::activations;
   bool lazy = false;               // state that first appears at the first update (moments), and stays
-  std::int32_t runtime_size = -1;  // index into Block::runtime_sizes: bytes are those of as many rows as predicted
+  std::int32_t runtime_size = -1;  // index into Block::runtime_sizes; `bytes` is for the predicted number of rows
   Home home = Home::device;
   bool contiguous = false;  // lies in the rank's arena, side by side with the others that do
 };
 
-// Whose frame an operand lies in, seen from the task's own frame.
+// The frame that an operand lies in, seen from the task's own frame.
 enum class Scope : std::uint8_t {
-  own,       // this block and micro-batch
+  own,       // frame of this block and micro-batch
   next,      // the following block of the chunk, same micro-batch: where forward leaves its output
   previous,  // the preceding block: where backward leaves the gradient of its input
   unit,      // this block's weights while gathered, and their gradients before reduction
   state,     // this chunk's parameters, gradients and optimizer states, one flat buffer each
-  rank       // what a rank has once: norm, found infinity, loss scale
+  rank       // numbers that a rank has once: norm, found infinity, loss scale
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -92,10 +94,11 @@ enum class Access : std::uint8_t { read, write, read_write };
 // holds its rank's piece of each.
 enum class Part : std::uint8_t {
   all,
-  partial,  // LocalParameter::partial
+  partial,  // weights with LocalParameter::partial
   kv,       // the last LocalParameter::kv_rows rows of every weight
-  tied      // the word table: in a chunk's own states the one that the first and the last stage hold; where the stage
-            // has it in another chunk, or gathers it, the one there (Frame::previous)
+  // the word table: in a chunk's own states the table that the first and the last stage hold; where the stage has the
+  // table in another chunk, or gathers it, the one there (Frame::previous)
+  tied
 };
 
 // A buffer, or part of it, that a task uses. For weights: `parameter` is the index in the block's parameter list, and
@@ -108,14 +111,14 @@ struct Operand {
   std::uint16_t slot = 0;
   std::int32_t parameter = -1;
   Part part = Part::all;
-  std::uint16_t tile = 0;  // of Scope::unit: which of its tiles (LocalParameter::tile), or 0
+  std::uint16_t tile = 0;  // Scope::unit: the number of a tile of the unit (LocalParameter::tile), or 0
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // A kind of task. Many tasks share one: it repeats for every micro-batch and every layer of the same shape.
 struct Op {
-  std::string name;  // "qkv", "qkv input gradient"
+  std::string name;  // name of the op: "qkv", "qkv input gradient"
   Work work;
   Phase phase = Phase::forward;
   LaneKind lane = LaneKind::compute;
@@ -127,17 +130,18 @@ struct Op {
   std::int32_t runtime_size = -1;  // index into its block's runtime_sizes that scales the work, or -1
   std::vector<Operand> operands;
   std::vector<Operand> waits_for;  // buffers that this op reads nothing of, but whose last writer it follows
-  std::vector<Operand> allocates;  // taken when this is issued
-  std::vector<Operand> frees;      // returned when this is issued (compute lane) or has completed (other lanes)
+  std::vector<Operand> allocates;  // buffers taken when the op is issued
+  // Buffers returned when the op is issued (compute lane) or has completed (other lanes)
+  std::vector<Operand> frees;
 };
 
-// Whether it moves bytes between ranks.
+// Whether an op moves bytes between ranks.
 inline bool moves(const Op& op) {
   return std::holds_alternative<Collective>(op.work) || std::holds_alternative<Transfer>(op.work);
 }
 
-// Launches that a device queues before a launch blocks; so far at most the host runs ahead of it. (CUDA's per-context
-// channel ring has 1,024 entries.)
+// Launches that a device queues before a launch blocks; so far at most the host runs ahead of the device. (CUDA's
+// per-context channel ring has 1,024 entries.)
 inline constexpr TaskId kLaunchQueue = 1024;
 
 // How a weight (out, in) is cut over a group: not at all, by rows, by columns, or by rows of each of the parts it is
@@ -147,25 +151,26 @@ enum class Cut : std::uint8_t { none, rows, columns, heads, halves };
 // A weight of a block as one rank holds it.
 struct LocalParameter {
   std::string name;
-  std::int64_t out = 0, in = 0;  // after cutting over the tensor group
+  std::int64_t out = 0, in = 0;  // sizes after cutting over the tensor group
   std::int64_t offset = 0;       // elements from the block's base
   Cut cut = Cut::none;
-  bool partial = false;      // each rank of the tensor group that holds the same has only a part of its gradient
+  bool partial = false;      // ranks of the tensor group hold the same weight, each with a part of its gradient
   std::int64_t experts = 0;  // > 0: matrices of so many experts behind each other (`out` rows in all), cut over the
                              // ranks of `expert_tensor`, and reduced over those of `expert_data`
-  std::int64_t kv_rows = 0;  // of `out`, the last ones: key/value heads that the ranks of `kv` hold too, each with
-                             // a part of the gradient
+  // Last rows of `out`: key/value heads that the ranks of `kv` hold too, each with a part of the gradient
+  std::int64_t kv_rows = 0;
   // > 0: a run of a weight's rows that is gathered and reduced by itself where units are (ZeRO-Infinity, 2104.07857,
-  // section 5.1.3: memory-centric tiling), numbered over the block. Rows of the weight before it, and all of them.
+  // section 5.1.3: memory-centric tiling), numbered over the block. tile_first, tile_of: the weight's rows before the
+  // run, and all of its rows.
   std::uint16_t tile = 0;
   std::int64_t tile_first = 0, tile_of = 0;
-  // On a grid of tensor ranks: whose members the cut is over; a matrix cut by rows is cut by columns over another group
-  // too, and in a cube the rows of a member once more over tensor_depth.
+  // On a grid of tensor ranks, `over` is the group whose members the cut is over; a matrix cut by rows is cut by
+  // columns over another group too, and in a cube the rows of a member once more over tensor_depth.
   Dimension over = Dimension::tensor;
   std::optional<Dimension> columns_over = std::nullopt;
   bool cut_in_depth = false;
 
-  // Whether ranks of such a group hold the same, and each has a part of its gradient.
+  // Whether ranks of a group hold the same weight, each with a part of its gradient.
   bool summed_over(Dimension group) const { return partial && (cut == Cut::none || over != group); }
 };
 
@@ -176,11 +181,12 @@ struct RuntimeSize {
   std::int64_t predicted = 0, bound = 0;
 };
 
-// What a block stands for.
+// The kind of a block.
 // tile: buffers on the host that pieces of the states pass through (offload). arena: memory taken before the first
-// step, cut into cells of one size for the slots that lie contiguous. version: other weights than the newest, which
-// micro-batches on their way still need (asynchronous schedules). update: where several come in a plan, one of them.
-// guest: activations that a stage keeps for another. exchange: what all stages of a pipeline bring together or get.
+// step, cut into cells of one size for the slots that lie contiguous. version: weights other than the newest, which
+// micro-batches on their way still need (asynchronous schedules). update: one update, where several come in a plan.
+// guest: activations that a stage keeps for another. exchange: tensors that all stages of a pipeline bring together or
+// get.
 enum class BlockRole : std::uint8_t {
   embedding,
   layer,
@@ -199,51 +205,52 @@ enum class BlockRole : std::uint8_t {
   exchange
 };
 
-// Whether its buffers live from before the first step on.
+// Whether a block's buffers live from before the first step on.
 inline bool outlives_steps(BlockRole role) {
   return role == BlockRole::state || role == BlockRole::rank || role == BlockRole::tile || role == BlockRole::arena ||
          role == BlockRole::version;
 }
 
-// What embedding, layer, head or a stage's end do to one micro-batch: a list of forward and one of backward ops, and
-// the buffers they pass on. Slots 0 and 1 are always the input and the gradient of the output.
+// The ops of an embedding, layer, head or stage's end for one micro-batch: a list of forward and one of backward ops,
+// and the buffers that they pass on. Slots 0 and 1 are always the input and the gradient of the output.
 struct Block {
   std::string name;
   BlockRole role = BlockRole::layer;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> forward, backward;  // op ids in issue order
-  std::uint32_t input_gradients = 0;             // of backward, how many come before those that only weights need
-  std::uint32_t fetches = 0;                     // of backward, how many first ones may be issued a block early
-  std::vector<std::uint32_t> release;            // op ids: of forward, issued a block late
-  std::vector<std::uint32_t> exchange;           // of forward, issued when all stages have come so far
+  std::uint32_t input_gradients = 0;             // number of backward ops before those that only weight gradients need
+  std::uint32_t fetches = 0;                     // number of first backward ops that may be issued a block early
+  std::vector<std::uint32_t> release;            // ids of forward ops that are issued a block late
+  std::vector<std::uint32_t> exchange;           // forward ops that are issued when all stages have come so far
   std::vector<LocalParameter> parameters;
-  std::int64_t parameter_elements = 0;  // their sum
+  std::int64_t parameter_elements = 0;  // sum over `parameters`
   std::vector<RuntimeSize> runtime_sizes;
 };
 inline constexpr std::uint16_t kInput = 0;
 inline constexpr std::uint16_t kOutputGradient = 1;
 
-// An instance of a block's buffers. Of a micro-batch, `next` and `previous` are its neighbours in the chunk, over whose
-// buffers they hand on. The next one of a unit's frame is that of its first tile, and so on. The previous one of a
-// unit, or of a state, is that of the word table, where blocks read it that do not own it (Part::tied: multi-token
-// prediction).
+// An instance of a block's buffers. In a frame of a micro-batch, `next` and `previous` are the neighbours in the chunk,
+// through whose buffers activations and gradients are handed on. In a unit's frame `next` is the frame of its first
+// tile, and so on from tile to tile. In the frame of a unit or a state, `previous` is that of the word table, where
+// blocks read the table that do not own it (Part::tied: multi-token prediction).
 struct Frame {
   std::uint32_t block = kNone;
   std::uint32_t first_buffer = 0;
-  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // frames
-  std::uint32_t weights = kNone;  // the frame of the version of the weights that it meets; kNone: those of `state`
-  std::uint32_t slot = 0;         // rank slot
-  std::int32_t layer = -1;        // of the model; -1 embedding, layers() head
-  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; of an update: the last one before it
+  std::uint32_t next = kNone, previous = kNone, unit = kNone, state = kNone;  // ids of other frames
+  std::uint32_t weights = kNone;  // frame of the version of the weights that the micro-batch meets; kNone: `state`'s
+  std::uint32_t slot = 0;         // index of the frame's rank slot
+  std::int32_t layer = -1;        // layer of the model; -1 embedding, layers() head
+  std::int32_t micro_batch = -1;  // -1: not of one micro-batch; for an update the last one before it
   std::int32_t chunk = 0;
-  std::int64_t base = 0;  // elements from the chunk's flat buffers to this block's weights
+  std::int64_t base = 0;  // elements before this block's weights in the chunk's flat buffers
 };
 
 // Slot of the weights in a chunk's state frame, and in a frame of BlockRole::version.
 inline constexpr std::uint16_t kWeights = 0;
 
 // Flags of a task.
-inline constexpr std::uint8_t kJoinsPrevious = 1;  // same batch (NCCL group) as the task issued before it
+// the task is in the same batch (NCCL group) as the task issued before it
+inline constexpr std::uint8_t kJoinsPrevious = 1;
 inline constexpr std::uint8_t kStepEnd = 2;
 
 // One op of one rank slot in one place of the schedule. 24 bytes.
@@ -251,64 +258,66 @@ struct Task {
   std::uint32_t op = 0;
   std::uint32_t frame = 0;
   std::uint32_t lane = 0;
-  std::uint32_t first_dependency = 0;  // into Plan::dependencies, up to the next task's
+  std::uint32_t first_dependency = 0;  // index into Plan::dependencies, up to the next task's
   std::uint32_t match = kNone;         // transfers with more than one end in this plan: index into Plan::matches
   std::uint8_t flags = 0;
 };
 
 // A class of ranks that do the same work, or a single rank when unfolded.
 struct RankSlot {
-  std::string name;  // "stage 0"
+  std::string name;  // name of the slot: "stage 0"
   std::int64_t stage = 0;
   std::int64_t representative = 0;  // a global rank
   std::int64_t multiplicity = 1;
-  TaskId begin = 0, end = 0;    // its tasks, in issue order
-  std::uint32_t frame = kNone;  // of Scope::rank
-  // Of its weights: how many are kept at a time, and how many updates at most come between a gradient's weights and
-  // those that it changes.
+  TaskId begin = 0, end = 0;    // the slot's tasks, in issue order
+  std::uint32_t frame = kNone;  // frame of Scope::rank
+  // versions: how many versions of the weights are kept at a time. staleness: the most updates that come between a
+  // gradient's weights and the weights that it changes.
   std::int64_t versions = 1, staleness = 0;
   bool server = false;  // parameter servers: processes on hosts, no GPU
-  // Of an update that is validated in the next step (post_validation.h): the tasks from `validation` on bring the norm
-  // of all stages, and in `validated` the host waits for it. Where the update was wrong, it is set right there, and
-  // what stands before runs again. kNone: it waits for the norm.
+  // An update may be validated in the next step (post_validation.h): the tasks from `validation` on bring the norm of
+  // all stages, and in task `validated` the host waits for it. A wrong update is set right there, and the tasks before
+  // it in the step run again. kNone: the update itself waits for the norm.
   TaskId validation = kNone, validated = kNone;
 };
 
 // The ends of one collective or send/receive pair that lie in this plan.
 struct Match {
-  std::uint32_t first = 0, count = 0;  // into Plan::match_members
+  std::uint32_t first = 0, count = 0;  // range in Plan::match_members
 };
 
-// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is an i.
+// All groups of one dimension over all ranks: groups[i] lists global ranks; member_of[rank] is the i of the rank's
+// group.
 struct GroupTable {
   GroupList groups;
   std::vector<std::int32_t> member_of;
 };
 
 struct Plan {
-  std::int64_t ranks = 0;    // of the whole job
-  std::int64_t servers = 0;  // of them, the last ones: parameter servers
-  // How many of these hold the same range of every bucket, and are a chain: server i holds range i % ranges(), and
-  // stands behind the one of i - ranges(). Workers push to a chain's head and pull from its tail.
+  std::int64_t ranks = 0;    // ranks of the whole job
+  std::int64_t servers = 0;  // parameter servers: the last ones of the ranks
+  // How many servers hold the same range of every bucket, and form a chain: server i holds range i % ranges(), and
+  // stands behind server i - ranges(). Workers push to a chain's head and pull from its tail.
   std::int64_t copies = 1;
-  // Where servers stand: each at the place that a worker of this number has, or would have, on the machines.
+  // For each server the number of the worker at whose place on the machines it stands, or would stand.
   std::vector<std::int64_t> server_seats;
   // A step of an asynchronous schedule begins before the one before it has ended: the plan holds several, from the
   // filling of the pipeline to its emptying, and a report is of one between them.
   std::int64_t steps = 1, reported = 0;
-  std::int64_t micro_batches = 0;            // of all steps
-  std::int64_t update_every = 1;             // micro-batches
-  Bytes element_bytes = 2;                   // of an activation
-  std::vector<GroupTable> dimensions;        // by Dimension
-  std::vector<std::uint16_t> class_of_rank;  // which slot of its stage a rank runs; empty: stages have one each
-  std::vector<Dimension> meeting;            // groups in which classes of a stage meet; each keeps to itself in others
+  std::int64_t micro_batches = 0;            // micro-batches of all steps
+  std::int64_t update_every = 1;             // micro-batches between updates
+  Bytes element_bytes = 2;                   // bytes of an activation element
+  std::vector<GroupTable> dimensions;        // groups, by Dimension
+  std::vector<std::uint16_t> class_of_rank;  // class of each rank on its stage; empty: stages have one class each
+  // Groups in which classes of a stage meet; in others each class keeps to itself
+  std::vector<Dimension> meeting;
   std::vector<RankSlot> slots;
   std::vector<Block> blocks;
   std::vector<Op> ops;
   std::vector<Frame> frames;
-  std::uint32_t buffers = 0;         // ids given out
-  std::vector<Task> tasks;           // grouped by slot, then in issue order; one sentinel at the end
-  std::vector<TaskId> dependencies;  // beyond the order of a task's own lane
+  std::uint32_t buffers = 0;         // buffer ids given out
+  std::vector<Task> tasks;           // tasks by slot, then in issue order; one sentinel at the end
+  std::vector<TaskId> dependencies;  // dependencies beyond the order of a task's own lane
   std::vector<Match> matches;
   std::vector<TaskId> match_members;
 
@@ -340,9 +349,9 @@ std::vector<std::uint32_t> slots_of_ranks(const Plan& plan);
 
 // The frame in which an operand of a task of frame f lies.
 std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, const Operand& operand);
-std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // of one that is no tile
+std::uint32_t frame_of(const Plan& plan, std::uint32_t frame, Scope scope);  // for an operand that is no tile
 
-// Where in the step a task stands: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for kNone.
+// The place of a task in the step: "B micro-batch 0 layer 79, mlp up input gradient"; "start" for kNone.
 std::string place_of(const Plan& plan, TaskId t);
 
 }  // namespace orrery

@@ -41,8 +41,8 @@ class Repeater {
   }
 
  private:
-  // Tasks of a slot, with what they wait for among themselves. Passes are numbered alike on all slots, so that their
-  // ends meet.
+  // Adds tasks of a slot, with their dependencies on each other. Passes are numbered alike on all slots, so that the
+  // ends of transfers meet.
   void add(TaskId begin, TaskId end, std::uint32_t pass) {
     const auto first = static_cast<TaskId>(plan_.tasks.size());
     for (TaskId t = begin; t < end; ++t) {
@@ -67,7 +67,7 @@ class Repeater {
 
   const Plan& from_;
   Plan plan_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // by pass and match
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<TaskId>> ends_;  // ends of transfers, by pass and match
 };
 
 }  // namespace

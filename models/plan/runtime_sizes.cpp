@@ -79,10 +79,11 @@ class Resizer {
     return slot.bytes / block.runtime_sizes[static_cast<std::size_t>(slot.runtime_size)].predicted;
   }
 
-  // Room for a row even where there is none, as ranks take it (exec/memory/buffers.cpp).
+  // Resizes a block's buffers, with room for a row even where there is none, as ranks allocate it
+  // (exec/memory/buffers.cpp).
   void resize_block(std::size_t frame) {
     Block block = block_of(frame);
-    block.forward.clear();  // those of the plan it was made from: tasks name their ops
+    block.forward.clear();  // tasks name the ops of the original plan
     block.backward.clear();
     for (Slot& s : block.slots) {
       if (s.runtime_size < 0) continue;
@@ -109,7 +110,7 @@ class Resizer {
     plan_.ops.push_back(std::move(op));
   }
 
-  // Of the member that puts in or takes out most.
+  // Bytes of a collective: those of the member that puts in or takes out most.
   Bytes bytes_moved(TaskId t) const {
     const std::uint32_t match = from_.tasks[t].match;
     if (match == kNone) return bytes_at(t);
@@ -132,8 +133,8 @@ class Resizer {
 
   const Plan& from_;
   Plan plan_;
-  std::vector<std::vector<std::int64_t>> sizes_;                            // by frame
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;  // frame and planned op: the resized one
+  std::vector<std::vector<std::int64_t>> sizes_;                            // runtime sizes, by frame
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> op_of_;  // resized op, by frame and planned op
 };
 
 }  // namespace

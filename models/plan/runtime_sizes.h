@@ -18,11 +18,11 @@ Work over_rows(const Work& work, std::int64_t planned, std::int64_t rows);
 // plan that it was made from.
 Plan with_runtime_sizes(const Plan& unfolded, const std::vector<std::vector<std::int64_t>>& sizes);
 
-// Whether a plan has any.
+// Whether a plan has runtime sizes.
 bool has_runtime_sizes(const Plan& plan);
 
-// How many numbers of a frame a rank counts: none of a micro-batch that goes through the other copy of the model
-// (Chimera, DualPipe), whose frame no task has.
-std::vector<std::size_t> counted_sizes(const Plan& plan);  // by frame
+// How many runtime sizes a rank counts in each frame: none in a frame of a micro-batch that goes through the other copy
+// of the model (Chimera, DualPipe), because no task has that frame.
+std::vector<std::size_t> counted_sizes(const Plan& plan);  // numbers of sizes, by frame
 
 }  // namespace orrery

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// The allocator's pool that what a lane's tasks take comes from: FSDP gathers and reduces on streams with pools of
-// their own. Other transfers use the compute stream's, which waits for collectives; what is sent comes back when it has
-// arrived.
+// The allocator's pool from which a lane's tasks take their buffers: FSDP gathers and reduces on streams with pools of
+// their own. Other transfers use the compute stream's pool, which waits for collectives; a buffer that is sent comes
+// back when it has arrived.
 inline int pool_of(LaneKind lane) {
   switch (lane) {
     case LaneKind::data_gather:

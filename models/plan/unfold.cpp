@@ -83,7 +83,8 @@ class Unfolder {
     }
   }
 
-  // Classes of a stage that keep to themselves run the same tasks in the same order: the one of its first class.
+  // The task of the stage's first class that stands for `folded`: classes of a stage that keep to themselves run the
+  // same tasks in the same order.
   TaskId of_first_class(TaskId folded) const {
     const RankSlot& slot = from_.slots[from_.slot_of(folded)];
     for (const RankSlot& first : from_.slots) {
@@ -92,7 +93,7 @@ class Unfolder {
     return folded;
   }
 
-  // Notes that a task is one end of a transfer: those of the same folded task or match and the same group meet.
+  // Notes that a task is one end of a transfer: ends of the same folded task or match and of the same group meet.
   void meet(TaskId folded, std::int64_t rank, TaskId task) {
     const Op& op = from_.op_of(folded);
     const auto* c = std::get_if<Collective>(&op.work);

@@ -8,7 +8,7 @@ namespace orrery {
 // the members of the rank's real groups. Simulated, it must agree with the folded plan to the picosecond.
 Plan unfold(const Plan& folded);
 
-// What one rank runs: the plan's slot of its class, and its groups.
+// The plan of one rank: the folded plan's slot of the rank's class, and the rank's groups.
 Plan instantiate(const Plan& folded, std::int64_t rank);
 
 }  // namespace orrery

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// What cannot be told or found again on another stage.
+// Refuses strategies whose activations another stage could not know the sizes of, or find again.
 void PlanBuilder::refuse_moves() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
@@ -27,7 +27,8 @@ void PlanBuilder::note_alive(const Op& op, std::uint32_t frame) {
   set(op.frees, 0);
 }
 
-// All that is alive of a micro-batch after its forward, block by block; ends of the stage are still on their way.
+// All live buffers of a micro-batch after its forward, block by block; buffers of the stage's send and receive blocks
+// are still in transfer, and left out.
 std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& move) const {
   std::vector<Parcel> parcels;
   const Chunk& chunk = chunks_.front();
@@ -42,7 +43,7 @@ std::vector<PlanBuilder::Parcel> PlanBuilder::parcels_of(const ActivationMove& m
   return parcels;
 }
 
-// Where the partner keeps them: a slot for each.
+// The frame in which the partner keeps the parcels, with a slot for each.
 std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::int32_t micro_batch) {
   std::string key = "guest";
   Block block{.name = "guest", .role = BlockRole::guest};
@@ -62,7 +63,8 @@ std::uint32_t PlanBuilder::guest_frame(const std::vector<Parcel>& parcels, std::
   return frame;
 }
 
-// One message for each buffer, all in one batch. What is sent is given up, what is received taken.
+// One message for each buffer, all in one batch. The sender frees what it sends, the receiver allocates what it
+// receives.
 void PlanBuilder::emit_move(const Crossing& crossing) {
   const ActivationMove& move = schedule_.moves[crossing.move];
   const bool own = move.stage == stage_, away = crossing.forward, send = crossing.send;

@@ -1,6 +1,6 @@
 // PlanBuilder: memory that ZeRO-R (Rajbhandari et al. 2020, 1910.02054, sections 6.2 and 6.3) takes once and keeps: a
-// buffer of constant size in which gradients are reduced (CB), and one in which what recomputed layers keep lies side
-// by side, so that what comes and goes between does not cut the allocator's segments into pieces (MD).
+// buffer of constant size in which gradients are reduced (CB), and one in which the inputs that recomputed layers keep
+// lie side by side, so that buffers that come and go between do not cut the allocator's segments into pieces (MD).
 #include <algorithm>
 #include <set>
 
@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// As large as the largest bucket.
+// Size of the fused buffer: as large as the largest bucket.
 Bytes PlanBuilder::fused_bytes() const {
   if (!spec_.strategy.fused_buffers) return 0;
   Bytes most = 0;
@@ -50,7 +50,7 @@ void PlanBuilder::add_arena() {
   arena_ = add_frame(static_cast<std::uint32_t>(plan_.blocks.size() - 1));
 }
 
-// As large as what lies in it at any time, in the order of issue.
+// Makes the arena as large as the buffers that lie in it at any time, in the order of issue.
 void PlanBuilder::size_arena() {
   if (arena_ == kNone) return;
   std::set<std::uint32_t> held;

@@ -5,8 +5,9 @@
 
 namespace orrery {
 
-// Two steps to compare lie between those that fill the pipeline and those that empty it. It is filled when the last
-// stage's gradients have come back to the first a few times, p micro-batches each.
+// Sets the number of steps in a plan: two steps to compare lie between those that fill the pipeline and those that
+// empty it. The pipeline is filled when the last stage's gradients have come back to the first a few times, p
+// micro-batches each.
 void PlanBuilder::take_steps(Updates updates) {
   if (updates == Updates::flush) return;
   const std::int64_t p = spec_.strategy.pipeline, m = plan_.micro_batches;
@@ -17,7 +18,7 @@ void PlanBuilder::take_steps(Updates updates) {
   plan_.update_every = updates == Updates::every_step ? m : 1;
 }
 
-// What weights that change while micro-batches are on their way cannot do, or not yet.
+// Refuses what is impossible, or not built yet, where weights change while micro-batches are on their way.
 void PlanBuilder::refuse_asynchronous() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {
@@ -37,12 +38,12 @@ void PlanBuilder::refuse_asynchronous() const {
          "a schedule that updates after each");
 }
 
-// PipeDream-2BW, of however many micro-batches.
+// Whether the schedule updates once a step (PipeDream-2BW), of however many micro-batches.
 bool PlanBuilder::updates_by_step() const {
   return find_schedule(spec_.strategy.schedule).updates == Updates::every_step;
 }
 
-// Beside the state's own, which is the first.
+// Adds a frame for each further version of the weights; the first version is the state's own weights.
 void PlanBuilder::add_versions(Chunk& chunk) {
   chunk.versions = {chunk.state};
   if (!asynchronous()) return;
@@ -92,7 +93,8 @@ void PlanBuilder::copy_weights(const Chunk& chunk, std::uint32_t frame) {
   emit(op_id(copy), frame);
 }
 
-// Where the next update of a chunk works: weights that are updated where they are must be in their new place before.
+// The frame on which the next update of a chunk works. Weights that are updated in place are first copied to the place
+// of the new version.
 std::uint32_t PlanBuilder::begin_update(const Chunk& chunk, bool in_place) {
   if (!asynchronous()) return chunk.state;
   const std::uint32_t from = version(chunk, updates_), to = version(chunk, updates_ + 1);
@@ -101,14 +103,14 @@ std::uint32_t PlanBuilder::begin_update(const Chunk& chunk, bool in_place) {
   return frame;
 }
 
-// The next update begins with gradients of its own.
+// Ends an update; the next one begins with gradients of its own.
 void PlanBuilder::finish_update() {
   end_step();
   ++updates_;
   count_gradients();
 }
 
-// The newest weights are where they were before the first update, so that the plan can run again.
+// Puts the newest weights where the weights were before the first update, so that the plan can run again.
 void PlanBuilder::settle() {
   for (const Chunk& chunk : chunks_) {
     const std::uint32_t newest = version(chunk, updates_);

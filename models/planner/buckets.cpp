@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-// Whether buckets must end `at` so many elements from a unit's base.
+// Whether a bucket must end `at` elements behind the base of the entry's unit.
 bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
   const std::vector<Region>& regions = regions_.at(entry.unit);
   if (!unit_gradients_) return cut_alike(plan_.blocks[entry.block]) && (at == 0 || at == regions.front().elements);
@@ -14,9 +14,9 @@ bool PlanBuilder::is_bound(const Entry& entry, std::int64_t at) const {
 }
 
 // Buckets hold weights in the order in which backward finishes them: from the last block to the first, within a block
-// from its last weight to its first. Where each rank owns a piece of every bucket, regions bound them: all of a unit's
-// where units are reduced one by one, so that a rank gathers what it has updated, and a tied matrix (Megatron-Core
-// gives it a bucket of its own too). Experts' weights are in buckets of their own.
+// from its last weight to its first. Where each rank owns a piece of every bucket, regions bound the buckets: all
+// regions of a unit where units are reduced one by one, so that a rank gathers what it has updated, else that of a tied
+// matrix (Megatron-Core gives it a bucket of its own too). Experts' weights are in buckets of their own.
 void PlanBuilder::make_buckets(Chunk& chunk) {
   chunk.bucket_of.resize(chunk.entries.size());
   const bool alone = group_size(Dimension::data) == 1 && group_size(Dimension::expert_data) == 1 && !row_.servers &&
@@ -24,7 +24,7 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
   if (row_.shards_parameters || (alone && (!host_update() || unit_gradients_))) return;
   const double elements = spec_.strategy.bucket_MiB * 1048576.0 / static_cast<double>(gradient_width_);
   const bool first = chunk.place >= 0 && chunk.place % schedule_.virtual_stages() == 0 &&
-                     chunk.place / schedule_.virtual_stages() < schedule_.copies;  // of a copy of the model
+                     chunk.place / schedule_.virtual_stages() < schedule_.copies;  // the first stage of a copy
   const bool whole = spec_.software.buckets_on_first_chunk && !first;
   const std::int64_t limit = whole ? 0 : std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));
   Bucket open;
@@ -54,7 +54,8 @@ void PlanBuilder::make_buckets(Chunk& chunk) {
   close();
 }
 
-// In whatever order and in however many parts a micro-batch runs back, every op of backward runs once.
+// Counts the gradients that each bucket waits for: in whatever order and in however many parts a micro-batch runs back,
+// every op of backward runs once.
 void PlanBuilder::count_gradients() {
   for (Chunk& chunk : chunks_) {
     for (std::size_t e = 0; e < chunk.entries.size(); ++e) {

@@ -46,8 +46,8 @@ std::uint32_t PlanBuilder::op_id(const Op& op) {
   return it->second;
 }
 
-// Gathers what the action's next blocks read: the one at `position`, and prefetch_units further ones. What lies on
-// disks is on its way to the host by as many again, and one.
+// Gathers the units that the action's next blocks read: the one at `position`, and prefetch_units further ones. Units
+// on disks are fetched to the host further ahead, by as many units again and one.
 void PlanBuilder::gather_for(const Action& action, std::size_t position, const std::vector<std::size_t>& order) {
   const Chunk& chunk = chunks_[action.chunk];
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
@@ -56,7 +56,8 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   for (std::size_t i = position; i < order.size() && ahead >= farthest; ++i) {
     const Entry& entry = chunk.entries[order[i]];
     if (plan_.blocks[entry.block].parameters.empty() || (phase == Phase::backward && !runs_back_with(entry))) continue;
-    const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;  // a tied output's is the embedding's
+    // A tied output's weights lie in the embedding's state.
+    const std::uint32_t state_frame = plan_.frames[chunk.frames[order[i]]].state;
     if (ahead >= 0 && phase == Phase::forward && lends_table(entry))
       gather_unit(plan_.frames[entry.unit].previous, table_chunk().state, phase);
     if (ahead >= 0)
@@ -71,8 +72,8 @@ void PlanBuilder::gather_for(const Action& action, std::size_t position, const s
   copy_out(own.unit, phase);
 }
 
-// Whether an entry's backward needs its weights. Where it runs in two parts, a unit is not gathered for nothing: it
-// would be given up in another part than the one that it was gathered for.
+// Whether an entry's backward needs the entry's weights. Where backward runs in two parts, a unit that it does not read
+// is not gathered: the unit would be given up in another part than the one that it was gathered for.
 bool PlanBuilder::runs_back_with(const Entry& entry) const {
   const std::vector<std::uint32_t>& ops = plan_.blocks[entry.block].backward;
   const auto reads = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
@@ -81,7 +82,7 @@ bool PlanBuilder::runs_back_with(const Entry& entry) const {
   });
 }
 
-// Where units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
+// When units_in_flight units were given up that nobody has waited for, the issuing thread waits for the first of them
 // (FSDP's limit_all_gathers: a queue of the events that record when a unit was freed). Units that stay do not count.
 void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase) {
   if (gathered_[unit_frame]) return;
@@ -114,14 +115,16 @@ void PlanBuilder::gather_unit(std::uint32_t unit_frame, std::uint32_t state_fram
   if (copies_out(regions)) arrived_.insert(unit_frame);
 }
 
-// Tiles are gathered as the tensors that they are.
+// Whether a gathered unit arrives in a buffer of its own and is copied out. Tiles are gathered as the tensors that they
+// are.
 bool PlanBuilder::copies_out(const std::vector<Region>& regions) const {
   return spec_.software.unit_copies == "parameters" && row_.shards_parameters && spec_.strategy.offload.tiling == 1 &&
          (regions.size() > 1 || (!regions.empty() && group_size(regions.front().group) > 1));
 }
 
-// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): what came lies rank by
-// rank; a block's first op waits until the weights have been copied out of it, in the stream that computes.
+// FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out): a gathered unit lies
+// rank by rank in its buffer; a block's first op waits until the weights have been copied out of it, in the compute
+// stream.
 void PlanBuilder::copy_out(std::uint32_t unit_frame, Phase phase) {
   if (arrived_.erase(unit_frame) == 0) return;
   const std::vector<Region>& regions = regions_.at(unit_frame);
@@ -134,11 +137,12 @@ void PlanBuilder::copy_out(std::uint32_t unit_frame, Phase phase) {
   emit(op_id(copy), unit_frame);
 }
 
-// Tiles of weights are gathered right before the op that reads them, and as many ahead as units. ops: from that one on.
+// Gathers tiles of weights right before the op that reads them, and as many tiles ahead as units elsewhere. ops: those
+// still to be issued, the next one first.
 void PlanBuilder::gather_tiles(std::uint32_t frame, std::span<const std::uint32_t> ops, Phase phase) {
   std::int64_t ahead = spec_.strategy.overlap.parameter_gather ? spec_.strategy.prefetch_units : 0;
   for (std::size_t i = 0; i < ops.size() && ahead >= 0; ++i) {
-    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;  // gathers add ops
+    const std::vector<Operand> operands = plan_.ops[ops[i]].operands;  // a copy: gathers add to plan_.ops
     for (const Operand& o : operands) {
       if (o.tile == 0 || o.slot != kGathered) continue;
       gather_unit(frame_of(plan_, frame, o), plan_.frames[frame].state, phase);
@@ -147,7 +151,7 @@ void PlanBuilder::gather_tiles(std::uint32_t frame, std::span<const std::uint32_
   }
 }
 
-// Their gradients leave as soon as they are made.
+// Reduces the gradients of weight tiles as soon as the op that makes them is issued.
 void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op) {
   const std::vector<Operand> operands = plan_.ops[op].operands;
   for (const Operand& o : operands) {
@@ -155,8 +159,8 @@ void PlanBuilder::reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uin
   }
 }
 
-// A group of one copies: its shard is the whole. One region of several is gathered even so, by a collective that knows
-// its place.
+// A group of one rank copies its shard, which is the whole region. A region among several is gathered by a collective
+// even so, because a collective knows the region's place.
 Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, Phase phase) const {
   const bool first = region.first == 0, last = region.first == all.back().first;
   const bool apart = row_.fp32_shards || host_parameters();  // the shard is in a buffer of the unit's
@@ -181,8 +185,8 @@ Op PlanBuilder::gather_op(const Region& region, const std::vector<Region>& all, 
   return op;
 }
 
-// Where an op of a block adds a weight's gradient, if it does; a tied output, and lookups of predictions beside the
-// embedding's, add to the embedding's table.
+// The bucket to which an op's operand adds a weight's gradient, if any. A tied output, and the token lookups of further
+// predictions, add to the embedding's table.
 PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Operand& operand) {
   if (operand.scope != Scope::state || operand.slot != kGradients) return {};
   const bool table = operand.part == Part::tied;
@@ -194,7 +198,7 @@ PlanBuilder::Place PlanBuilder::bucket_of(Chunk& chunk, std::size_t e, const Ope
   return {&home, &home.buckets[at]};
 }
 
-// A backward op may have been the last to add to weights of a bucket.
+// Reduces the buckets to whose weights this backward op was the last to add a gradient.
 void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, TaskId task) {
   for (const Operand& operand : op.operands) {
     const Place place = bucket_of(chunk, e, operand);
@@ -204,7 +208,7 @@ void PlanBuilder::after_backward_op(Chunk& chunk, std::size_t e, const Op& op, T
   }
 }
 
-// The mean over data ranks, where the stack takes it in a pass of its own.
+// Takes the mean of gradients over data ranks, where the stack does so in a pass of its own.
 void PlanBuilder::average(std::uint32_t frame, const Operand& gradients, std::int64_t first, std::int64_t elements) {
   if (averaging_ == Averaging::none) return;
   Op op = {
@@ -223,7 +227,7 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   average(chunk.state, state(kGradients, Access::read_write), bucket.first, bucket.elements);
   if (averaging_ != Averaging::none) after = last_of(LaneKind::compute);
   if (row_.servers || (row_.master && group_size(bucket.group) > 1)) return give_gradients(chunk, bucket, after);
-  const bool leaves = host_update() && !sums_over_model();  // else behind these sums
+  const bool leaves = host_update() && !sums_over_model();  // else they leave behind those sums
   if (group_size(bucket.group) == 1) {
     if (leaves) lower_bucket(chunk, bucket, {after});
     return;
@@ -250,8 +254,9 @@ void PlanBuilder::reduce_bucket(Chunk& chunk, const Bucket& bucket, TaskId after
   if (leaves) lower_bucket(chunk, bucket, {reduced});
 }
 
-// Lookups and logits that share a table run back one after the other, and it is reduced behind both; but where other
-// micro-batches' passes stand between them each reduces what it made.
+// Whether an entry reduces its unit's gradient by itself. Lookups and logits that share a table run back one after the
+// other, and the table's gradient is reduced behind both; where passes of other micro-batches stand between the two,
+// each reduces the gradient that it made.
 bool PlanBuilder::reduces_apart(const Entry& entry) const { return entry.owns || context_.ends_interleave; }
 
 std::int64_t PlanBuilder::reductions_of(const Chunk& chunk, std::uint32_t unit_frame) const {
@@ -264,13 +269,14 @@ std::int64_t PlanBuilder::reductions_of(const Chunk& chunk, std::uint32_t unit_f
 }
 
 // FSDP1's flat parameter is split into weights: autograd joins their gradients again (split_with_sizes_backward). FSDP2
-// copies them side by side for the ranks (_fsdp_collectives.py, foreach_reduce_scatter_copy_in); what it widens, on the
-// way.
+// copies the gradients side by side for the ranks (_fsdp_collectives.py, foreach_reduce_scatter_copy_in), and widens
+// them in the same pass where they are reduced in more bits.
 bool PlanBuilder::joins_gradients(const std::vector<Region>& regions) const {
   return spec_.software.unit_copies == "gradients" || (copies_out(regions) && gradient_width_ == context_.width);
 }
 
-// A unit's gradient goes to the ranks that own it; replicas of the shard follow at the last micro-batch.
+// Reduces a unit's gradient to the ranks that own its shards; sums over replicas of a shard follow at the last
+// micro-batch.
 void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   const std::vector<Region>& regions = regions_.at(unit_frame);
   if (regions.empty()) return;
@@ -294,7 +300,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
   if (gradient_width_ != context_.width) copied("cast gradients", gradient_width_, kCastGradient);
   average(unit_frame, unit(source, Access::read_write), 0, elements);
   if (host_gradients() && !first_micro_batch) raise_gradients(unit_frame);
-  const bool begins = host_gradients() && first_micro_batch;  // a sum whose buffer nobody has filled before
+  const bool begins = host_gradients() && first_micro_batch;  // the sum's buffer is still empty
   const Access how = begins ? Access::write : Access::read_write;
   const Operand sum = host_gradients() ? unit(kReduced, how) : state(kGradientShard, how);
   LaneKind lane = LaneKind::data_reduce;
@@ -329,7 +335,7 @@ void PlanBuilder::reduce_unit(const Chunk& chunk, std::uint32_t unit_frame) {
     barrier_ = {last_of(LaneKind::data_reduce), last_of(LaneKind::replicate)};
 }
 
-// Replicas of experts' shards lie on other ranks than those of the rest.
+// Sums a unit's shards over their replicas. Replicas of experts' shards lie on other ranks than those of other weights.
 void PlanBuilder::reduce_replicas(std::uint32_t unit_frame, const Operand& gradients) {
   std::vector<Region> runs;
   std::int64_t first = 0;

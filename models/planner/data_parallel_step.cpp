@@ -46,7 +46,7 @@ void PlanBuilder::gather_buckets() {
   }
 }
 
-// All buckets that hold the unit, and one more.
+// Gathers all buckets that hold the unit, and one more.
 void PlanBuilder::gather_ahead(std::uint32_t unit) {
   if (gathering_ == to_gather_.size()) return;
   const auto holds = [&](const auto& of) {
@@ -58,7 +58,8 @@ void PlanBuilder::gather_ahead(std::uint32_t unit) {
     gather_bucket(*to_gather_[gathering_].first, *to_gather_[gathering_].second, {});
 }
 
-// With overlap, the gathers of the last update run under this step's first forward. So does a delayed update.
+// Begins a step. With overlap, the gathers of the last update run under this step's first forward, and so does a
+// delayed update.
 void PlanBuilder::begin_step() {
   norm_begun_ = false;
   if (row_.master) hand_out_weights();
@@ -71,8 +72,8 @@ Operand PlanBuilder::optimizer_gradients(Access access) const {
   return state(unit_gradients_ ? kGradientShard : kGradients, access);
 }
 
-// One number over all ranks that hold a part of the model; of this stage and those before, where that of all comes
-// later.
+// Sums one number over all ranks that hold a part of the model; with post-update validation over this stage and those
+// before, as the sum over all stages comes later.
 std::vector<TaskId> PlanBuilder::sum_over_model(const char* name, std::uint16_t of, bool maximum) {
   const Dimension over = validates() ? Dimension::tensor : Dimension::model;
   const bool passes = validates() && of == partial_norm();
@@ -170,7 +171,8 @@ void PlanBuilder::zero_gradients(const Chunk& chunk, const std::vector<TaskId>& 
   emit(op_id(zero), chunk.state, after);
 }
 
-// With the clip coefficient in the update there is no pass that unscales: the norm of infinite gradients is infinite.
+// No pass unscales where the update itself multiplies by the clip coefficient: the norm of infinite gradients is
+// infinite.
 void PlanBuilder::clip_and_update() {
   const Strategy& s = spec_.strategy;
   std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
@@ -190,7 +192,7 @@ void PlanBuilder::clip_and_update() {
   for (const Chunk& chunk : chunks_) update(chunk, after);
 }
 
-// DistributedDataParallel's bucket is a second buffer: what was reduced there goes back.
+// DistributedDataParallel's buckets are buffers of their own: gradients that were reduced there are copied back.
 void PlanBuilder::copy_buckets_back() {
   if (averaging_ != Averaging::copy) return;
   for (const Chunk& chunk : chunks_) {

@@ -10,8 +10,8 @@ namespace orrery {
 
 TaskId PlanBuilder::last_of(LaneKind lane) const { return last_in_lane_[static_cast<std::size_t>(lane)]; }
 
-// The last writer of what an operand names. Weights and gradients in a chunk's flat buffers are followed block by
-// block.
+// The last writer of the buffer that an operand names. Weights and gradients in a chunk's flat buffers are tracked
+// block by block.
 TaskId* PlanBuilder::writer(std::uint32_t frame, const Operand& operand) {
   const Frame& f = plan_.frames[frame];
   if (operand.scope == Scope::state) {
@@ -41,7 +41,8 @@ TaskId PlanBuilder::emit(std::uint32_t op_index, std::uint32_t frame, const std:
     }
   }
   const auto buffer = [&](const Operand& o) { return plan_.frames[frame_of(plan_, frame, o)].first_buffer + o.slot; };
-  for (const Operand& operand : op.frees) {  // what it gives back nobody may still use
+  // Nobody may still use a buffer that the op frees.
+  for (const Operand& operand : op.frees) {
     if (const TaskId* last = writer(frame, operand)) need(*last);
     need(computed_with_[buffer(operand)]);
     for (std::uint32_t u = moved_with_[buffer(operand)]; u != kNone; u = moved_uses_[u].before)
@@ -86,8 +87,8 @@ void PlanBuilder::note_writes(const Op& op, std::uint32_t frame, TaskId task) {
   }
 }
 
-// Lookups' sum and their gradients, hidden states and theirs stand in blocks of their own; a loss's sums in that of its
-// logits.
+// Issues an exchange of a vocabulary that all stages share. Sums of token embeddings, hidden states and the gradients
+// of both have blocks of their own; a loss's sums are in the block of its logits.
 void PlanBuilder::emit_exchange(const Crossing& crossing) {
   const StageExchange what = crossing.exchange;
   const bool input = what == StageExchange::words || what == StageExchange::word_gradients;
@@ -119,10 +120,10 @@ void PlanBuilder::emit_turn(std::size_t turn) {
     receive_partial_norm();
 }
 
-// One transfer for each slice. Where stages have several ranks, those of a crossing follow each other on both sides in
-// the order of their samples, and none joins another's batch.
+// Issues one transfer for each slice. Where stages have several ranks, the transfers of a crossing follow each other on
+// both sides in the order of their samples, and none joins another's batch.
 void PlanBuilder::emit_crossing(const Crossing& crossing) {
-  const bool upstream = crossing.forward == crossing.send;  // the end before the boundary
+  const bool upstream = crossing.forward == crossing.send;  // this is the end before the boundary
   const std::int32_t virtual_stage = crossing.boundary + (upstream ? 0 : 1);
   const Chunk& chunk = chunks_[schedule_.chunk_of[virtual_stage]];
   const std::size_t entry = upstream ? chunk.entries.size() - 1 : 0;
@@ -152,7 +153,8 @@ PlanBuilder::Pass PlanBuilder::begin(const Action& action) const {
   return pass;
 }
 
-// Before an entry's first op, what its weights need; after its last, what becomes of its gradients.
+// Issues the next op of a pass: before an entry's first op also the gathers and casts of its weights, after its last op
+// the reductions of its gradients.
 bool PlanBuilder::issue_next(Pass& pass) {
   const Action& action = pass.action;
   Chunk& chunk = chunks_[action.chunk];
@@ -208,7 +210,7 @@ bool PlanBuilder::issue_next(Pass& pass) {
   return moved;
 }
 
-// Weights that stay are cast to fp8 once a step, before their first use, with the transposed copy that backward reads
+// Casts weights that stay to fp8 once a step, before their first use, with the transposed copy that backward reads
 // (Transformer Engine: is_first_microbatch).
 void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   const std::int64_t elements = eight_bit_elements(spec_, plan_.blocks[entry.block]);
@@ -223,7 +225,7 @@ void PlanBuilder::cast_weights(const Chunk& chunk, const Entry& entry) {
   emit(op_id(cast), entry.unit);
 }
 
-// Activations come back from the host while the block before is run back: this entry's, and those of the next.
+// Uploads activations from the host while the block before runs back: those of this entry and of the next.
 void PlanBuilder::fetch_activations(const Pass& pass) {
   const Chunk& chunk = chunks_[pass.action.chunk];
   for (std::size_t at = pass.at; at < std::min(pass.at + 2, pass.entries.size()); ++at) {
@@ -235,17 +237,17 @@ void PlanBuilder::fetch_activations(const Pass& pass) {
   }
 }
 
-// The device's copy of what leaves for the host is given up when the block after it has been issued, or before anything
-// runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
+// Gives up the device's copy of activations that leave for the host when the block after them has been issued, or
+// before anything runs back (Transformer Engine's cpu_offload waits as late: synchronize_on_group_commit_forward).
 void PlanBuilder::release_activations() {
   if (leaving_ == kNone) return;
   for (const std::uint32_t op : plan_.blocks[plan_.frames[leaving_].block].release) emit(op, leaving_);
   leaving_ = kNone;
 }
 
-// What the host does with a received tensor before it launches what reads it: the ops of a transfer's block after it.
-// What comes without a transfer, from a virtual stage of the same stage, it takes when its device has ended, where it
-// waits for that before every forward.
+// Issues what the host does with a received tensor before it launches the ops that read it: the ops behind the transfer
+// in the transfer's block. An input that comes without a transfer, from a virtual stage of the same stage, the host
+// takes when its device has ended, in stacks that wait for the device before every forward.
 void PlanBuilder::emit_waits(const Action& action) {
   const Chunk& chunk = chunks_[action.chunk];
   const bool forward = action.phase == Phase::forward;
@@ -262,8 +264,8 @@ void PlanBuilder::emit_waits(const Action& action) {
   }
 }
 
-// Woven actions take turns: while what one has sent is on its way, the other computes. steady: between the stage's
-// first backward and its last forward.
+// Issues actions; woven ones take turns: while a transfer of one is on its way, the other computes. steady: between the
+// stage's first backward and its last forward.
 void PlanBuilder::emit_actions(std::span<const Action> woven, bool steady) {
   const Overlap& overlap = spec_.strategy.overlap;
   if (overlap.pipeline && (steady || overlap.pipeline_ends)) sends_.clear();
@@ -321,7 +323,7 @@ void PlanBuilder::emit_worker(std::int64_t stage) {
     emit_turn(i);
     if (i > 0 && ends_update(order[i - 1])) finish_update();
     woven = 1;
-    while (order[i + woven - 1].woven) ++woven;  // no transfer stands between them
+    while (order[i + woven - 1].woven) ++woven;  // no transfer stands between woven actions
     const auto at = static_cast<std::ptrdiff_t>(i);
     emit_actions(order.subspan(i, woven), at >= filled && at <= drains);
   }
@@ -353,7 +355,7 @@ void PlanBuilder::link_matches() {
   };
   for (const auto& [key, members] : crossings_) add(members);
   for (const auto& [key, members] : parcel_ends_) add(members);
-  // The n-th collective of a dimension on each slot of the same group belong together, on a lane.
+  // The n-th collectives of a dimension and lane on the slots of one group belong together.
   const std::vector<Dimension> shared = dimensions_over_slots();
   std::map<std::tuple<Dimension, LaneKind, std::int32_t, int, std::int64_t>, std::vector<TaskId>> collectives;
   for (const RankSlot& slot : plan_.slots) {

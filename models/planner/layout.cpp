@@ -79,7 +79,8 @@ std::vector<Entry> PlanBuilder::entries_of(std::int64_t place) {
   return entries;
 }
 
-// A stage's part of a shared vocabulary. Its blocks differ on the stage that has what the others get.
+// Entries of a stage's part of a shared vocabulary. The blocks differ on the root stage, which has what the other
+// stages get.
 std::vector<Entry> PlanBuilder::vocabulary_entries(bool input) {
   SharedVocabulary& shared = context_.shared;
   shared.stage = stage_;
@@ -93,7 +94,8 @@ std::vector<Entry> PlanBuilder::vocabulary_entries(bool input) {
   return {entry("hidden states' ways", hidden_exchange_block, true), entry("logits", logits_block, false)};
 }
 
-// Of every virtual stage; then of a stage's part of the output layer and of the lookups, where stages share them.
+// Times of each phase on every virtual stage, then of a stage's part of the output layer and of the lookups, where
+// stages share them.
 std::vector<PhaseTimes> PlanBuilder::phase_times() {
   OrderClock clock(spec_, plan_.dimensions);
   const auto time_of = [&](std::uint32_t id) { return clock.time(plan_.ops[id], context_.width); };
@@ -139,12 +141,12 @@ Dimension PlanBuilder::copies_of(const LocalParameter& p) const {
   return p.name == kWordTable && shares_table_unlike() ? Dimension::embedding : Dimension::data;
 }
 
-// A new region where the next weight is copied on other ranks.
+// Regions of a block's weights: a new one begins where the next weight is copied on other ranks.
 std::vector<Region> PlanBuilder::regions_of(const Block& block) const {
   std::vector<Region> regions;
   const bool alone = cut_alike(block);
   for (const LocalParameter& p : block.parameters) {
-    if (row_.shards_parameters && p.tile > 0) continue;  // a unit of its own
+    if (row_.shards_parameters && p.tile > 0) continue;  // a tile is a unit of its own
     const bool behind_table = alone && &p == &block.parameters[1];
     if (regions.empty() || behind_table || regions.back().group != copies_of(p))
       regions.push_back({p.offset, 0, copies_of(p)});
@@ -159,7 +161,7 @@ std::int64_t PlanBuilder::shard(const std::vector<Region>& regions) const {
   return sum;
 }
 
-// Cut by units where those are reduced or gathered one by one, else by buckets.
+// Elements whose states one rank keeps: shards of units where parameters are sharded, else shards of buckets.
 std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
   if (!row_.shards_parameters && chunk.buckets.empty()) return chunk.elements;
   std::int64_t sum = 0;
@@ -171,14 +173,14 @@ std::int64_t PlanBuilder::own_elements(const Chunk& chunk) const {
   return sum;
 }
 
-// Whether an entry reads the word table in the embedding's unit, on this stage.
+// Whether an entry (of a further prediction) reads the word table in the embedding's unit, on this stage.
 bool PlanBuilder::lends_table(const Entry& entry) const {
   const bool predicts = spec_.model.mtp_layers > 0 && plan_.blocks[entry.block].role == BlockRole::layer &&
                         entry.layer == spec_.model.layers;
   return predicts && unit_gradients_ && context_.ends_meet;
 }
 
-// Where each block's weights begin in the chunk's flat buffers, and a unit frame for each.
+// Places each block's weights in the chunk's flat buffers, and adds a unit frame for each block.
 void PlanBuilder::place_weights(Chunk& chunk) {
   for (Entry& entry : chunk.entries) {
     const Block& block = plan_.blocks[entry.block];
@@ -230,10 +232,11 @@ std::uint32_t PlanBuilder::add_unit(std::int64_t elements, const std::vector<Reg
   return frame;
 }
 
-// Behind the entry's unit, in the order of their numbers.
+// Adds a unit for each weight tile of an entry, linked behind the entry's unit in the order of the tiles' numbers.
 void PlanBuilder::add_tile_units(const Entry& entry) {
   std::uint32_t before = entry.unit;
-  const std::vector<LocalParameter> parameters = plan_.blocks[entry.block].parameters;  // units add blocks
+  // a copy: units add to plan_.blocks
+  const std::vector<LocalParameter> parameters = plan_.blocks[entry.block].parameters;
   for (const LocalParameter& p : parameters) {
     if (p.tile == 0) continue;
     const std::int64_t elements = p.out * p.in;
@@ -287,7 +290,7 @@ void PlanBuilder::make_frames(Chunk& chunk) {
   }
 }
 
-// Who runs the slot being laid out: ranks of one class of a stage.
+// Finds the ranks that run the slot being laid out: those of one class of a stage.
 void PlanBuilder::find_ranks(RankSlot& slot) const {
   const std::vector<Coordinates> at = coordinates(spec_.strategy);
   const bool several = spec_.strategy.replicas_of(slot.stage) > 1;
@@ -316,7 +319,8 @@ void PlanBuilder::find_micro_batches(Chunk& chunk) const {
   chunk.last_micro_batch = last->micro_batch;
 }
 
-// Copies of a virtual stage reduce it together: all ranks take them in this order.
+// Chunks in the order of the model. Copies of a virtual stage reduce its gradients together, so all ranks take chunks
+// in this order.
 std::vector<Chunk*> PlanBuilder::in_model_order() {
   std::vector<Chunk*> chunks;
   for (Chunk& chunk : chunks_) chunks.push_back(&chunk);
@@ -348,7 +352,7 @@ const Chunk& PlanBuilder::table_chunk() const {
   return chunks_[0];
 }
 
-// A chunk whose table others use comes before them.
+// Lays out all chunks of a stage. A chunk whose word table other chunks use comes before those.
 void PlanBuilder::lay_out() {
   chunks_.clear();
   const bool shares = schedule_.spreads_vocabulary();

@@ -49,14 +49,14 @@ Block PlanBuilder::state_block(const Chunk& chunk) const {
                            Category::buffers};
   add_held(block, chunk);
   if (!serves) return block;
-  // Pushes of several workers may be under way at once, where each is taken by itself.
+  // Pushes of several workers may be under way at once, where servers take each push by itself.
   const std::int64_t pushes = own_pace(spec_.strategy) ? plan_.workers() : 0;
   block.slots[kBuckets] = {"pushed gradients", pushes * own * gradient_width_, Category::buffers};
   for (Slot& slot : block.slots) slot.home = Home::host;
   return block;
 }
 
-// What a stack holds without need.
+// Adds the buffers that a stack holds without need: others' master weights, widened shards, dummy gradients.
 void PlanBuilder::add_held(Block& block, const Chunk& chunk) const {
   const Optimizer& o = spec_.strategy.optimizer;
   const bool whole = block.slots[kMaster].bytes > 0 && spec_.software.whole_master == name_of(spec_.strategy.precision);
@@ -65,7 +65,7 @@ void PlanBuilder::add_held(Block& block, const Chunk& chunk) const {
   const bool widens = spec_.software.widens_gradient_shards && unit_gradients_ && row_.fp32_shards;
   const Bytes wider = std::max<Bytes>(0, o.master_bytes - gradient_width_);
   block.slots[kWidenedShard] = {"widened gradient shard", widens ? chunk.own * wider : 0, Category::gradients};
-  // One of each shape for all chunks of a rank; those laid out before have theirs.
+  // One dummy of each shape serves all chunks of a rank; chunks laid out before have theirs already.
   std::set<std::pair<std::int64_t, std::int64_t>> known;
   Bytes dummies = 0;
   const auto add = [&](const Chunk& of) {

@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-// Where a key was given: "spec.yaml:12: ", or "" when it was not.
+// The place where a key was given: "spec.yaml:12: ", or "" when it was not.
 std::string place_of(const Spec& spec, std::string_view key) {
   for (const Origin& o : spec.origins) {
     if (o.key.starts_with(key) && o.from.find(':') != std::string::npos) return o.from + ": ";
@@ -24,7 +24,7 @@ std::string place_of(const Spec& spec, std::string_view key) {
   return "";
 }
 
-// What a function that knows no spec refuses, with the place of the key that it refuses.
+// Runs a function that knows no spec; an Error that it throws gets the place of the key that it refuses.
 template <class Function>
 auto said_at(const Spec& spec, std::string_view key, Function function) {
   try {
@@ -37,11 +37,12 @@ auto said_at(const Spec& spec, std::string_view key, Function function) {
 struct NotBuilt {
   bool asked;
   std::string_view key;
-  std::string what = {};  // beyond the key itself
+  std::string what = {};  // text behind the key
   std::string_view advice = "leave it out";
 };
 
-// What later versions will plan or price. Better a clear line than a prediction that silently leaves it out.
+// Refuses what only later versions will plan or price. Better a clear line than a prediction that silently leaves a
+// feature out.
 void refuse_what_is_not_built(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Cluster& c = spec.cluster;
@@ -177,7 +178,9 @@ void PlanBuilder::choose_schedule() {
     context_.splits_backward = row.splits;
     place_ends();
     context_.shared.barriers = schedule_.barriers;
-    if (!s.stage_replicas.empty()) refuse_replicas();  // times are of blocks, which are not built for all of them
+    // Phase times are taken from blocks, which are not built for all strategies with stage replicas: refuse those
+    // first.
+    if (!s.stage_replicas.empty()) refuse_replicas();
     if (row.splits || schedule_.spreads_vocabulary()) shape.times = phase_times();
     shape.group = interleave_group(spec_);
     shape.extra_warm_up = s.extra_warm_up;
@@ -194,7 +197,7 @@ void PlanBuilder::choose_schedule() {
   plan_validation();
 }
 
-// What gathering and reducing unit by unit cannot do yet where a stage has both ends of the model.
+// Refuses what gathering and reducing unit by unit cannot do yet where a stage has both ends of the model.
 void PlanBuilder::refuse_units() const {
   const char* by_unit = row_.shards_gradients ? "strategy.sharding" : "strategy.offload.gradients";
   if (unit_gradients_ && spec_.model.mtp_layers > 0 && context_.ends_interleave)
@@ -223,7 +226,8 @@ void PlanBuilder::place_ends() {
   context_.ends_interleave = context_.ends_meet && spec_.strategy.pipeline > 1;
 }
 
-// Of a key: what the schedule does that the value of the key does not fit, and what to do.
+// Refuses the value of a key. what: what the schedule does that the value does not fit; why: the reason, and what to
+// do.
 void PlanBuilder::refuse_with(std::string_view key, std::string_view what, std::string_view why) const {
   throw Error(fmt::format("{}{}: {} {}; {}", place_of(spec_, key), key, spec_.strategy.schedule, what, why));
 }
@@ -232,7 +236,7 @@ void PlanBuilder::refuse_key(std::string_view key, std::string_view why) const {
   throw Error(fmt::format("{}{}: {}", place_of(spec_, key), key, why));
 }
 
-// What several copies of a model cannot do, or not yet.
+// Refuses what is impossible, or not built yet, with several copies of a model.
 void PlanBuilder::refuse_both_ways() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](std::string_view key, std::string_view why) {
@@ -251,7 +255,7 @@ void PlanBuilder::refuse_both_ways() const {
     refuse("strategy.overlap.gradient_reduce", "the copies reduce in one order, after the last backward: leave it out");
 }
 
-// What stages that share the vocabulary cannot do yet.
+// Refuses what is not built yet for stages that share the vocabulary.
 void PlanBuilder::refuse_shared_vocabulary() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](bool asked, std::string_view key, std::string_view why) {

@@ -10,7 +10,8 @@ namespace orrery {
 // Checked with check_plan() before it is returned. Throws Error for what is not built.
 Plan make_plan(const Spec& spec);
 
-// The same unchecked, for a search, which throws most of its plans away: check what is kept.
+// The same plan unchecked, for a search, which throws most of its plans away: the search checks the plans that it
+// keeps.
 Plan make_unchecked_plan(const Spec& spec);
 
 }  // namespace orrery

@@ -1,5 +1,6 @@
-// PlanBuilder: what lies on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity, Rajbhandari
-// et al. 2021, 2104.07857), and its way there and back. Every rank moves its own shards over its own link.
+// PlanBuilder: states that lie on the host or on disks (ZeRO-Offload, Ren et al. 2021, 2101.06840; ZeRO-Infinity,
+// Rajbhandari et al. 2021, 2104.07857), and their way there and back. Every rank moves its own shards over its own
+// link.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ Op copy_op(const char* name, Phase phase, const PlaceCopy& work, const Operand& 
   return {.name = name, .work = work, .phase = phase, .lane = lane_of(work.from, work.to), .operands = {from, to}};
 }
 
-// Of a tile: the host's buffers of one piece of an optimizer on disks.
+// One optimizer state that lies on disks: the names of the ops that fetch and store a tile of it, its slot in the
+// chunk's states and its slot among the tile's host buffers.
 struct Swapped {
   const char *fetch, *store;
   std::uint16_t state, tile;
@@ -38,7 +40,7 @@ std::vector<Swapped> swapped_states(const Optimizer& o) {
 
 Home home_of(Device d) { return d == Device::none ? Home::device : d == Device::cpu ? Home::host : Home::nvme; }
 
-// Gradients arrive where a delayed update of the step before does not read.
+// The slot in which gradients arrive: a delayed update of the step before does not read there.
 std::uint16_t PlanBuilder::arriving_gradients() const {
   if (delayed()) return kNextGradients;
   return due_gradients();
@@ -66,7 +68,7 @@ void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
   block.slots[kGradientShard].home = home_of(o.gradients);
   for (const StateSlot slot : {kMaster, kMoment1, kMoment2}) {
     block.slots[slot].home = home_of(o.optimizer);
-    if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // room on disks, zeros until written
+    if (o.optimizer == Device::nvme) block.slots[slot].lazy = false;  // disk space from the start, zeros until written
   }
   const Bytes gradients = own * gradient_width_;
   block.slots[kHostGradients] = {
@@ -75,9 +77,9 @@ void PlanBuilder::place_on_host(Block& block, std::int64_t own) const {
                                  Home::host};
 }
 
-// Two pieces of new weights are on their way at a time (DeepSpeed's CPU Adam: _doubled_buffer); of an optimizer on
-// disks one is fetched, one updated and one stored. A delayed update's weights wait until the step has ended, all of
-// them.
+// Adds the host buffers (tiles) that an update goes through. Two pieces of new weights are on their way at a time
+// (DeepSpeed's CPU Adam: _doubled_buffer); with an optimizer on disks three, of which one is fetched, one updated and
+// one stored. With a delayed update there is a tile for every piece: all new weights wait until the step has ended.
 void PlanBuilder::add_tiles(Chunk& chunk) {
   if (!host_update() || chunk.own == 0) return;
   const Strategy& s = spec_.strategy;
@@ -104,7 +106,7 @@ void PlanBuilder::add_tiles(Chunk& chunk) {
   }
 }
 
-// A unit that no other rank holds a part of, in the width that is read, needs no gather.
+// Whether a unit needs no gather: no other rank holds a part of it, and the host has it in the width that is read.
 bool PlanBuilder::copied_alone(std::uint32_t unit_frame) const {
   const std::vector<Region>& regions = regions_.at(unit_frame);
   return host_parameters() && !row_.fp32_shards && regions.size() == 1 && group_size(regions.front().group) == 1;
@@ -121,8 +123,8 @@ void PlanBuilder::stage_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   emit(op_id(op), unit_frame);
 }
 
-// This rank's part of a unit's weights to the device, as it lies on the host: FSDP casts it there (torch.distributed.
-// fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
+// Uploads this rank's part of a unit's weights to the device as it lies on the host: FSDP casts it on the device
+// (torch.distributed.fsdp, FlatParamHandle.pre_unshard() with CPUOffload).
 void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame, Phase phase,
                              const std::vector<TaskId>& after) {
   const bool disk = spec_.strategy.offload.parameters == Device::nvme;
@@ -139,8 +141,8 @@ void PlanBuilder::raise_unit(std::uint32_t unit_frame, std::uint32_t state_frame
   emit(op_id(op), unit_frame, after);
 }
 
-// The sum of the micro-batches so far comes up, and what follows is added there (DeepSpeed:
-// async_accumulate_grad_in_cpu_via_gpu).
+// Uploads the gradients' sum over the micro-batches so far; the next gradients are added to it on the device
+// (DeepSpeed: async_accumulate_grad_in_cpu_via_gpu).
 void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
   const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
   const bool disk = spec_.strategy.offload.gradients == Device::nvme;
@@ -158,7 +160,8 @@ void PlanBuilder::raise_gradients(std::uint32_t unit_frame) {
   emit(op_id(up), unit_frame);
 }
 
-// Its squares are summed while it is on the device (DeepSpeed: set_norm_for_param_grad_in_gpu), behind its reduction.
+// Sums the squares of a unit's gradients while they are on the device (DeepSpeed: set_norm_for_param_grad_in_gpu),
+// behind their reduction.
 TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
   const std::uint16_t to = delayed() ? kNextNorm : kSquaredNorm;
   const Op op = {
@@ -172,7 +175,7 @@ TaskId PlanBuilder::norm_of_unit(std::uint32_t unit_frame, LaneKind lane) {
   return emit(op_id(op), unit_frame);
 }
 
-// From the device where they were reduced, when who else reads them there has.
+// Offloads a unit's gradients from the device, where they were reduced, behind task `after`, which reads them there.
 void PlanBuilder::lower_gradients(std::uint32_t unit_frame, TaskId after) {
   const Bytes bytes = shard(regions_.at(unit_frame)) * gradient_width_;
   const bool disk = spec_.strategy.offload.gradients == Device::nvme;
@@ -202,8 +205,9 @@ void PlanBuilder::lower_bucket(const Chunk& chunk, const Bucket& bucket, const s
        chunk.state, after);
 }
 
-// Where the update does not multiply by the clip coefficient itself, a pass over the host's gradients does, which also
-// unscales them (DeepSpeed: unscale_and_clip_grads). What lies on disks the update multiplies.
+// Clips gradients on the host. Where the update does not multiply by the clip coefficient itself, a pass over the
+// host's gradients does, which also unscales them (DeepSpeed: unscale_and_clip_grads). Gradients on disks are
+// multiplied by the update.
 std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   const Strategy& s = spec_.strategy;
   const bool clips = s.clip > 0;
@@ -221,7 +225,8 @@ std::vector<TaskId> PlanBuilder::host_clip(std::vector<TaskId> after) {
   return after;
 }
 
-// The pass over all of the rank's gradients. fp16: where no norm tells, it also looks for infinities.
+// Clips and unscales all of the rank's gradients in one pass. fp16: where no norm tells of infinities, the pass also
+// looks for them.
 std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) {
   const bool clips = spec_.strategy.clip > 0, looks = half() && !norm_tells_infinity();
   for (const Chunk& chunk : chunks_) {
@@ -241,8 +246,9 @@ std::vector<TaskId> PlanBuilder::host_unscale(const std::vector<TaskId>& after) 
   return sum_over_model("reduce found infinity", kFoundInfinity, true);
 }
 
-// What the next loss is multiplied by (Micikevicius et al. 2018: less after an infinity, more after long without). Once
-// a step and before the update, which may run beside the next loss (DeepSpeed: _update_scale() before the update).
+// Updates the loss scale, by which the next loss is multiplied (Micikevicius et al. 2018: less after an infinity, more
+// after long without). This happens once a step and before the update, which may run beside the next loss (DeepSpeed:
+// _update_scale() before the update).
 void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
   const std::uint16_t sign = !norm_tells_infinity() ? kFoundInfinity : delayed() ? kNextNorm : kSquaredNorm;
   Op op = {.name = "update loss scale",
@@ -254,8 +260,9 @@ void PlanBuilder::update_loss_scale(const std::vector<TaskId>& after) {
   emit(op_id(op), chunks_.front().state, after);
 }
 
-// The host's update, when all gradients are there; the device's parameters follow piece by piece. A delayed one reads
-// the gradients of the step before and runs beside this one, which still reads the old parameters.
+// The host's update, when all gradients have arrived; new parameters are uploaded to the device piece by piece. A
+// delayed update reads the gradients of the step before and runs beside this step, which still reads the old
+// parameters.
 void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
   const std::vector<TaskId> clipped = host_clip(after);
   for (const Chunk& chunk : chunks_) {
@@ -266,7 +273,7 @@ void PlanBuilder::update_on_host(const std::vector<TaskId>& after) {
 
 void PlanBuilder::update_tiles(const Chunk& chunk, const std::vector<TaskId>& after) {
   const std::int64_t tile = std::min(spec_.strategy.offload.tile, chunk.own);
-  std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: what must end before it is filled again
+  std::map<std::uint32_t, std::vector<TaskId>> used;  // by tile frame: tasks that must end before the tile is refilled
   std::size_t k = 0;
   for (std::int64_t first = 0; first < chunk.own; first += tile, ++k) {
     const std::int64_t n = std::min(tile, chunk.own - first);
@@ -337,7 +344,7 @@ void PlanBuilder::store_tile(std::uint32_t frame, std::int64_t first, std::int64
   if (s.offload.parameters == Device::nvme) store("store weights", kTileForward, kParameterShard, context_.width);
 }
 
-// New weights to a device that keeps its own.
+// Uploads new weights to a device that keeps parameters of its own.
 void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64_t n) {
   if (host_parameters()) return;
   const PlaceCopy work = {n * shard_width(), Home::host, Home::device, first, n, shard_width()};
@@ -346,8 +353,8 @@ void PlanBuilder::raise_tile(std::uint32_t frame, std::int64_t first, std::int64
        frame, {last_of(LaneKind::compute)});
 }
 
-// At the end of a step beside which the last one's update ran: its parameters go up, and the gradients that have
-// arrived are the next one's.
+// Ends a step beside which the update of the step before ran: that update's parameters are uploaded, and the gradients
+// that have arrived are handed to the next update.
 void PlanBuilder::finish_delayed() {
   std::vector<TaskId> after = {last_of(LaneKind::data_reduce), last_of(LaneKind::expert_reduce),
                                last_of(LaneKind::down)};

@@ -19,7 +19,7 @@ std::optional<Profile> built_in(const Gpu& gpu) {
   try {
     Profile profile = find_profile(gpu);
     if (has_formulas(profile)) return profile;
-  } catch (const Error&) {  // none is built in
+  } catch (const Error&) {  // no profile is built in
   }
   return std::nullopt;
 }
@@ -39,7 +39,7 @@ double OrderClock::at_peaks(const Op& op, Bytes width) const {
   return kNanoseconds * std::max(cost.flops / peak_flops(gpu, op.precision), cost.bytes / (gpu.memory_GBps * 1e9));
 }
 
-// How a group lies on the nodes in the usual rank order: tensor ranks beside each other, then context, then data.
+// Members of a group on each node, in the usual rank order: tensor ranks beside each other, then context, then data.
 std::vector<int> OrderClock::members(Dimension d) const {
   const Strategy& s = spec_.strategy;
   const GroupTable& table = groups_[static_cast<std::size_t>(d)];
@@ -48,7 +48,7 @@ std::vector<int> OrderClock::members(Dimension d) const {
   std::int64_t stride = 1;
   if (d == Dimension::context || d == Dimension::ulysses) stride = s.tensor;
   if (d == Dimension::expert) stride = s.expert_tensor;
-  if (d == Dimension::data || d == Dimension::embedding) stride = s.tensor;  // with context's ranks
+  if (d == Dimension::data || d == Dimension::embedding) stride = s.tensor;  // data groups include context ranks
   if (d == Dimension::expert_data) stride = s.expert * s.expert_tensor;
   const std::int64_t near = std::clamp<std::int64_t>(nccl_node_gpus(spec_.cluster) / stride, 1, ranks);
   std::vector<int> members(static_cast<std::size_t>(ranks / near), static_cast<int>(near));

@@ -31,50 +31,50 @@ inline Operand number(std::uint16_t slot, Access access) { return {Scope::rank, 
 struct Entry {
   std::uint32_t block = 0;
   std::int32_t layer = -1;
-  std::uint32_t unit = kNone;  // its unit frame; that of the embedding for a tied output on the same stage
-  std::int64_t base = 0;       // elements before its weights in the chunk's flat buffers
+  std::uint32_t unit = kNone;  // unit frame; a tied output on the embedding's stage shares the embedding's
+  std::int64_t base = 0;       // elements before this block's weights in the chunk's flat buffers
   bool owns = true;            // false: weights belong to another entry
-  bool transfer = false;       // a stage's end
+  bool transfer = false;       // the block sends or receives at a stage's end
 };
 
 // A contiguous piece of a chunk's flat buffers that is reduced or gathered by one collective.
 struct Bucket {
   std::int64_t first = 0, elements = 0;
   Dimension group = Dimension::data;
-  std::int64_t tensors = 0;          // parameters it holds
+  std::int64_t tensors = 0;          // number of parameters in the bucket
   std::int64_t missing = 0;          // gradients of all micro-batches that are still to be added
-  std::vector<std::uint32_t> units;  // unit frames it covers
+  std::vector<std::uint32_t> units;  // unit frames that the bucket covers
 };
 
-// A contiguous piece of a unit's weights that is cut over the ranks by itself: each owns an n-th of it.
+// A contiguous piece of a unit's weights that is cut over the ranks by itself: each rank owns an n-th of the piece.
 struct Region {
-  std::int64_t first = 0, elements = 0;  // from the unit's base
+  std::int64_t first = 0, elements = 0;  // `first` counts from the unit's base
   Dimension group = Dimension::data;
 };
 
 // The part of a model that one stage runs as one virtual stage.
 struct Chunk {
-  std::int32_t number = 0;             // of the stage's, as actions name it
-  std::int32_t place = 0;              // of a copy of the model: its virtual stage, after those of the copies before;
-                                       // of a shared vocabulary's: before the first of these, or after the last
-  std::int32_t first_micro_batch = 0;  // to run through it
-  std::int32_t last_micro_batch = 0;   // to run back
-  std::int64_t micro_batches = 0;      // that pass through it before an update
-  std::vector<Entry> entries;          // in forward order
-  std::int64_t elements = 0;           // weights it owns
-  std::int64_t own = 0;                // of those, what one rank keeps states of
-  std::map<Dimension, std::int64_t> partial_elements;  // of those, weights whose gradient such a group sums
-  std::int64_t kv_elements = 0;  // and those summed over the ranks that hold the same key/value heads
+  std::int32_t number = 0;  // index of the chunk on its stage, as Action::chunk names it
+  // Virtual stage, counted on over the copies of the model; -1 or behind the last: a chunk of a shared vocabulary.
+  std::int32_t place = 0;
+  std::int32_t first_micro_batch = 0;                  // first micro-batch to run forward through the chunk
+  std::int32_t last_micro_batch = 0;                   // last micro-batch to run back through the chunk
+  std::int64_t micro_batches = 0;                      // micro-batches that pass through the chunk before an update
+  std::vector<Entry> entries;                          // blocks in forward order
+  std::int64_t elements = 0;                           // weights that the chunk owns
+  std::int64_t own = 0;                                // weights whose optimizer states one rank keeps
+  std::map<Dimension, std::int64_t> partial_elements;  // weights whose gradients such a group sums
+  std::int64_t kv_elements = 0;  // weights whose gradients are summed over the ranks of the same key/value heads
   std::uint32_t state = kNone;
-  std::vector<std::uint32_t> versions;               // frames of its weights, one for each that is kept
-  std::vector<std::uint32_t> frames;                 // [micro-batch * entries + entry]
+  std::vector<std::uint32_t> versions;               // frames of weights, one for each version that is kept
+  std::vector<std::uint32_t> frames;                 // frame ids, [micro-batch * entries + entry]
   std::vector<std::uint32_t> tiles;                  // frames of the host's buffers that an update goes through
-  std::vector<Bucket> buckets;                       // in the order in which backward finishes them
-  std::vector<std::vector<std::int32_t>> bucket_of;  // [entry][parameter]
+  std::vector<Bucket> buckets;                       // buckets in the order in which backward finishes them
+  std::vector<std::vector<std::int32_t>> bucket_of;  // index of the bucket, [entry][parameter]
 };
 
-// What the passes of make_plan() share while a plan grows: the plan itself, and for the slot being emitted who wrote
-// each buffer last. A value of one call; no pass keeps it.
+// State that the passes of make_plan() share while a plan grows: the plan itself and, for the slot being emitted, the
+// last writer of each buffer. One object serves one call; no pass keeps it.
 class PlanBuilder {
  public:
   explicit PlanBuilder(const Spec& spec);
@@ -102,7 +102,7 @@ class PlanBuilder {
   // post_validation.cpp: updates that are validated in the next step.
   bool validates() const;
   bool at_last_stage() const { return stage_ + 1 == spec_.strategy.pipeline; }
-  // Numbers that tell whether an update was right: as this stage knows them when it updates, and of all stages.
+  // A number tells whether an update was right: as this stage knows it at the update (partial), or over all stages.
   std::uint16_t partial_norm() const { return spec_.strategy.clip > 0 ? kSquaredNorm : kFoundInfinity; }
   std::uint16_t whole_norm() const { return at_last_stage() ? partial_norm() : std::uint16_t{kWholeNorm}; }
   void plan_validation();
@@ -160,25 +160,25 @@ class PlanBuilder {
   std::uint32_t shared_block(const std::string& key, Block (*make)(const BlockContext&, std::vector<Op>&));
   std::uint32_t layer_kind(std::int64_t layer, std::int64_t index_in_stage);
 
-  // A sum of gradients that waits for the end of its action.
+  // An addition of gradients that is issued only at the end of its action.
   struct Late {
     std::uint32_t op, frame;
     std::size_t entry;
   };
 
-  // An action as its ops are issued.
+  // State of an action whose ops are being issued.
   struct Pass {
     Action action;
-    std::vector<std::size_t> entries;  // of its chunk, in the action's order
+    std::vector<std::size_t> entries;  // entries of the action's chunk, in the order of the action
     std::size_t at = 0, op = 0;        // entry and op that come next
-    bool begun = false;                // that entry
+    bool begun = false;                // whether entry `at` has begun
     std::vector<Late> late;
 
     bool done() const { return at == entries.size(); }
   };
 
-  // activation_moves.cpp: activations that another stage keeps meanwhile.
-  // What leaves or comes back as one: buffers, and whose they are.
+  // activation_moves.cpp: activations that another stage keeps between forward and backward (eviction, BPipe).
+  // Parcel: one buffer that leaves or comes back in one message, and the frame that it belongs to.
   struct Parcel {
     std::uint32_t frame = kNone;
     std::uint16_t slot = 0;
@@ -201,7 +201,7 @@ class PlanBuilder {
   void emit_actions(std::span<const Action> woven, bool steady);
   void cast_weights(const Chunk& chunk, const Entry& entry);
   Pass begin(const Action& action) const;
-  bool issue_next(Pass& pass);  // one op, and whether it is a transfer
+  bool issue_next(Pass& pass);  // issues one op; true if the op is a transfer
   void fetch_activations(const Pass& pass);
   void release_activations();
   TaskId emit(std::uint32_t op, std::uint32_t frame, const std::vector<TaskId>& after = {}, std::uint8_t flags = 0);
@@ -230,7 +230,7 @@ class PlanBuilder {
   void fuse_bucket(const Chunk& chunk, const Bucket& bucket, TaskId after);
   TaskId unfuse_bucket(const Chunk& chunk, const Bucket& bucket);
   bool reduces_apart(const Entry& entry) const;
-  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // of all micro-batches
+  std::int64_t reductions_of(const Chunk& chunk, std::uint32_t unit) const;  // counted over all micro-batches
   void reduce_unit(const Chunk& chunk, std::uint32_t unit);
   void reduce_tiles(const Chunk& chunk, std::uint32_t frame, std::uint32_t op);
   void gather_bucket(const Chunk& chunk, const Bucket& bucket, const std::vector<TaskId>& after);
@@ -249,9 +249,9 @@ class PlanBuilder {
   void zero_gradients(const Chunk& chunk, const std::vector<TaskId>& after);
   void update(const Chunk& chunk, const std::vector<TaskId>& after);
   Operand optimizer_gradients(Access access) const;
-  std::uint32_t op_id(const Op& op);  // one op for equal keys (name, size, place, how it uses its operands)
+  std::uint32_t op_id(const Op& op);  // one id for equal ops (name, size, place, use of operands)
 
-  // shared_gradients.cpp: what ranks of the model sum.
+  // shared_gradients.cpp: gradients that ranks of one replica of the model sum.
   bool shares_table() const;
   bool sums_over_model() const;
   void reduce_what_is_shared();
@@ -270,20 +270,21 @@ class PlanBuilder {
   std::vector<TaskId> server_norm(const std::vector<TaskId>& after);
   void update_server(const std::vector<TaskId>& after);
 
-  // offload.cpp: what lies on the host or on disks, and its way there and back.
+  // offload.cpp: states that lie on the host or on disks, and their way there and back.
   bool host_parameters() const { return spec_.strategy.offload.parameters != Device::none; }
   bool host_gradients() const { return spec_.strategy.offload.gradients != Device::none; }
   bool host_update() const { return spec_.strategy.offload.optimizer != Device::none; }
   bool delayed() const { return host_update() && spec_.strategy.offload.delayed_update; }
   bool half() const { return spec_.strategy.precision == Precision::fp16; }
-  // fp16: the norm of infinite gradients is infinite, where one is taken before a scale must be known or nothing else
-  // passes over the gradients: a delayed update's scale is the next step's before it has begun.
+  // fp16: whether the norm, which is infinite where a gradient is, tells of infinities: it is taken before a scale must
+  // be known, or nothing else passes over the gradients. A delayed update's scale must be known before the next step
+  // begins.
   bool norm_tells_infinity() const {
     const bool fused = spec_.strategy.clip > 0 && spec_.software.fused_clip;
     return host_update() && (delayed() || spec_.strategy.offload.gradients == Device::nvme || fused);
   }
   bool takes_norm() const { return spec_.strategy.clip > 0 || (half() && norm_tells_infinity()); }
-  // Bytes of an element of what gathers begin from.
+  // Bytes of an element of the shard that a gather begins from.
   Bytes shard_width() const { return row_.fp32_shards ? spec_.strategy.optimizer.master_bytes : context_.width; }
   void add_staging(Block& unit, std::int64_t shard) const;
   void place_on_host(Block& state, std::int64_t own) const;
@@ -309,15 +310,15 @@ class PlanBuilder {
   void finish_delayed();
 
   bool ring_is_alike() const;
-  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish theirs in other orders;
-  // a master takes them when all are there.
+  // Whether a bucket is reduced as soon as backward has finished it. Copies of the model finish their buckets in other
+  // orders; a master takes buckets when all are complete.
   bool reduces_early() const { return spec_.strategy.overlap.gradient_reduce && schedule_.copies == 1 && !row_.master; }
-  std::int64_t group_size(Dimension d) const;  // of the rank that is being laid out
-  // A bucket is one tensor, but where a stack gives all its parameters to one coalesced call.
+  std::int64_t group_size(Dimension d) const;  // size of the group of the rank that is being laid out
+  // Tensors in the call for a bucket: one, unless the stack gives all its parameters to one coalesced call.
   std::int64_t tensors_in(const Bucket& bucket) const {
     return spec_.software.sharded_in_one_bucket && row_.shards_optimizer ? bucket.tensors : 1;
   }
-  // Over how many ranks states are cut.
+  // The number of ranks that optimizer states are cut over.
   std::int64_t shards(Dimension d) const {
     return row_.servers ? plan_.ranges() : row_.shards_optimizer ? group_size(d) : 1;
   }
@@ -328,8 +329,8 @@ class PlanBuilder {
   BlockContext context_;
   Schedule schedule_;
   Turns turns_;
-  std::vector<TurnPlace> validation_places_;  // by stage, where updates are validated later
-  std::vector<std::int64_t> layers_of_;       // per virtual stage
+  std::vector<TurnPlace> validation_places_;  // by stage, if updates are validated in the next step
+  std::vector<std::int64_t> layers_of_;       // layers per virtual stage
   std::vector<std::int64_t> first_layer_;
   Bytes gradient_width_ = 4;
   bool unit_gradients_ = false;
@@ -338,7 +339,7 @@ class PlanBuilder {
   Plan plan_;
   std::map<std::string, std::uint32_t> blocks_;
   std::map<std::string, std::uint32_t> step_ops_;
-  std::map<std::uint32_t, std::vector<Region>> regions_;  // by unit frame
+  std::map<std::uint32_t, std::vector<Region>> regions_;  // regions, by unit frame
 
   // Ranks of a stage that do the same work.
   struct RankClass {
@@ -349,47 +350,50 @@ class PlanBuilder {
   };
   std::vector<RankClass> classes_;
 
-  // Of the slot being emitted.
+  // State while one slot is being emitted.
   std::uint32_t slot_ = 0;
   int class_ = 0;
   std::int64_t stage_ = 0;
-  std::int64_t replica_ = 0;     // of the stage's, and the first rank that is it
-  std::int64_t first_rank_ = 0;  // 0 where stages have one each
-  WeightVersions versions_;      // of an asynchronous schedule
-  std::int64_t updates_ = 0;     // that were emitted
+  std::int64_t replica_ = 0;     // index of the replica among those of its stage
+  std::int64_t first_rank_ = 0;  // first rank of this replica; 0 without strategy.stage_replicas
+  WeightVersions versions_;      // versions of the weights in an asynchronous schedule
+  std::int64_t updates_ = 0;     // updates emitted so far
   std::vector<Chunk> chunks_;
-  std::vector<TaskId> writers_;        // by buffer id
-  std::vector<TaskId> computed_with_;  // likewise: the last user on the compute lane
-  // Users on other lanes: by buffer id the last one's place in a list, where each names the one before it.
+  std::vector<TaskId> writers_;        // last writer, by buffer id
+  std::vector<TaskId> computed_with_;  // last user on the compute lane, by buffer id
+  // Users on other lanes: moved_with_ has, by buffer id, the place of the last one in moved_uses_, where each names the
+  // one before it.
   struct MovedUse {
     TaskId task = kNone;
     std::uint32_t before = kNone;
   };
   std::vector<std::uint32_t> moved_with_;
   std::vector<MovedUse> moved_uses_;
-  std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;  // after an update, in forward's order
-  std::size_t gathering_ = 0;                                      // of these, how many are issued
-  std::vector<std::array<TaskId, kStateSlots>> state_writers_;     // by unit frame, then state slot
+  // Buckets to gather after an update, in forward's order
+  std::vector<std::pair<const Chunk*, const Bucket*>> to_gather_;
+  std::size_t gathering_ = 0;                                   // how many of to_gather_ are issued
+  std::vector<std::array<TaskId, kStateSlots>> state_writers_;  // last writers, by unit frame, then state slot
   std::vector<TaskId> last_in_lane_;
-  std::vector<TaskId> sends_;                      // of the last turn, for stacks whose next action waits for them
+  // Sends of the last turn, for stacks whose next action waits for them
+  std::vector<TaskId> sends_;
   std::vector<TaskId> barrier_;                    // collectives that do not overlap: the next block op waits for them
-  std::map<std::uint32_t, bool> gathered_;         // by unit frame
-  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches, by unit frame
+  std::map<std::uint32_t, bool> gathered_;         // whether the unit is gathered, by unit frame
+  std::map<std::uint32_t, std::int64_t> reduced_;  // micro-batches reduced so far, by unit frame
   std::set<std::uint32_t> arrived_;                // unit frames gathered, not yet copied out
   std::set<std::uint32_t> staged_;                 // unit frames on their way from disks
-  std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back
-  std::uint32_t arena_ = kNone;                    // its frame
-  std::uint32_t late_unit_ = kNone;                // whose gradients wait for the other end of the pipeline
+  std::set<std::uint32_t> fetched_;                // frames whose activations are on their way back from the host
+  std::uint32_t arena_ = kNone;                    // frame of the arena of contiguous activations
+  std::uint32_t late_unit_ = kNone;                // unit whose gradients wait for the other end of the pipeline
   std::uint32_t leaving_ = kNone;                  // a frame whose activations are on their way to the host
-  bool norm_begun_ = false;                        // whether a unit's squares are in the step's norm
+  bool norm_begun_ = false;                        // whether the step's norm already has a unit's squares
   std::vector<std::int64_t> pushed_;               // first elements of buckets, in the order in which workers push them
   std::deque<TaskId> released_;                    // tasks after which a gathered unit was given up, not yet waited for
-  std::vector<char> alive_;                        // by buffer id: taken and not given back, where activations move
-  std::map<std::int32_t, std::uint32_t> guests_;   // frames by move
-  std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // by move, class
-  // Ends of what moves: move, whether away, which parcel, class.
+  std::vector<char> alive_;                        // by buffer id: allocated and not freed, where activations move
+  std::map<std::int32_t, std::uint32_t> guests_;   // frames of activations kept for another stage, by move
+  std::map<std::pair<std::int32_t, int>, std::vector<Parcel>> parcels_;  // parcels, by move and rank class
+  // Transfer ends of moved activations, by move, whether away, index of the parcel, rank class.
   std::map<std::tuple<std::int32_t, bool, std::size_t, int>, std::vector<TaskId>> parcel_ends_;
-  // Ends of each transfer: boundary, micro-batch, whether forward, class, where in the micro-batch it begins.
+  // Ends of each transfer, by boundary, micro-batch, whether forward, rank class, byte of the micro-batch at its begin.
   std::map<std::tuple<std::int32_t, std::int32_t, bool, int, Bytes>, std::vector<TaskId>> crossings_;
 };
 

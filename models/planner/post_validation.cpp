@@ -17,7 +17,7 @@ std::tuple<std::int32_t, std::int32_t, bool, bool> end_of(const Crossing& c, boo
 
 bool is_shared(const Crossing& c) { return c.move >= 0 || c.exchange != StageExchange::none; }
 
-// Where a stage first runs back; nothing stands between actions that are woven.
+// The place of a stage's first backward; nothing stands between actions that are woven.
 TurnPlace first_backward(const std::vector<Action>& order, const std::vector<std::vector<Crossing>>& turns) {
   std::size_t i = 0;
   while (i < order.size() && order[i].phase == Phase::forward) ++i;
@@ -25,7 +25,7 @@ TurnPlace first_backward(const std::vector<Action>& order, const std::vector<std
   return {i, turns[i].size()};
 }
 
-// Calls f with every crossing before a place, and where it stands, until f says that it is enough.
+// Calls f with every crossing before a place, and with the crossing's own place, until f returns false.
 template <class F>
 void for_crossings(const std::vector<std::vector<Crossing>>& turns, TurnPlace end, const F& f) {
   for (std::size_t t = 0; t <= end.turn; ++t) {
@@ -61,7 +61,8 @@ std::vector<TurnPlace> validation_places(const Schedule& schedule, const Turns& 
   return places;
 }
 
-// Without a limit of the norm, or a scale of the loss, an update waits for nobody.
+// Whether updates are validated in the next step. Without a limit of the norm, or a scale of the loss, an update waits
+// for nobody.
 bool PlanBuilder::validates() const {
   return spec_.software.validates_after_update && spec_.strategy.pipeline > 1 && (spec_.strategy.clip > 0 || half());
 }
@@ -75,7 +76,7 @@ void PlanBuilder::plan_validation() {
   }
 }
 
-// One number from one stage to the next, or back.
+// Passes one number from one stage to the next, or back.
 TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, bool forward) {
   const bool next = send == forward;  // the other end is the next stage
   const LaneKind lane = send ? (next ? LaneKind::send_next : LaneKind::send_previous)
@@ -91,9 +92,9 @@ TaskId PlanBuilder::pass_number(const char* name, std::uint16_t of, bool send, b
   return task;
 }
 
-// What the stages before have found, from which this one's update is made. It is received when nothing else comes any
-// more, long before it is due, so that who sends it need not wait; where the ends of the pipeline share a table, behind
-// the sum of its gradients, which the first stage's norm waits for.
+// Receives the norm that the stages before have found, from which this stage's update is made. It is received when no
+// other transfer comes any more, long before it is due, so that its sender need not wait; where the ends of the
+// pipeline share a table, behind the sum of the table's gradients, which the first stage's norm waits for.
 void PlanBuilder::receive_partial_norm() {
   if (stage_ > 0) pass_number("receive partial norm", kNormBefore, false, true);
 }
@@ -112,8 +113,8 @@ std::vector<TaskId> PlanBuilder::pass_partial_norm(const std::vector<TaskId>& su
   return stage_ > 0 ? std::vector{last_of(LaneKind::compute)} : summed;
 }
 
-// The norm of all stages goes back from the last one, and the host looks at it before gradients are added to those of
-// the update.
+// Validates the last update: the norm of all stages goes back from the last one, and the host looks at it before
+// further gradients are added to those of the update.
 void PlanBuilder::validate_update() {
   plan_.slots.back().validation = static_cast<TaskId>(plan_.tasks.size());
   if (!at_last_stage()) pass_number("receive whole norm", kWholeNorm, false, false);

@@ -45,7 +45,8 @@ void PlanBuilder::tell_classes_apart() {
     for (std::int64_t block = 0; block < spec_.strategy.context_ring; ++block)
       classes_.push_back({fmt::format(", context {}", block), ExpertLoad::busiest, block});
   }
-  if (spec_.strategy.row_parts() > 1) {  // whose slices go to other ranks
+  // The slices of each tensor rank go to other ranks, so that each tensor rank is a class.
+  if (spec_.strategy.row_parts() > 1) {
     for (const Coordinates& c : coordinates(spec_.strategy))
       plan_.class_of_rank.push_back(static_cast<std::uint16_t>(c.tensor));
     classes_.clear();
@@ -95,7 +96,7 @@ static std::string class_name(std::string_view what, std::string_view others, co
   return fmt::format(", {} {}{}", what, all.first[at], same > 1 ? fmt::format(" and {} alike", same - 1) : "");
 }
 
-// Every place is a class of its own.
+// Makes every value of the coordinate a class of its own.
 static void keep_apart(Alike& all) {
   std::iota(all.first.begin(), all.first.end(), 0);
   all.lags.assign(all.lags.size(), true);

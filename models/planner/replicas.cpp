@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// From now on blocks and groups are those of this rank of a stage.
+// Enters a replica of a stage: from now on blocks and groups are those of its ranks.
 void PlanBuilder::enter(std::int64_t stage, std::int64_t replica) {
   stage_ = stage;
   replica_ = replica;
@@ -24,9 +24,10 @@ void PlanBuilder::enter(std::int64_t stage, std::int64_t replica) {
   first_rank_ = std::find_if(at.begin(), at.end(), own) - at.begin();
 }
 
-// What crosses the boundary after a virtual stage, at the end that is being built: one slice for every rank of the
-// other stage that has rows of this one's, in their order. A stage's ranks have as many each, of their micro-batch's
-// rows one after the other: replica by replica, and its tensor ranks where sequences are cut over those.
+// Slices of rows that cross the boundary after a virtual stage, at the end that is being built: one for every rank of
+// the other stage that has rows of this rank, in the order of those ranks. A stage's ranks have equally many rows of a
+// micro-batch, one rank after the other: replica by replica, and within one the tensor ranks where sequences are cut
+// over those.
 std::vector<Slice> PlanBuilder::slices_over(std::size_t boundary, bool upstream) const {
   const Strategy& s = spec_.strategy;
   const std::int64_t hops = upstream ? context_.hop : -context_.hop;
@@ -60,7 +61,7 @@ bool PlanBuilder::shares_table_unlike() const {
   return spec_.model.tied_embeddings && !context_.ends_meet && end && spec_.strategy.ends_unlike();
 }
 
-// What replicas of stages cannot do, or not yet.
+// Refuses what replicas of stages cannot do, or not yet.
 void PlanBuilder::refuse_replicas() const {
   const Strategy& s = spec_.strategy;
   const auto refuse = [&](bool asked, std::string_view key, std::string_view what) {

@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-// Servers come after the workers. Their machines are the workers' in turn, or one each behind those. What a server has
-// is kept once more by the one on the next server's machine, and so on (Li et al., section 4.3).
+// Adds the servers as ranks after the workers. They stand on the workers' machines in turn, or on one machine each
+// behind those. The range of a server is kept once more by the server on the next server's machine, and so on (Li et
+// al., section 4.3).
 void PlanBuilder::add_servers() {
   if (!row_.servers) return;
   const Cluster& c = spec_.cluster;
@@ -26,13 +27,13 @@ void PlanBuilder::add_servers() {
   for (std::size_t d = 0; d < kDimensions; ++d) {
     GroupTable& table = plan_.dimensions[d];
     const auto own = static_cast<std::int32_t>(table.groups.size());
-    const bool together = static_cast<Dimension>(d) == Dimension::model;  // the norm's sum
+    const bool together = static_cast<Dimension>(d) == Dimension::model;  // servers sum the norm
     for (std::int64_t r = workers; r < plan_.ranks; ++r) {
       const std::int32_t group = static_cast<Dimension>(d) == Dimension::world ? 0
                                  : together                                    ? own
                                             : own + static_cast<std::int32_t>(r - workers);
       if (group == static_cast<std::int32_t>(table.groups.size())) table.groups.add_list();
-      table.groups.add_to_last(static_cast<std::int32_t>(r));  // everybody is one list
+      table.groups.add_to_last(static_cast<std::int32_t>(r));  // the world is one group
       table.member_of.push_back(group);
     }
   }
@@ -60,7 +61,7 @@ void PlanBuilder::hand_out_weights() {
   }
 }
 
-// To the rank, or to the servers, that update.
+// Sends a bucket's gradients to the rank, or to the servers, that update the weights.
 void PlanBuilder::give_gradients(const Chunk& chunk, const Bucket& bucket, TaskId after) {
   Op op = {.name = "reduce gradients",
            .work = Collective{.kind = CollectiveKind::reduce,
@@ -106,7 +107,7 @@ void PlanBuilder::pull_buckets() {
   }
 }
 
-// What a server does in a step: its host's processors update the sums of what the workers push.
+// Tasks of a server in a step: its host's processors update the sums of what the workers push.
 void PlanBuilder::emit_server() {
   const Chunk& chunk = chunks_.front();
   const bool early = spec_.strategy.overlap.parameter_gather;
@@ -159,7 +160,7 @@ void PlanBuilder::update_server(const std::vector<TaskId>& after) {
                         state(kParameterShard, Access::write)},
            .allocates = {state(kMoment1, Access::write), state(kMoment2, Access::write)}};
   std::vector<TaskId> before = after;
-  before.push_back(last_of(LaneKind::data_gather));  // what is being pulled
+  before.push_back(last_of(LaneKind::data_gather));  // the weights that are being pulled
   if (spec_.strategy.clip > 0) op.operands.push_back(number(kSquaredNorm, Access::read));
   emit(op_id(op), chunk.state, before);
 }

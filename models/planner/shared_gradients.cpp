@@ -1,5 +1,5 @@
-// PlanBuilder: gradients that ranks of the model sum, beside those of the data ranks. Where the optimizer is on the
-// host, they leave the device when that is done.
+// PlanBuilder: gradients that ranks of one replica of the model sum, beside the sums over data ranks. Where the
+// optimizer is on the host, gradients leave the device when these sums are done.
 #include <algorithm>
 
 #include "models/partition/rank_groups.h"
@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-// Whether the word table is on another stage too, of which this one is an end, and its gradient summed over both after
-// each has reduced its own.
+// Whether this stage is an end of the pipeline whose word table the other end holds too, so that the table's gradient
+// is summed over both stages after each has reduced its own.
 bool PlanBuilder::shares_table() const {
   const bool end = stage_ == 0 || stage_ == spec_.strategy.pipeline - 1;
   const bool shared = spec_.model.tied_embeddings || spec_.model.mtp_layers > 0;
@@ -24,9 +24,9 @@ bool PlanBuilder::sums_over_model() const {
 
 // Gradients that several ranks of the model hold a part of: norm weights under sequence parallelism, norms of heads,
 // key/value heads that several ranks hold, tied embeddings; once a step, after the data-parallel reduction, as
-// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only those are summed.
+// Megatron-Core's finalize_model_grads() does. Where gradients were reduced to shards, only the shards are summed.
 void PlanBuilder::reduce_what_is_shared() {
-  if (host_update() && unit_gradients_) return finish_late_unit();  // the others were summed unit by unit
+  if (host_update() && unit_gradients_) return finish_late_unit();  // the other units were summed one by one
   const std::vector<TaskId> after = {last_of(LaneKind::compute), last_of(LaneKind::data_reduce),
                                      last_of(LaneKind::expert_reduce), last_of(LaneKind::replicate)};
   const auto bytes = [&](std::int64_t elements) {
@@ -55,13 +55,14 @@ void PlanBuilder::reduce_what_is_shared() {
   if (host_update()) lower_buckets();
 }
 
-// Of weights whose gradient ranks of the model share, what this rank owns of a unit, before it leaves the device:
-// behind its reduction, on the same lane. Its ranks hold units alike, so that they own the same of it.
+// Sums this rank's shard of a unit over the ranks of the model that each have a part of the gradient, before the shard
+// leaves the device: behind the unit's reduction, on the same lane. These ranks hold units alike, so that they own the
+// same part of a unit.
 void PlanBuilder::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_frame) {
   std::map<std::pair<Dimension, Part>, std::int64_t> elements;
   for (const Entry& entry : chunk.entries) {
     for (const LocalParameter& p : plan_.blocks[entry.block].parameters) {
-      const bool apart = row_.shards_parameters && p.tile > 0;  // a unit of its own
+      const bool apart = row_.shards_parameters && p.tile > 0;  // a tile is a unit of its own
       const bool here = apart ? entry.unit != unit_frame && plan_.frames[unit_frame].base == entry.base + p.offset
                               : entry.unit == unit_frame;
       if (!entry.owns || !here) continue;
@@ -85,8 +86,8 @@ void PlanBuilder::sum_unit_over_model(const Chunk& chunk, std::uint32_t unit_fra
   }
 }
 
-// A unit's gradients, when all micro-batches are in them. lane: of its reduction. A word table that another stage holds
-// too waits for the end of the step: the stages come to it at other times.
+// Finishes a unit's gradients, when all micro-batches are in them. lane: the lane of the unit's reduction. A word table
+// that another stage holds too waits for the end of the step: the stages come to it at other times.
 void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, LaneKind lane) {
   sum_unit_over_model(chunk, unit_frame);
   const bool table = std::any_of(chunk.entries.begin(), chunk.entries.end(), [&](const Entry& e) {
@@ -101,7 +102,8 @@ void PlanBuilder::finish_unit(const Chunk& chunk, std::uint32_t unit_frame, Lane
   lower_gradients(unit_frame, read);
 }
 
-// The table is the unit's first region, cut alike on both stages.
+// Sums a word table's gradient over both ends of the pipeline. The table is the unit's first region, cut alike on both
+// stages.
 void PlanBuilder::finish_late_unit() {
   if (late_unit_ == kNone) return;
   const Bytes bytes = shard(context_.table_rows * context_.hidden, Dimension::data) * gradient_width_;
@@ -117,7 +119,7 @@ void PlanBuilder::finish_late_unit() {
   late_unit_ = kNone;
 }
 
-// Those that waited for sums over ranks of the model.
+// Offloads the buckets that waited for sums over ranks of the model.
 void PlanBuilder::lower_buckets() {
   if (!sums_over_model()) return;
   std::vector<TaskId> after;

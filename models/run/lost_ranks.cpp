@@ -13,7 +13,7 @@ constexpr auto kBetweenLooks =
 
 std::string lost_file(const std::string& folder) { return folder + "/lost"; }
 
-// A number is read when its line has ended.
+// Notes a lost rank; readers read a number only when its line has ended.
 void note_lost(const std::string& path, std::int64_t rank) {
   std::ofstream out(path, std::ios::app);
   out << fmt::format("{}\n", rank) << std::flush;

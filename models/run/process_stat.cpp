@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// Fields are separated by spaces; the second is the name in brackets, which may hold anything.
+// Parses the file: fields are separated by spaces; the second is the name in brackets, which may hold anything.
 std::optional<ProcessStat> process_stat(std::istream& file) {
   std::string text;
   std::getline(file, text, '\0');  // unlike an istreambuf_iterator it turns a failed read into a state of the stream

@@ -20,7 +20,8 @@
 
 namespace orrery {
 
-constexpr std::size_t kRing = kRecentEvents + 1;  // one more than is read: it may be under the writer's hand
+// One event more than is read: that one may be under the writer's hand.
+constexpr std::size_t kRing = kRecentEvents + 1;
 constexpr std::size_t kCacheLine = 64;
 
 // An event in two words, so that it is written with two stores.
@@ -44,7 +45,7 @@ ProgressEvent unpack(const ProgressEntry& entry) {
           entry.time_ns.load(std::memory_order_relaxed)};
 }
 
-// The last events of a lane. What the writer overwrites meanwhile is read again.
+// Reads the last events of a lane. Events that the writer overwrites meanwhile are read again.
 std::uint64_t read_lane(const ProgressLane& lane, std::vector<ProgressEvent>& events) {
   for (;;) {
     const std::uint64_t count = lane.count.load(std::memory_order_acquire);
@@ -96,7 +97,7 @@ ProgressRing::ProgressRing(const std::string& path, std::int64_t rank, std::stri
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   const std::string temporary = path + ".tmp";
   const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)};
-  // With its room: a page of a mapped file that finds none on a full disk would be a SIGBUS.
+  // The file is made with its room: a page of a mapped file that finds none on a full disk would be a SIGBUS.
   if (file.number < 0 || ::ftruncate(file.number, sizeof(File)) != 0) fail_to_make(path);
   if (const int error = ::posix_fallocate(file.number, 0, sizeof(File)); error != 0) {
     errno = error;
@@ -121,7 +122,7 @@ void ProgressRing::note(LaneKind kind, std::uint32_t step, TaskId task, bool ope
   const std::uint64_t count = lane.count.load(std::memory_order_relaxed);
   ProgressEntry& entry = lane.entries[count % kRing];
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  // Released, so that who reads them sees that the count has moved on.
+  // Released, so that a reader of these words sees that the count has moved on.
   entry.what.store(std::uint64_t{step} << 33 | std::uint64_t{open} << 32 | task, std::memory_order_release);
   entry.time_ns.store(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), std::memory_order_release);
   lane.count.store(count + 1, std::memory_order_release);

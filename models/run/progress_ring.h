@@ -16,8 +16,8 @@ enum class RankState : std::uint32_t { working, finished, failed };
 struct ProgressEvent {
   std::uint32_t step = 0;
   TaskId task = kNone;
-  bool open = false;         // entered, not left
-  std::int64_t time_ns = 0;  // of CLOCK_MONOTONIC
+  bool open = false;         // the task was entered and not left
+  std::int64_t time_ns = 0;  // nanoseconds of CLOCK_MONOTONIC
 };
 
 // A rank's progress at one moment, read by anybody, while the rank runs or after its end.
@@ -26,16 +26,16 @@ struct RankProgress {
   std::int64_t pid = 0;
   std::string plan_hash;
   RankState state = RankState::working;
-  int exit_code = 0;                               // when failed
-  std::string line;                                // when failed
-  std::uint64_t events = 0;                        // so far; when it stands still, nothing has happened
-  std::vector<ProgressEvent> lanes;                // by LaneKind: the last event; task kNone: none yet
-  std::vector<std::vector<ProgressEvent>> recent;  // by LaneKind: the last few, the latest last
+  int exit_code = 0;                               // exit code of a rank that failed
+  std::string line;                                // message of a rank that failed
+  std::uint64_t events = 0;                        // events so far; while the number stands still, nothing has happened
+  std::vector<ProgressEvent> lanes;                // last event, by LaneKind; task kNone: none yet
+  std::vector<std::vector<ProgressEvent>> recent;  // last few events, by LaneKind, the latest last
 };
 
-// What a rank does, written where a kill cannot take it back: a small file mapped into memory, with a ring of the last
-// events of every lane. A lane's events come from one thread; different lanes may be written at once. Noting one is
-// four plain stores and a reading of the clock; nothing is locked, nothing is allocated, nothing waits for a disk.
+// A rank's progress, written where a kill cannot take it back: a small file mapped into memory, with a ring of the last
+// events of every lane. A lane's events come from one thread; different lanes may be written at once. Noting an event
+// is four plain stores and a reading of the clock; nothing is locked, nothing is allocated, nothing waits for a disk.
 class ProgressRing {
  public:
   // The file appears under its name when it is whole. Throws Error if it cannot be made.
@@ -48,7 +48,7 @@ class ProgressRing {
   void set_plan(std::string_view plan_hash) noexcept;
   void enter(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, true); }
   void leave(LaneKind lane, std::uint32_t step, TaskId task) noexcept { note(lane, step, task, false); }
-  // The last word: all results are written; or the line that tells the user what went wrong.
+  // The rank's last word: all results are written; or the line that tells the user what went wrong.
   void finish() noexcept;
   void fail(int exit_code, std::string_view line) noexcept;
 
@@ -63,7 +63,7 @@ inline constexpr std::size_t kRecentEvents = 7;
 
 std::string progress_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.progress"
 
-// nullopt: the rank has not made it yet. Throws Error for a file that is something else.
+// Reads a rank's progress; nullopt: the rank has not made the file yet. Throws Error for a file that is something else.
 std::optional<RankProgress> read_progress(const std::string& path);
 
 }  // namespace orrery

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNotEnded = "-";
 
-constexpr std::size_t kLength = 24;  // of the file
+constexpr std::size_t kLength = 24;  // bytes of the file
 
 struct Hint {
   int number;
@@ -55,7 +55,7 @@ RankEndFile::RankEndFile(const std::string& path)
 
 RankEndFile::~RankEndFile() { ::close(descriptor_); }
 
-// Always as long, in one call.
+// Writes a status, always of the same length, in one call.
 void RankEndFile::write(std::string_view status) noexcept {
   std::array<char, kLength> text;
   text.fill(' ');

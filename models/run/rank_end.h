@@ -13,7 +13,8 @@ namespace orrery {
 // it.
 std::string ended_file(const std::string& folder, std::int64_t rank);
 
-// Made before the rank starts, with its room, so that a full disk does not keep the word back.
+// The file in which a rank's end is noted, made before the rank starts, with its room, so that a full disk does not
+// keep the word back.
 class RankEndFile {
  public:
   explicit RankEndFile(const std::string& path);  // throws Error where it cannot be made
@@ -21,7 +22,7 @@ class RankEndFile {
   RankEndFile(const RankEndFile&) = delete;
   RankEndFile& operator=(const RankEndFile&) = delete;
   void started(pid_t rank) noexcept;
-  void ended(int wait_status) noexcept;  // as waitpid(2) tells it
+  void ended(int wait_status) noexcept;  // wait_status: as waitpid(2) tells it
 
  private:
   void write(std::string_view status) noexcept;
@@ -30,16 +31,17 @@ class RankEndFile {
 };
 
 struct RankEnd {
-  std::int64_t pid = 0;       // 0: it has not started
-  std::optional<int> status;  // none: it has not ended
+  std::int64_t pid = 0;       // process id; 0: the rank has not started
+  std::optional<int> status;  // wait status; none: the rank has not ended
 };
-// Of no file, or a half-written one: nothing is known.
+// Reads how a rank ended; an absent or half-written file says that nothing is known.
 RankEnd read_rank_end(const std::string& path);
 
-// "SIGBUS"; "signal 64" where it has no name.
+// The name of a signal: "SIGBUS"; "signal 64" where it has no name.
 std::string signal_name(int signal);
 
-// "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127 (a program or library is missing)".
+// A wait status in words: "was killed by SIGBUS (is /dev/shm or $TMPDIR full?)", "ended with status 127 (a program or
+// library is missing)".
 std::string end_text(int wait_status);
 
 }  // namespace orrery

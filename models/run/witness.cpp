@@ -13,21 +13,21 @@
 namespace orrery {
 namespace {
 
-// Outside its steps a rank reads its program from a shared disk and makes its weights: how long that takes says nothing
-// about how long an op may, so a short patience for ops does not shorten it. Ten minutes: what torch.distributed and
-// Megatron-LM allow a process to join its group (their default timeout).
+// Longest silence outside a rank's steps, where it reads its program from a shared disk and makes its weights: how long
+// that takes says nothing about how long an op may, so a short patience for ops does not shorten it. Ten minutes: the
+// default timeout that torch.distributed and Megatron-LM allow a process to join its group.
 constexpr Seconds kOutsideSteps = 600;
 // A launcher starts all ranks of a machine within milliseconds: where one is missing for so long, it has ended unseen.
 constexpr Seconds kStartsWithin = 3;
-// A pause at somebody's hand may be short; who waits for the run is told within five seconds.
+// A pause at somebody's hand may be short; a user who waits for the run is told within five seconds.
 constexpr Seconds kStopsAtMost = 3;
 constexpr double kTimesPredicted = 10;  // how far an op may go beyond its prediction before a rank counts as hung
 constexpr std::size_t kMostNamed = 16;  // ranks in a message
 
-// A task in one of its steps. Lanes run them in this order.
+// A task in one of a rank's steps. Lanes run tasks in this order.
 struct Moment {
   std::uint32_t step = 0;
-  TaskId task = kNone;  // of the unfolded plan
+  TaskId task = kNone;  // task of the unfolded plan
   friend auto operator<=>(const Moment&, const Moment&) = default;
 };
 
@@ -43,7 +43,7 @@ class Scene {
     return !ranks_[r].spared && (!ranks_[r].progress || ranks_[r].progress->state == RankState::working);
   }
 
-  // What a rank has entered and not left, in the order of the step.
+  // The tasks that a rank has entered and not left, in the order of the step.
   std::vector<Moment> open(std::int64_t r) const {
     std::vector<Moment> moments;
     if (!ranks_[r].progress) return moments;
@@ -54,14 +54,14 @@ class Scene {
     return moments;
   }
 
-  // Whether its host is between the first task and the last one; a stopped one goes nowhere.
+  // Whether a rank's host is between the first task and the last one; a stopped rank goes nowhere.
   bool in_steps(std::int64_t r) const {
     if (ranks_[r].stopped || !open(r).empty()) return true;
     const std::optional<Moment> at = last(r);
     return at && at->step + 1 < steps_;
   }
 
-  // The last thing it did.
+  // The task of a rank's last event.
   std::optional<Moment> last(std::int64_t r) const {
     if (!ranks_[r].progress) return std::nullopt;
     const ProgressEvent* latest = nullptr;
@@ -219,8 +219,8 @@ void Witnesses::look_at_process(Witness& w, Seconds now) const {
   w.stopped = stopped;
 }
 
-// By what there is of processes: a rank of which none is left has ended; so has one of which none was ever seen while
-// others are there.
+// Judges ranks by their processes: a rank of which none is left has ended; so has one of which none was ever seen while
+// other ranks' processes are there.
 void Witnesses::look_before_first_word(Seconds now) {
   const RankProcesses found = find_();
   if (!found.empty() && !first_seen_) first_seen_ = now;
@@ -250,7 +250,7 @@ void Witnesses::look(Seconds now) {
     Witness& w = ranks_[r];
     const auto number = static_cast<std::int64_t>(r);
     const std::uint64_t before = w.progress ? w.progress->events + 1 : 0;
-    // The process first: a rank that is found to have ended has said its last word by then.
+    // The process is looked at first: a rank that is found to have ended has said its last word by then.
     if (processes_ && w.progress) look_at_process(w, now);
     if (processes_ && !w.end) {
       const RankEnd end = read_rank_end(ended_file(folder_, number));

@@ -16,19 +16,20 @@
 
 namespace orrery {
 
-// How one rank looks from outside.
+// The state of one rank as seen from outside.
 struct Witness {
-  std::optional<RankProgress> progress;  // none: it has not begun
-  std::int64_t pid = 0;                  // before that: its process; 0: none has been seen
-  bool gone = false;                     // its process has ended
-  std::optional<int> end{};              // how, where that was noted (rank_end.h)
-  bool stopped = false;                  // its process is stopped (SIGSTOP, a debugger)
-  Seconds stopped_at = 0;                // when that was seen first, if it is
+  std::optional<RankProgress> progress;  // none: the rank has not begun
+  std::int64_t pid = 0;                  // process id before the rank has begun; 0: none has been seen
+  bool gone = false;                     // the rank's process has ended
+  std::optional<int> end{};              // wait status of the end, where that was noted (rank_end.h)
+  bool stopped = false;                  // the rank's process is stopped (SIGSTOP, a debugger)
+  Seconds stopped_at = 0;                // time when the stop was first seen, if the rank is stopped
   bool spared = false;                   // the run goes on without it
-  Seconds moved = 0;                     // on the observer's clock: when its last event was seen
+  Seconds moved = 0;                     // time on the observer's clock when the rank's last event was seen
 };
 
-// The processes of the ranks by number, before they have said a word: as far as they are there, the outermost first.
+// Processes of the ranks by rank number, before the ranks have said a word: as far as they are there, the outermost
+// first.
 using RankProcesses = std::map<std::int64_t, std::vector<pid_t>>;
 
 // The ranks of one run, seen through their progress files. It judges nothing.
@@ -42,8 +43,8 @@ class Witnesses {
   void look(Seconds now);
   const std::vector<Witness>& ranks() const { return ranks_; }
   void spare(std::int64_t rank) { ranks_[static_cast<std::size_t>(rank)].spared = true; }
-  bool all_finished() const;   // but those that were spared
-  std::uint32_t step() const;  // that the slowest rank is in, 0, 1, ...
+  bool all_finished() const;   // whether all ranks but the spared ones have finished
+  std::uint32_t step() const;  // step that the slowest rank is in, 0, 1, ...
 
  private:
   void look_before_first_word(Seconds now);
@@ -52,17 +53,17 @@ class Witnesses {
   std::string folder_;
   bool processes_;
   std::function<RankProcesses()> find_;
-  std::optional<Seconds> first_seen_;  // when the first process of any rank was
+  std::optional<Seconds> first_seen_;  // time when the first process of any rank was seen
   std::vector<Witness> ranks_;
 };
 
-// How long a rank may do nothing before it counts as hung.
+// The patience of an observer: how long a rank may do nothing before it counts as hung.
 struct Patience {
   Seconds hang = 30;
-  std::vector<Seconds> predicted;  // by op of the plan; empty: not known. Ten times as long is allowed
+  std::vector<Seconds> predicted;  // predicted time by op of the plan; empty: not known. Ten times as long is allowed
 };
 
-// What ended a run, told in one line:
+// The fault that ended a run, told in one line:
 //   rank 1 was lost (process 4711 has ended) in step 2 of 5, in B micro-batch 1 layer 0, mlp up input gradient;
 //   all_reduce "mlp gradient all-reduce" of tensor group 0 1 (F micro-batch 0 layer 1): entered by rank 0; not by rank
 //   1
@@ -77,10 +78,10 @@ inline constexpr int kRankLost = 5;  // exit status: a rank was lost or hung
 // it, once every rank has begun and so reached all others.
 std::optional<std::int64_t> lost_replica(const Plan& unfolded, std::span<const Witness> ranks);
 
-// The first of: a rank that failed and said why; one whose process has ended before it was done; one that stands still.
-// Of ranks that wait for each other, the one at the end of the chain is named: who is stopped, or has a task open that
-// waits for nobody. Before its first task and after those of the last step (it starts, it
-// writes its results) a rank may be silent for ten minutes, unless it is stopped: a few seconds of that are enough.
+// The first fault of: a rank that failed and said why; a rank whose process has ended before it was done; a rank that
+// stands still. Among ranks that wait for each other, the one at the end of the chain is named: a stopped rank, or one
+// with a task open that waits for nobody. Before its first task and after those of the last step (it starts, it writes
+// its results) a rank may be silent for ten minutes, unless it is stopped: a few seconds of that are enough.
 std::optional<Fault> find_fault(const Plan& unfolded, std::span<const Witness> ranks, std::int64_t steps,
                                 const Patience& patience, Seconds now);
 

@@ -15,11 +15,11 @@ std::int64_t most_kept(const std::vector<Action>& order) {
   return most;
 }
 
-// What one stage leaves with its partner, in the order of leaving.
+// Micro-batches that one stage leaves with its partner, in the order of leaving.
 std::vector<ActivationMove> moves_of(const std::vector<Action>& order, std::int64_t room) {
   std::vector<ActivationMove> moves;
   if (most_kept(order) <= room) return moves;
-  std::map<std::int32_t, std::size_t> away;  // micro-batch, its move
+  std::map<std::int32_t, std::size_t> away;  // move of each micro-batch that is away
   std::int64_t here = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto back = i + 1 < order.size() && order[i + 1].phase == Phase::backward

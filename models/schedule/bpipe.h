@@ -8,8 +8,8 @@ namespace orrery {
 
 // BPipe (Kim et al. 2023, ICML, section 3): under 1F1B stage i keeps p - i micro-batches, so stage i of the first half
 // leaves some of them with stage p - 1 - i, and no stage keeps more than (p + 2) / 2, rounded up. A stage that is full
-// after a forward sends that micro-batch away, whose backward is the farthest; it takes one back while it runs what
-// comes before its backward.
+// after a forward evicts the micro-batch whose backward is the farthest; it takes a micro-batch back while it runs the
+// action before that micro-batch's backward.
 std::vector<ActivationMove> balance_activations(const std::vector<std::vector<Action>>& orders);
 
 }  // namespace orrery

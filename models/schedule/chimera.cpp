@@ -9,11 +9,11 @@
 namespace orrery {
 namespace {
 
-// An action that could begin at a time; the least one does.
+// An action that could begin at a time; the least candidate is taken.
 struct Candidate {
   std::int64_t begin = 0;
   bool forward = false;
-  std::int64_t number = 0;  // of its direction's micro-batches
+  std::int64_t number = 0;  // number of the micro-batch in its direction
   std::int64_t stage = 0, direction = 0;
   auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -33,7 +33,8 @@ class Greedy {
       place_[k / shape.stages][where_.stage_of[k]] = k % shape.stages;
   }
 
-  // Whether all were run. Where directions may take each other's room, they can wait for each other for good.
+  // Runs the actions; returns whether all were run. Where directions may take each other's room, they can wait for each
+  // other for good.
   bool run() {
     for (std::int64_t s = 0; s < shape_.stages; ++s) find_next(s);
     while (!next_.empty()) {
@@ -58,7 +59,7 @@ class Greedy {
   struct Stage {
     explicit Stage(std::int64_t copies) : forwards(copies), backwards(copies) {}
     std::int64_t now = 0, alive = 0;
-    std::vector<std::int64_t> forwards, backwards;  // by direction
+    std::vector<std::int64_t> forwards, backwards;  // passes run so far, by direction
     std::optional<Candidate> next{};
     std::int64_t in_flight(std::int64_t d) const { return forwards[d] - backwards[d]; }
   };
@@ -85,7 +86,8 @@ class Greedy {
     return where_.stage_of[direction * shape_.stages + std::min(place, 2 * shape_.stages - 1 - place)];
   }
 
-  // What a stage begins next, which its own passes and those that it waits for alone can change.
+  // Finds the action that a stage begins next, which only the stage's own passes and those that it waits for can
+  // change.
   void find_next(std::int64_t stage) {
     std::optional<Candidate>& least = stages_[stage].next;
     if (least) next_.erase(*least);
@@ -113,9 +115,9 @@ class Greedy {
   std::int64_t copies_, most_each_;
   Schedule where_;
   std::vector<Stage> stages_;
-  std::set<Candidate> next_;                                   // of all stages
-  std::vector<std::vector<std::vector<std::int64_t>>> ended_;  // by direction and place: of each micro-batch
-  std::vector<std::vector<std::int64_t>> place_;               // by direction and stage
+  std::set<Candidate> next_;                                   // next actions of all stages
+  std::vector<std::vector<std::vector<std::int64_t>>> ended_;  // end of each micro-batch's pass, by direction and place
+  std::vector<std::vector<std::int64_t>> place_;               // place of a stage, by direction and stage
 };
 
 }  // namespace

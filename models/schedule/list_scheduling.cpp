@@ -17,19 +17,20 @@ namespace {
 using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kExchanges = 20;  // what stages exchange is given this part of a micro-batch's work, to hide
-constexpr std::int64_t kWordsAhead = 2;  // micro-batches that lookups are before the first stage
+// An exchange of all stages is given 1 / 20 of a micro-batch's work, to hide behind it
+constexpr std::int64_t kExchanges = 20;
+constexpr std::int64_t kWordsAhead = 2;  // micro-batches that token lookups run ahead of the first stage
 
-// Passes of a shared vocabulary, those first that others wait for.
+// Passes of a shared vocabulary; those that others wait for come first.
 enum VocabularyPass : std::uint8_t { kWords, kLogits, kLogitsGradient, kWordsGradient };
 constexpr std::size_t kVocabularyPasses = 4;
 
-// Every action but forwards comes so many forwards later.
+// Orders in which every action but forwards comes so many forwards later.
 Orders later(const Orders& orders, std::int64_t forwards) {
   Orders result;
   for (const auto& order : orders) {
     std::vector<Action> first;
-    std::deque<std::pair<std::int64_t, Action>> others;  // after how many forwards
+    std::deque<std::pair<std::int64_t, Action>> others;  // actions, with the number of forwards that they come after
     for (const Action& a : order) {
       if (a.phase == Phase::forward)
         first.push_back(a);
@@ -49,7 +50,8 @@ Orders later(const Orders& orders, std::int64_t forwards) {
 
 std::int64_t whole(const PhaseTimes& t) { return t.forward + t.input + t.weight; }
 
-// Of a shape with the times of a vocabulary's parts behind its `count` virtual stages'.
+// The time that exchanges of all stages are given, for a shape with the times of a vocabulary's parts behind those of
+// its `count` virtual stages.
 std::int64_t exchange_gap(const ScheduleShape& shape, std::int64_t count) {
   std::int64_t gap = 0;
   for (std::int64_t k = 0; k < count; ++k) gap += whole(shape.times[k]);
@@ -103,14 +105,14 @@ class FilledPlay {
  private:
   struct Stage {
     std::int64_t now = 0, alive = 0;
-    std::int64_t until = 0;  // when it decides next
-    std::int64_t turn = 0;   // of its turns the one that counts
+    std::int64_t until = 0;  // time at which the stage decides next
+    std::int64_t turn = 0;   // number of the stage's turn that counts
     std::size_t next = 0;
-    std::deque<Action> weights;  // that were not begun
+    std::deque<Action> weights;  // weight gradients not begun yet
     std::array<std::int64_t, kVocabularyPasses> micro_batch = {};
   };
 
-  // Nobody waits any more: every action was begun, every weight gradient, and every pass of the vocabulary.
+  // Whether all is done: every action was begun, every weight gradient, and every pass of the vocabulary.
   bool all_done() const {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const auto passed = [&](std::int64_t n) { return n == shape_.micro_batches; };
@@ -128,7 +130,7 @@ class FilledPlay {
   std::size_t stage_at(std::int64_t place) const { return places_.stage_of[std::min(place, 2 * count_ - 1 - place)]; }
   std::int64_t& ended(std::int64_t place, std::int64_t i) { return ended_[i * 2 * count_ + place]; }
 
-  // When all stages have run such a pass and what it gave is known everywhere.
+  // The time when all stages have run such a pass and its result is known everywhere.
   std::int64_t everywhere(VocabularyPass pass, std::int64_t i) const {
     const auto& [stages, last] = of_all_[pass][i];
     return stages < stages_.size() ? kUnknown : last + gap_;
@@ -145,7 +147,7 @@ class FilledPlay {
     stages_[index].until = time;
     if (time != kUnknown) turns_.emplace(time, index, ++stages_[index].turn);
   }
-  // Something that a stage may wait for begins at a time.
+  // Wakes a stage at the time at which a pass that it may wait for begins.
   void wake(std::size_t index, std::int64_t time) {
     const std::int64_t at = shares_ ? std::max(stages_[index].now, time) : stages_[index].now;
     if (at < stages_[index].until) call(index, at);
@@ -205,7 +207,7 @@ class FilledPlay {
     if (place + 1 < 2 * count_) wake(stage_at(place + 1), s.now);
   }
 
-  // A pass of the vocabulary, which all may take from a time on.
+  // Announces a pass of the vocabulary, which all stages may take from a time on.
   void announce(VocabularyPass pass, std::int64_t i, std::int64_t time) {
     known_[pass][i] = time;
     for (std::size_t s = 0; s < stages_.size(); ++s) wake(s, time);
@@ -234,19 +236,20 @@ class FilledPlay {
   }
 
   ScheduleShape shape_;
-  Schedule places_;  // of virtual stages
+  Schedule places_;  // places of virtual stages
   std::int64_t count_;
   Filling filling_;
   bool shares_;
   Orders orders_;
   std::vector<Stage> stages_;
-  std::vector<std::int64_t> ended_;                  // by micro-batch, then place
-  std::vector<std::vector<std::int64_t>> place_of_;  // by stage, then chunk
+  std::vector<std::int64_t> ended_;                  // end of each pass, by micro-batch, then place
+  std::vector<std::vector<std::int64_t>> place_of_;  // place of each chunk, by stage, then chunk
   std::int64_t gap_ = 0;
-  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // from when on micro-batches' passes can begin
+  std::array<std::vector<std::int64_t>, kVocabularyPasses> known_;  // time from which micro-batches' passes can begin
   std::array<std::vector<std::pair<std::size_t, std::int64_t>>, kVocabularyPasses>
-      of_all_;                                                       // stages, the last one's end
-  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, its number
+      // Number of stages that have run the pass, and the end of the last one
+      of_all_;
+  using Turn = std::tuple<std::int64_t, std::size_t, std::int64_t>;  // time, stage, number of the stage's turn
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
 };
 

@@ -89,7 +89,7 @@ class Reader {
     return line;
   }
 
-  // Chunks of a stage are numbered in the model's order.
+  // Assembles the schedule; chunks of a stage are numbered in the model's order.
   Schedule assemble() const {
     const std::int64_t count = shape_.stages * shape_.chunks;
     Schedule schedule;
@@ -129,7 +129,7 @@ class Reader {
     }
   }
 
-  // F once; then B once, or I and then W once each.
+  // Requires F once; then B once, or I and then W once each.
   void require_complete(const Line& line, const Schedule& schedule) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> done;
     for (const Cell& c : line.cells) {

@@ -14,18 +14,18 @@ struct Action {
   Phase phase = Phase::forward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  bool woven = false;  // with the action that follows: their ops are issued in turn, from transfer to transfer
+  bool woven = false;  // woven with the action that follows: their ops are issued in turn, from transfer to transfer
 };
 
-// What a micro-batch takes on one stage: forward, the input gradient's part of backward, the weight gradient's. In any
-// unit; a whole backward takes the latter two.
+// Times that a micro-batch takes on one stage, in any unit: forward, the input gradient's part of backward, the weight
+// gradient's. A whole backward takes the latter two.
 struct PhaseTimes {
   std::int64_t forward = 1, input = 1, weight = 1;
 };
 
-// What a schedule is asked for: p stages, m micro-batches, v chunks (virtual stages) a stage. Orders that are searched
-// fit the times of the virtual stages; empty: all ones.
-// woven: 1F1B and interleaved weave each forward of the middle with the backward that follows it.
+// The shape that a schedule is asked for: p stages, m micro-batches, v chunks (virtual stages) a stage. Orders that are
+// searched fit the times of the virtual stages; empty: all ones. woven: 1F1B and interleaved weave each forward of the
+// middle with the backward that follows it.
 struct ScheduleShape {
   std::int64_t stages = 1;
   std::int64_t micro_batches = 1;
@@ -33,11 +33,11 @@ struct ScheduleShape {
   std::vector<PhaseTimes> times;
   bool woven = false;
   std::int64_t group = 0;          // micro-batches that pass through a chunk before the next chunk's turn; 0: p
-  std::int64_t extra_warm_up = 0;  // of interleaved orders: so many forwards more before the first backward
+  std::int64_t extra_warm_up = 0;  // interleaved orders: so many forwards more before the first backward
 };
 
-// The activations of a micro-batch go to another stage after action number `leaves` of their own, and are back before
-// number `returns`: they travel during the action before it.
+// A move of a micro-batch's activations to another stage and back. leaves, returns: they leave after action number
+// `leaves` of their own stage and are back before number `returns`, travelling during the action before that.
 struct ActivationMove {
   std::int32_t stage = 0, partner = 0, micro_batch = 0;
   std::int32_t leaves = 0, returns = 0;
@@ -51,25 +51,25 @@ struct Schedule {
   std::vector<std::int32_t> chunk_of;
   std::int64_t copies = 1;
   std::vector<ActivationMove> moves = {};
-  // Chunks of every stage beside its virtual stages, of a vocabulary that all stages hold a part of: what stands before
-  // the first virtual stage, and after the last. -1: these hold all of it.
+  // For a vocabulary that all stages hold a part of: the chunks of every stage beside its virtual stages that stand
+  // before the first virtual stage, and after the last. -1: the first and the last virtual stage hold all of it.
   std::int32_t input_chunk = -1, output_chunk = -1;
-  std::int64_t barriers = 0;  // at which all stages meet between a micro-batch's logits and their gradients
+  std::int64_t barriers = 0;  // barriers at which all stages meet between a micro-batch's logits and their gradients
 
   bool spreads_vocabulary() const { return input_chunk >= 0; }
 
   std::int64_t virtual_stages() const { return static_cast<std::int64_t>(stage_of.size()) / copies; }
 };
 
-// Where virtual stages lie: round the stages in turn (Megatron-LM's interleaving), or there and back: the first and the
-// last on stage 0, those in the middle on the last stage (a V, for two a stage). both_ways: a copy of the model from
-// the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn. Of
-// more copies, half run each way, each from so many stages after the one before it as divide the stages evenly.
+// The placement of virtual stages: round the stages in turn (Megatron-LM's interleaving), or there and back: the first
+// and the last on stage 0, those in the middle on the last stage (a V, for two a stage). both_ways: a copy of the model
+// from the first stage to the last, and one from the last to the first; micro-batches go over one or the other in turn.
+// With more copies, half run each way, each from so many stages after the one before it as divide the stages evenly.
 enum class ChunkPlacement : std::uint8_t { in_turn, v_shaped, both_ways };
 
-// When weights are updated: when the pipeline has been emptied, once a step; or while micro-batches are on their way,
-// which keep the weights that they met in forward (PipeDream's weight stashing), after every micro-batch or after a
-// step's.
+// When weights are updated: once a step, when the pipeline has been emptied; or while micro-batches are on their way,
+// each of which keeps the weights that it met in forward (PipeDream's weight stashing), after every micro-batch or
+// after a step's micro-batches.
 enum class Updates : std::uint8_t { flush, every_micro_batch, every_step };
 
 // Whether forwards are issued op by op in turn with the backwards that follow them: never; where a spec asks for it
@@ -112,7 +112,8 @@ struct ScheduleRow {
   Weaving weaving = Weaving::never;
   Searched searched = Searched::any;
   Updates updates = Updates::flush;
-  std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;  // none
+  // none: no activations move
+  std::vector<ActivationMove> (*moves)(const std::vector<std::vector<Action>>& orders) = nullptr;
   std::int64_t vocabulary_barriers = 0;  // > 0: all stages hold a part of the vocabulary (Schedule::barriers)
   std::string_view ends = "";            // then: the same schedule with the vocabulary at the ends of the pipeline
   std::int64_t copies = 1;               // of the model; several run both ways
@@ -130,7 +131,7 @@ const ScheduleRow* schedule_in_table(std::string_view name);  // null: an order 
 bool weaves_if_asked(std::string_view schedule, std::int64_t pipeline);
 // Where virtual stages lie, without orders.
 Schedule place_chunks(ChunkPlacement placement, const ScheduleShape& shape, std::int64_t copies = 2);
-Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // and parts of the vocabulary
+Schedule place_chunks(const ScheduleRow& row, const ScheduleShape& shape);  // also places parts of the vocabulary
 Schedule make_schedule(std::string_view name, const ScheduleShape& shape);
 
 // Stages from virtual stage `boundary` to the next: 1 onwards, -1 back, 0 for the same stage. In a ring of two stages
@@ -140,15 +141,15 @@ std::int64_t hop(const Schedule& schedule, std::size_t boundary);
 // Whether the first and the last virtual stage lie on one stage, be they of two copies of the model.
 bool ends_meet(const Schedule& schedule);
 
-// How many copies of a stage's weights lie on stages of one pipeline: its mirror image has them too where the model
-// runs both ways, and the stages that other copies begin with.
+// How many copies of a stage's weights lie on stages of one pipeline: where the model runs both ways a stage's mirror
+// image has them too, and so have the stages that other copies begin with.
 std::int64_t model_copies(std::string_view schedule);
 inline bool runs_both_ways(std::string_view schedule) { return model_copies(schedule) > 1; }
 
 bool splits_backward(const Schedule& schedule);
 
-// Whether of two copies of a model each stage runs what its mirror image runs, the chunks exchanged: both come to the
-// same weights in the same order.
+// Whether, with two copies of a model, each stage runs what its mirror image runs, the chunks exchanged: both stages
+// then come to the same weights in the same order.
 bool is_mirrored(const Schedule& schedule);
 
 // Whether every stage holds a part of the vocabulary.

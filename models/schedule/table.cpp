@@ -27,7 +27,7 @@ Orders stage_by_stage(const ScheduleShape& shape) {
   return orders;
 }
 
-// Every micro-batch goes forward and back before the next: layer-wise model parallelism.
+// The naive order: every micro-batch goes forward and back before the next: layer-wise model parallelism.
 Order naive(const ScheduleShape& shape, std::int64_t) {
   Order order;
   for (std::int32_t i = 0; i < shape.micro_batches; ++i) {
@@ -82,7 +82,7 @@ Order one_forward_one_backward(const ScheduleShape& shape, std::int64_t warm_up)
   return order;
 }
 
-// PipeDream-flush: at most p - stage micro-batches in flight.
+// 1F1B (PipeDream-flush): at most p - stage micro-batches in flight.
 Order one_f_one_b(const ScheduleShape& shape, std::int64_t stage) {
   return one_forward_one_backward(shape, shape.stages - stage - 1);
 }
@@ -100,7 +100,7 @@ Order zb_h1(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, shape.stages - stage - 1, stage);
 }
 
-// ZB-H2: at most 2p - 1, enough forwards to fill the time until the first gradient comes back.
+// ZB-H2: at most 2p - 1 micro-batches in flight, enough forwards to fill the time until the first gradient comes back.
 Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
   return regular_zero_bubble(shape.micro_batches, 2 * (shape.stages - stage - 1), 2 * stage);
 }
@@ -108,8 +108,8 @@ Order zb_h2(const ScheduleShape& shape, std::int64_t stage) {
 Orders zb_1p(const ScheduleShape& shape) { return search_zero_bubble(shape, shape.stages); }
 Orders zb_2p(const ScheduleShape& shape) { return search_zero_bubble(shape, 2 * shape.stages); }
 
-// Qi et al. 2024, arXiv:2405.15362: p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
-// With barriers they share the vocabulary.
+// V schedules (Qi et al. 2024, arXiv:2405.15362) that keep p, (p + 2) / 2 and (p + 4) / 3 micro-batches' activations.
+// With barriers their stages share the vocabulary.
 template <std::int64_t barriers = 0>
 Orders zb_v(const ScheduleShape& shape) {
   return v_orders(shape, {4, 2, 4, 2}, 2 * shape.stages, barriers);
@@ -128,12 +128,12 @@ Orders chimera(const ScheduleShape& shape) {
   return chimera_orders(shape, copies);
 }
 
-// DualPipe cut in half: a V's two ways are the two directions.
+// DualPipeV: DualPipe cut in half, where a V's two ways are the two directions.
 Order dualpipe_v(const ScheduleShape& shape, std::int64_t stage) {
   return dualpipe_order(shape.stages, stage, shape.micro_batches);
 }
 
-// The ranks of the second half see the directions exchanged.
+// DualPipe: the ranks of the second half see the directions exchanged.
 Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   const bool mirrored = 2 * stage >= shape.stages;
   Order order = dualpipe_order(shape.stages / 2, mirrored ? shape.stages - 1 - stage : stage, shape.micro_batches / 2);
@@ -144,8 +144,8 @@ Order dualpipe(const ScheduleShape& shape, std::int64_t stage) {
   return order;
 }
 
-// Yeung et al. 2024: barriers for the loss and for the hidden states' gradient (algorithm 1), or one for both
-// (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
+// 1F1B with a shared vocabulary (Yeung et al. 2024): barriers for the loss and for the hidden states' gradient
+// (algorithm 1), or one for both (algorithm 2). Stage i keeps at most p - i + barriers micro-batches.
 template <std::int64_t barriers>
 Orders vocabulary_1f1b(const ScheduleShape& shape) {
   return best_filled(shape, ChunkPlacement::in_turn, stage_by_stage<one_f_one_b>(shape), {{.barriers = barriers}});

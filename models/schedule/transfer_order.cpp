@@ -53,7 +53,7 @@ class Replay {
   std::int32_t virtual_stage(std::size_t s, const Action& a) const { return virtual_stage_[s][a.chunk]; }
 
   std::int32_t places() const { return static_cast<std::int32_t>(schedule_.stage_of.size()); }
-  // What all stages exchange counts as boundaries behind those between virtual stages.
+  // The key of an exchange of all stages; exchanges count as boundaries behind those between virtual stages.
   Key exchange(StageExchange what, const Action& a) const {
     return {places() + 1 + static_cast<std::int32_t>(what), a.micro_batch, true};
   }
@@ -63,7 +63,7 @@ class Replay {
     return schedule_.spreads_vocabulary() ? std::optional(exchange(what, a)) : std::nullopt;
   }
 
-  // What an action needs from another virtual stage, or from all stages, and what it produces for them.
+  // The keys of what an action needs from another virtual stage, or from all stages, and of what it produces for them.
   std::optional<Key> input_of(std::size_t s, const Action& a) const {
     const bool forward = a.phase == Phase::forward;
     if (a.chunk == schedule_.input_chunk)
@@ -91,7 +91,8 @@ class Replay {
     return schedule_.barriers > 1 ? std::optional(exchange(StageExchange::hidden_gradients, a)) : std::nullopt;
   }
 
-  // An exchange that all stages give a part to is there when the last one has.
+  // Notes a product and its time; an exchange that all stages give a part to is complete when the last stage has given
+  // its part.
   void produce(const Key& key, std::int64_t time) {
     const auto what = exchange_of(key);
     const bool of_all =
@@ -127,7 +128,7 @@ class Replay {
     std::vector<std::int64_t>& ends = ends_[s];
     if (ends.size() == schedule_.order[s].size()) return false;
     const std::size_t first = ends.size();
-    std::size_t last = first;  // of the actions woven with it
+    std::size_t last = first;  // last action woven with the first
     while (schedule_.order[s][last].woven) ++last;
     std::int64_t end = ends.empty() ? 0 : ends.back();
     for (std::size_t i = first; i <= last; ++i) {
@@ -152,14 +153,15 @@ class Replay {
                             letter_of(a.phase), a.micro_batch, a.chunk));
   }
 
-  // Both ends put a transfer at the same place among those of its time, so that they cannot block each other even where
-  // a stack does not batch them.
+  // The rank of a transfer among those of its time. Both ends use the same, so that they cannot block each other even
+  // where a stack does not batch transfers.
   static std::tuple<std::int64_t, std::int32_t, bool, std::int32_t> rank_of(
       const std::pair<std::int64_t, Crossing>& c) {
     return {c.first, c.second.boundary, c.second.forward, c.second.micro_batch};
   }
 
-  // Moves are made when the stage that they relieve has ended the action before them; of a time's they are the last.
+  // Adds activation moves. A move is made when the stage that it relieves has ended the action before it; moves are the
+  // last among transfers of their time.
   void add_moves(std::int32_t s, std::vector<std::pair<std::int64_t, Crossing>>& all) const {
     for (std::size_t i = 0; i < schedule_.moves.size(); ++i) {
       const ActivationMove& m = schedule_.moves[i];
@@ -204,11 +206,12 @@ class Replay {
 
   const Schedule& schedule_;
   const std::vector<PhaseTimes>& times_;
-  std::int32_t virtual_stages_;  // of a copy of the model
+  std::int32_t virtual_stages_;  // virtual stages of one copy of the model
   std::vector<std::vector<std::int32_t>> virtual_stage_;
-  std::vector<std::vector<std::int64_t>> ends_;  // of the actions replayed so far
+  std::vector<std::vector<std::int64_t>> ends_;  // ends of the actions replayed so far
   std::map<Key, std::int64_t> produced_;
-  std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;  // of an exchange: stages so far, and the last one's time
+  // Parts of an exchange: stages so far, and the last one's time
+  std::map<Key, std::pair<std::size_t, std::int64_t>> parts_;
 };
 
 }  // namespace

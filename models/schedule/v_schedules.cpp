@@ -55,7 +55,7 @@ std::vector<Beginnings> pattern(std::int64_t stages, const Pace& pace) {
   }
 }
 
-// Forwards and input gradients of every stage.
+// Orders of every stage's forwards and input gradients, without weight gradients.
 Orders without_weights(const ScheduleShape& shape, const Pace& pace) {
   Orders orders;
   for (Beginnings& passes : pattern(shape.stages, pace)) {

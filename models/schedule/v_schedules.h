@@ -8,7 +8,7 @@
 namespace orrery {
 
 // How many passes' times a micro-batch spends on its way over one stage: going out and coming back, forward and then
-// backward. 6 in all keep half as many micro-batches alive as 12.
+// backward. A sum of 6 keeps half as many micro-batches alive as 12.
 using Pace = std::array<std::int64_t, 4>;
 
 // Orders of F, I and W for two virtual stages a stage that lie there and back (Qi et al. 2024, "Pipeline Parallelism

@@ -15,16 +15,16 @@ using Orders = std::vector<std::vector<Action>>;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// What the search varies.
+// The rules that the search varies.
 struct Rules {
   std::int64_t gap_percent = 100;  // a weight gradient goes into a wait of at least this part of its own time
-  bool forward_first = false;      // where a forward and an input gradient could both run
+  bool forward_first = false;      // a forward goes first where an input gradient could run too
 };
 
 struct Stage {
   std::int64_t now = 0;
-  bool blocked = false;                                // until another stage begins something
-  std::int64_t forwards = 0, inputs = 0, weights = 0;  // begun so far
+  bool blocked = false;                                // the stage waits until another one begins something
+  std::int64_t forwards = 0, inputs = 0, weights = 0;  // passes begun so far
   std::vector<std::int64_t> forward_ready, input_ready;
   std::vector<Action> order;
 
@@ -113,7 +113,7 @@ class Search {
   std::vector<Stage> stages_;
 };
 
-// Orders as they run: how long the slowest stage is busy from its first to its last action, and when all has ended.
+// Plays orders: how long the slowest stage is busy from its first to its last action, and when all stages have ended.
 class ZeroBubblePlay {
  public:
   ZeroBubblePlay(const Orders& orders, const ScheduleShape& shape)
@@ -161,10 +161,12 @@ class ZeroBubblePlay {
   std::vector<PhaseTimes> times_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> begin_, now_;
-  std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;  // by stage: forwards, input gradients
+  // end of each pass, by stage: forwards, input gradients
+  std::vector<std::array<std::vector<std::int64_t>, 2>> ended_;
 };
 
-// As many forwards as `percent` of the way from stage to stage and back needs, the rest of the room for weights.
+// Regular orders: as many warm-up forwards as `percent` of the way from stage to stage and back needs, the rest of the
+// room for weight gradients.
 Orders regular(const ScheduleShape& shape, std::int64_t most, std::int64_t percent) {
   Orders orders;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {

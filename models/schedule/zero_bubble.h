@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-// warm_up forwards, then one forward and one input gradient in turn; the weight gradient of a micro-batch follows `lag`
-// input gradients later. warm_up + 1 + lag micro-batches are in flight.
+// The regular order: warm_up forwards, then one forward and one input gradient in turn; the weight gradient of a
+// micro-batch follows `lag` input gradients later. warm_up + 1 + lag micro-batches are in flight.
 std::vector<Action> regular_zero_bubble(std::int64_t micro_batches, std::int64_t warm_up, std::int64_t lag);
 
 // Orders of F, I and W on every stage with at most `most` micro-batches in flight, counted from their forward to their

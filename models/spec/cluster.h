@@ -20,9 +20,9 @@ struct Gpu {
   std::string id;
   std::string name;
   Architecture architecture = Architecture::other;
-  int compute_capability = 0;            // 80, 90, 100
-  std::map<std::string, double> tflops;  // by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
-  Bytes memory_bytes = 0;                // what the driver reports
+  int compute_capability = 0;            // e.g. 80, 90, 100
+  std::map<std::string, double> tflops;  // peaks by kind: "fp32", "tf32", "fp16", "bf16", "fp8", "fp4"
+  Bytes memory_bytes = 0;                // bytes that the driver reports
   double memory_GBps = 0;
   double l2_MB = 0;
   int sms = 0;
@@ -54,15 +54,14 @@ struct Straggler {
   double slowdown = 1;
 };
 
-// What breaks and how a run goes on.
-// One node fails every so many hours: Llama 3 405B had 419 unexpected interruptions in 54 days on 2,048 nodes of eight
-// GPUs (arXiv 2407.21783, section 3.3.4).
+// Mean hours between two failures of one node: Llama 3 405B had 419 unexpected interruptions in 54 days on 2,048 nodes
+// of eight GPUs (arXiv 2407.21783, section 3.3.4).
 inline constexpr double kNodeHoursBetweenFailures = 54.0 * 24 * 2048 / 419;
 
 struct Failures {
   double node_mtbf_hours = kNodeHoursBetweenFailures;  // mean time between failures of one node, 0 = never
-  double restart_s = 0;                                // 0 = not known
-  std::int64_t checkpoint_every = 0;                   // steps, 0 = as often as loses least
+  double restart_s = 0;                                // seconds that a restart takes, 0 = not known
+  std::int64_t checkpoint_every = 0;                   // steps between checkpoints, 0 = as often as loses least
 };
 
 // One kind of machine, and how many there are. Ranks fill a node before the next.
@@ -77,29 +76,31 @@ struct Cluster {
   int nvlink_domain = 0;  // GPUs that reach each other over NVLink; may exceed a node (NVL72)
   bool amd_cpu = false;   // NCCL's tables differ for Intel and AMD hosts
   int gpus_per_pcie_switch = 1;
-  std::int64_t oversubscribed_above_gpus = 0;  // 0 = never
+  std::int64_t oversubscribed_above_gpus = 0;  // GPUs above which the network is oversubscribed, 0 = never
   double oversubscription = 1;
   std::optional<Host> host;
   std::optional<Nvme> nvme;
-  double power_kW = 0;  // of a node
+  double power_kW = 0;  // power of a node
   std::vector<Straggler> stragglers;
-  // Beside them every rank is slow with this probability, drawn by the spec's seed.
+  // Beside the named stragglers every rank is slow with this probability, drawn by the spec's seed.
   double straggler_share = 0, straggler_slowdown = 1;
   std::optional<Failures> failures;
 };
 
 std::int64_t gpus_of(const Cluster& c);
 
-// Built-in parts. Throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as a spec asks for.
+// Finders of built-in parts. They throw Error listing the known ids. The node `localhost` has 0 GPUs: as many ranks as
+// a spec asks for.
 Gpu find_gpu(std::string_view id);                                // models/data/gpus/<id>.json
 Cluster find_cluster(std::string_view node, std::int64_t nodes);  // models/data/nodes/<id>.json
 
 // GPUs that reach each other over NVLink when n of them share a node: n, a bridged pair, or none.
 int default_nvlink_domain(const Gpu& gpu, int gpus_per_node);
 
-// GPUs that a job has in each NVLink domain. Where domains span nodes, a job of more than one gets equal parts of them,
-// the largest of more than half (Slurm's --segment; NVIDIA's recipes ask for the largest divisor of the nodes up to 18:
-// 64 nodes of 4 GPUs lie in four racks of 16, not in three of 18 and one of 10); else it fills one after the other.
+// GPUs that a job has in each NVLink domain. Where domains span nodes, a job in more than one domain gets equal parts
+// of them, the largest of more than half (Slurm's --segment; NVIDIA's recipes ask for the largest divisor of the nodes
+// up to 18: 64 nodes of 4 GPUs lie in four racks of 16, not in three of 18 and one of 10); otherwise the job fills one
+// domain after the other.
 int nvlink_part(const Cluster& c);
 
 Fabric find_fabric(std::string_view name);  // throws Error listing the known names

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// Far above any model, low enough that products of a few of them stay below 2^63.
+// Bounds of sizes: far above any model, low enough that products of a few of them stay below 2^63.
 struct Bound {
   const char* key;
   std::int64_t value;

@@ -22,13 +22,14 @@ struct Moe {
   std::int64_t shared_feed_forward = 0;  // total width of the shared experts, 0 = none
   std::int64_t first_layer = 0;
   std::int64_t every = 1;
-  std::optional<double> capacity_factor;  // none = dropless
+  std::optional<double> capacity_factor;  // none = no token is dropped
   bool pad_to_capacity = false;
   bool shared_gate = false;  // Qwen1.5-MoE: a sigmoid gate (hidden -> 1) on the shared expert
   bool sigmoid_scores = false;
   bool correction_bias = false;  // DeepSeek-V3: a weight per expert that steers the choice (auxiliary-loss-free)
-  // Experts of so many equal groups, of which a token's lie in at most top_groups (DeepSeek-V2 and V3: device- and
-  // node-limited routing). A group counts as its best expert does, with a correction as its two best do.
+  // The experts form so many equal groups, of which a token's experts lie in at most top_groups (DeepSeek-V2 and V3:
+  // device- and node-limited routing). A group is ranked by its best expert, and with a correction bias by its two
+  // best.
   std::int64_t expert_groups = 1, top_groups = 1;
   bool hierarchical_dispatch = false;
   double aux_loss = 0.01;
@@ -62,17 +63,18 @@ struct Model {
   std::int64_t head_dim = 0;
   std::int64_t feed_forward = 0;
   std::int64_t vocab = 0;
-  std::int64_t max_positions = 0;      // rows of a learned position table; 0 = as long as the sequence
-  std::int64_t trained_positions = 0;  // that a configuration file names for positions without a table; 0 = it does not
-  bool gated = true;                   // three MLP matrices (SwiGLU and kin) or two (GeLU)
+  std::int64_t max_positions = 0;  // rows of a learned position table; 0 = as long as the sequence
+  // Positions that a configuration file names without a position table; 0 = it names none
+  std::int64_t trained_positions = 0;
+  bool gated = true;  // three MLP matrices (SwiGLU and kin) or two (GeLU)
   bool tied_embeddings = false;
-  bool bias = false;        // on every linear layer
-  bool qkv_bias = false;    // on q, k, v alone (Qwen2); implied by bias
+  bool bias = false;        // a bias on every linear layer
+  bool qkv_bias = false;    // a bias on q, k, v alone (Qwen2); implied by bias
   bool qk_norm = false;     // a norm of head_dim on q and on k (Qwen3, Gemma 3)
   bool post_norms = false;  // further norms after attention and MLP (Gemma 2 and 3)
   bool parallel_block = false;
-  bool scaled_embedding = false;  // times sqrt(hidden) (Gemma)
-  double attention_softcap = 0;   // of scores and of logits: x -> cap tanh(x / cap) (Gemma 2), 0 = none
+  bool scaled_embedding = false;  // embeddings are multiplied by sqrt(hidden) (Gemma)
+  double attention_softcap = 0;   // cap of scores, and of logits below: x -> cap tanh(x / cap) (Gemma 2), 0 = none
   double logit_softcap = 0;
   Positions positions = Positions::rope;
   Norm norm = Norm::rmsnorm;
@@ -83,7 +85,7 @@ struct Model {
   std::int64_t mtp_layers = 0;
 };
 
-// The first rule of its own that a model breaks, as "heads: 40 is not a multiple of kv_heads: 16", or "". Sizes are
+// The first rule that a model breaks by itself, as "heads: 40 is not a multiple of kv_heads: 16", or "". Sizes are
 // bounded (no model has 10^18 layers), so that whatever passes can be laid out without overflow.
 std::string broken_rule(const Model& m);
 
@@ -112,8 +114,8 @@ std::vector<Parameter> head_parameters(const Model& m);
 // Whether a layer attends within the sliding window only.
 bool has_window(const Model& m, std::int64_t layer);
 
-// Weights of the whole model without multi-token-prediction layers, the number papers and hubs print. sequence: as many
-// learned positions there are where the model does not say how many.
+// Weights of the whole model without multi-token-prediction layers, the number that papers and hubs print. sequence:
+// the number of learned positions where the model does not say how many there are.
 std::int64_t parameter_count(const Model& m, std::int64_t sequence);
 
 }  // namespace orrery

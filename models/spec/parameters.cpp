@@ -12,7 +12,8 @@ void add_norm(List& list, const Model& m, const std::string& name, std::int64_t 
   if (m.norm == Norm::layernorm) list.push_back({name + ".bias", width});
 }
 
-// A matrix cut by columns has its bias cut with it; the bias after a row cut is added once, so it is whole.
+// Adds a matrix and its bias. A matrix cut by columns has its bias cut with it; the bias after a row cut is added once,
+// so it is whole.
 void add_linear(List& list, const std::string& name, std::int64_t out, std::int64_t in, Partition partition,
                 bool bias) {
   list.push_back({name + ".weight", out, in, partition});
@@ -29,7 +30,8 @@ void add_attention(List& list, const Model& m) {
   add_linear(list, "attention.out", m.hidden, m.heads * m.head_dim, Partition::row, m.bias);
 }
 
-// DeepSeek-V2 (arXiv 2405.04434, section 2.1): queries and keys/values go through a compressed, normed vector.
+// Adds the weights of latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): queries and keys/values go through
+// a compressed, normed vector.
 void add_latent_attention(List& list, const Model& m) {
   const Mla& a = *m.mla;
   const std::int64_t query = m.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);

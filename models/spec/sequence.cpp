@@ -9,7 +9,7 @@ namespace {
 
 double as_double(std::int64_t x) { return static_cast<double>(x); }
 
-// Rows [first, first + count) of those that the parts list.
+// Rows [first, first + count) among those that the parts list.
 std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::int64_t first, std::int64_t count) {
   std::vector<SequencePart> result;
   std::int64_t row = 0;
@@ -21,9 +21,10 @@ std::vector<SequencePart> rows_of(const std::vector<SequencePart>& parts, std::i
   return result;
 }
 
-// The integral over q of a part of the keys of another before q: of min(max(q - k.first, 0), k.count).
+// The integral over positions q of the number of keys of part k that lie before q: of min(max(q - k.first, 0),
+// k.count).
 double pairs_before(const SequencePart& q, const SequencePart& k, std::int64_t shift) {
-  const auto to = [&](std::int64_t x) {  // from minus infinity
+  const auto to = [&](std::int64_t x) {  // integral from minus infinity
     const double a = std::max(as_double(x - shift - k.first), 0.0),
                  b = std::max(as_double(x - shift - k.first - k.count), 0.0);
     return (a * a - b * b) / 2;

@@ -14,25 +14,25 @@ struct SequencePart {
   std::int64_t first = 0, count = 0;
 };
 
-// Which positions of a sequence lie where under context parallelism, in the order of the rows. The context group is a
-// ring of blocks, and each block is a group of ranks that exchange heads for positions (Ulysses): context rank i
-// belongs to block i / context_ulysses. Block b of n holds the n-th part of the sequence; in zigzag order the 2n-th
-// parts b and 2n - 1 - b, so that all see as many keys of a causal attention (Megatron-Core, get_batch_on_this_cp_rank;
-// Llama 3 2407.21783, section 3.3.2).
+// The positions of a sequence that lie on a block under context parallelism, in the order of the rows. The context
+// group is a ring of blocks, and each block is a group of ranks that exchange heads for positions (Ulysses): context
+// rank i belongs to block i / context_ulysses. Block b of n holds the n-th part of the sequence; in zigzag order the
+// 2n-th parts b and 2n - 1 - b, so that all blocks see as many keys of a causal attention (Megatron-Core,
+// get_batch_on_this_cp_rank; Llama 3 2407.21783, section 3.3.2).
 std::vector<SequencePart> block_parts(const Strategy& s, std::int64_t sequence, std::int64_t block);
-// What one rank of the block holds: an equal part of its rows.
+// The positions that one rank of a block holds: an equal part of the block's rows.
 std::vector<SequencePart> rank_parts(const Strategy& s, std::int64_t sequence, std::int64_t context_rank);
 
-// The first rule of such a layout that degrees, heads or the sequence break, in words; or "".
+// The first rule of such a layout that the degrees, the heads or the sequence break, in words; or "".
 std::string broken_cut(const Strategy& s, const Model& m, std::int64_t sequence);
 
-// Pairs of a query and a key that it sees: its own position and those before, at most `window` of them (0: all).
-// Positions are taken as a continuum, so that the pairs of all blocks sum to s^2 / 2 for a whole sequence.
+// Pairs of a query and a key that it sees: the query's own position and those before, at most `window` of them (0:
+// all). Positions are taken as a continuum, so that the pairs of all blocks sum to s^2 / 2 for a whole sequence.
 double visible_pairs(const std::vector<SequencePart>& queries, const std::vector<SequencePart>& keys,
                      std::int64_t window);
 
-// The same for one head of a sample of block `block`, whose keys are those of the block `hops` places before it on the
-// ring; or of the whole sequence where all keys are gathered.
+// Visible pairs for one head of a sample of block `block`, whose keys are those of the block `hops` places before it on
+// the ring; or those of the whole sequence where all keys are gathered.
 double pairs_of_block(const Strategy& s, std::int64_t sequence, std::int64_t block, std::int64_t hops,
                       std::int64_t window);
 

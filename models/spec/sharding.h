@@ -7,26 +7,26 @@
 
 namespace orrery {
 
-// What a data-parallel variant shards, and when it gathers and reduces: a row of the table in sharding.cpp. The planner
-// reads the fields and knows no names.
+// A data-parallel variant, a row of the table in sharding.cpp: what it shards, and when it gathers and reduces. The
+// planner reads the fields and knows no names.
 struct ShardingRow {
   Sharding kind = Sharding::none;
   std::string_view name;
   std::string_view about;
-  bool shards_optimizer = false;   // states and update over the group; parameters gathered after the update
+  bool shards_optimizer = false;   // states and update are cut over the group; parameters are gathered after the update
   bool shards_gradients = false;   // a unit's gradient lives only until it is reduced
-  bool shards_parameters = false;  // units gathered before use
+  bool shards_parameters = false;  // units are gathered before use
   bool reshards_after_forward = false;
   bool fp32_shards = false;  // FSDP: the shard is the fp32 master, cast before it is gathered
-  bool hybrid = false;       // shards inside Strategy::shard_group, replicas reduced over the rest
+  bool hybrid = false;       // shards lie inside Strategy::shard_group; replicas are reduced over the rest
   bool master = false;       // one rank hands out inputs and weights, takes outputs and gradients, and alone updates
   bool servers = false;      // ranks of their own hold weights and update: gradients pushed, weights pulled
 };
 
 const std::vector<ShardingRow>& sharding_rows();
 
-// Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum them all on every rank in
-// stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.
+// Whether a rank reduces gradients that stay whole to its own shard of them. Some stacks sum all gradients on every
+// rank in stage 1, where the optimizer's states alone are sharded: `stage_1_sums_all`.
 inline bool scatters_gradients(const ShardingRow& row, bool stage_1_sums_all) {
   return row.shards_optimizer && (row.shards_gradients || !stage_1_sums_all);
 }

@@ -11,9 +11,8 @@
 
 namespace orrery {
 
-// Where a value came from, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile
-// megatron-core"},
-// {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
+// The origin of a value, for `orrery explain`: {"strategy.tensor", "4", "spec.yaml:12"} or {..., "profile
+// megatron-core"}, {..., "default"}, {..., "data = gpus / (tensor * pipeline * context)"}, {..., "--set"}.
 struct Origin {
   std::string key;
   std::string value;
@@ -21,23 +20,24 @@ struct Origin {
   std::string asked = {};  // the value that was given, where another is planned
 };
 
-// Four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000 layers), and a plan of about a
-// gigabyte: every layer of every micro-batch has ops of its own.
+// The most layers of a model: four times the deepest Transformer that was trained (DeepNet, Wang et al. 2022: 1,000
+// layers). The most layers times micro-batches: a plan of about a gigabyte, as every layer of every micro-batch has ops
+// of its own.
 inline constexpr std::int64_t kMostLayers = 4096;
 inline constexpr std::int64_t kMostLayerPasses = 1'000'000;
 
-// What to train, on what, and how: complete and checked. The one input of make_plan().
+// The job: what to train, on which machines, and how; complete and checked. The one input of make_plan().
 struct Spec {
-  std::string name;  // file name without folder, for tables
+  std::string name;  // name of the spec's file without folder, for tables
   Model model;
   std::int64_t sequence = 0;
   Cluster cluster;
-  std::int64_t gpus = 0;  // used, at most those of the cluster
+  std::int64_t gpus = 0;  // GPUs used, at most those of the cluster
   Software software;
   Strategy strategy;
   std::int64_t steps = 1;
   std::uint64_t seed = 0;
-  std::vector<Origin> origins;  // in the order in which a spec is written
+  std::vector<Origin> origins;  // origins of the values, in the order in which a spec is written
 };
 
 }  // namespace orrery

@@ -16,7 +16,7 @@ double uniform(std::uint64_t seed, std::uint64_t counter) {
   return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-// What the largest of n standard normals is in the mean: the quantile of (n - 3/8) / (n + 1/4) (Blom 1958).
+// The expected largest of n standard normals: the quantile of (n - 3/8) / (n + 1/4) (Blom 1958).
 double largest_normal(double n) {
   const double below = (n - 0.375) / (n + 0.25);
   double low = 0, high = 10;

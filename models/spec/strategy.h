@@ -35,9 +35,9 @@ struct Recompute {
   bool moe = false;
   bool moe_activation = false;
   bool mla_up_proj = false;
-  bool every_second_mlp = false;       // the MLP of every second layer
-  bool every_second_layer = false;     // of what else is set, nothing in the layers between
-  std::optional<std::int64_t> layers;  // only so many layers of every stage, the first ones
+  bool every_second_mlp = false;       // only the MLP of every second layer
+  bool every_second_layer = false;     // the parts set here in every second layer, nothing in the layers between
+  std::optional<std::int64_t> layers;  // only so many layers of every stage are recomputed, the first ones
 
   bool all_layers() const { return layer && !layers && !every_second_layer; }
   bool any() const {
@@ -49,12 +49,13 @@ struct Overlap {
   bool gradient_reduce = true;   // reduce gradients while backward goes on
   bool parameter_gather = true;  // gather parameters while the next forward goes on
   bool tensor = false;           // tensor-parallel transfers cut into chunks under their products (user buffers)
-  bool pipeline = true;          // sends and receives under compute
-  bool pipeline_ends = true;     // also before a stage's first backward and after its last forward
-                                 // (Megatron-Core: overlap_p2p_communication_warmup_flush)
-  bool expert = false;           // tokens' way to experts under the shared experts (moe_shared_expert_overlap)
-  bool micro_batches = false;    // a forward and a backward woven, each computing while the other's transfers run
-                                 // (Megatron-Core: overlap_moe_expert_parallel_comm)
+  bool pipeline = true;          // pipeline sends and receives under compute
+  // Sends and receives overlap also before a stage's first backward and after its last forward (Megatron-Core:
+  // overlap_p2p_communication_warmup_flush)
+  bool pipeline_ends = true;
+  bool expert = false;         // transfers of tokens to experts under the shared experts (moe_shared_expert_overlap)
+  bool micro_batches = false;  // a forward and a backward woven, each computing while the other's transfers run
+                               // (Megatron-Core: overlap_moe_expert_parallel_comm)
 };
 
 struct Offload {
@@ -63,7 +64,7 @@ struct Offload {
   Device gradients = Device::none;
   Device activations = Device::none;
   bool delayed_update = false;  // the update with one step's gradients runs beside the next step's forward and backward
-  // Elements of a rank's shards that are updated, and go up, at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
+  // Elements of a rank's shards that are updated, and uploaded, at a time (DeepSpeed's CPU Adam: TILE, 128 x 2^20).
   std::int64_t tile = std::int64_t{128} << 20;
   std::optional<std::int64_t> activation_layers;
   std::int64_t tiling = 1;
@@ -76,8 +77,8 @@ struct Offload {
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
-  Bytes master_bytes = 4;  // of one element of the master copy
-  Bytes moment_bytes = 4;  // of one element of each moment
+  Bytes master_bytes = 4;  // bytes of one element of the master copy
+  Bytes moment_bytes = 4;  // bytes of one element of each moment
 };
 
 // Servers that hold the weights: workers push gradients and pull weights.
@@ -87,7 +88,7 @@ struct ParameterServer {
   std::string mode = "sync";        // sync | async | ssp (bounded staleness)
   std::int64_t staleness = 0;       // steps a worker may run ahead (ssp)
   std::int64_t replicas = 1;        // servers that hold the same shard, a chain
-  std::int64_t snapshot_every = 0;  // steps; 0 = never
+  std::int64_t snapshot_every = 0;  // steps between snapshots; 0 = never
 };
 
 // A bucket that no model fills: all gradients are reduced together.
@@ -98,7 +99,7 @@ inline constexpr double kOneBucket_MiB = 1e9;
 // After load_spec() every value is set and the combination is valid.
 struct Strategy {
   std::int64_t tensor = 1;
-  std::string tensor_kind = "1d";  // 1d | 2d | 2.5d | 3d
+  std::string tensor_kind = "1d";  // kind of tensor parallelism: 1d | 2d | 2.5d | 3d
   std::int64_t tensor_depth = 1;   // d of the q * q * d grid of 2.5d
   bool sequence_parallel = false;
   std::int64_t pipeline = 1;
@@ -107,9 +108,10 @@ struct Strategy {
   std::int64_t interleave_group = 0;       // micro-batches of a chunk's turn; 0 = the profile's habit
   std::int64_t extra_warm_up = 0;          // interleaved: forwards beyond the usual before the first backward
   bool vertical_sync = false;              // pipedream: all stages use the weights that the first one has
-  std::string schedule_file;               // schedule: {file: order.txt}, as written there
-  std::vector<std::int64_t> stage_layers;  // per virtual stage in model order; empty = the profile's rule
-  // Per stage: how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one each.
+  std::string schedule_file;               // file of an order, schedule: {file: order.txt}, as written there
+  std::vector<std::int64_t> stage_layers;  // layers per virtual stage in model order; empty = the profile's rule
+  // For each stage, how many ranks cut each of its micro-batches among them, sample by sample (DAPPLE); empty = one
+  // rank each.
   std::vector<std::int64_t> stage_replicas;
   std::int64_t context = 1;
   std::string context_kind = "ring";  // ring | allgather | ulysses | mixed
@@ -123,7 +125,7 @@ struct Strategy {
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;  // ranks that share one set of shards (hsdp); 0 = all data * context ranks
   std::optional<ParameterServer> parameter_server;
-  double bucket_MiB = kOneBucket_MiB;  // of gradients; 0: each parameter has a bucket of its own
+  double bucket_MiB = kOneBucket_MiB;  // MiB of gradients in a bucket; 0: each parameter has a bucket of its own
   std::int64_t prefetch_units = 1;
   std::int64_t units_in_flight = 2;
   std::int64_t micro_batch = 1;
@@ -131,11 +133,11 @@ struct Strategy {
   Precision precision = Precision::bf16;
   Precision gradient_precision = Precision::fp32;
   Optimizer optimizer;
-  double clip = 1.0;  // 0 = no gradient norm
+  double clip = 1.0;  // most gradient norm; 0 = no gradient norm is taken
   Recompute recompute;
   bool partition_activations = false;
   bool contiguous_activations = false;  // inputs that recomputed layers keep lie in one buffer, taken beforehand
-  bool fused_buffers = false;           // gradients are reduced in a buffer beside them, as large as a bucket
+  bool fused_buffers = false;           // gradients are reduced in one buffer beside them, as large as a bucket
   Attention attention = Attention::flash;
   Overlap overlap;
   Offload offload;
@@ -143,18 +145,19 @@ struct Strategy {
   bool on_grid() const { return tensor > 1 && tensor_kind != "1d"; }
   bool on_cube() const { return tensor > 1 && tensor_kind == "3d"; }
   std::int64_t replicas_of(std::int64_t stage) const { return stage_replicas.empty() ? 1 : stage_replicas[stage]; }
-  // Of a pipeline: a stage's first rank, where each rank counts as one; of the stage behind the last, all of them.
+  // Places of a pipeline, where each rank of a stage counts as one: place_of is that of a stage's first rank, and for
+  // the stage behind the last the number of all places.
   std::int64_t place_of(std::int64_t stage) const;
   std::int64_t places() const { return place_of(pipeline); }
-  // Of stages of several ranks: into how many parts each rank's rows are cut over its tensor group; whether the first
-  // stage has another number of ranks than the last one.
+  // For stages of several ranks. row_parts: the parts that each rank's rows are cut into over its tensor group.
+  // ends_unlike: whether the first stage has another number of ranks than the last one.
   std::int64_t row_parts() const { return !stage_replicas.empty() && sequence_parallel ? tensor : 1; }
   bool ends_unlike() const { return replicas_of(0) != replicas_of(pipeline - 1); }
-  // Ranks that each have the loss of other tokens.
+  // The number of ranks that each have the loss of tokens of their own.
   std::int64_t loss_ranks() const { return data * context * tensor_depth * replicas_of(pipeline - 1); }
   std::int64_t gpus() const { return tensor * places() * context * data; }
   std::int64_t servers() const { return parameter_server ? parameter_server->servers * parameter_server->replicas : 0; }
-  std::int64_t ranks() const { return gpus() + servers(); }  // processes
+  std::int64_t ranks() const { return gpus() + servers(); }  // all processes, servers included
   std::int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 

@@ -87,7 +87,7 @@ struct Shapes {
     return {fmt::format("split/{}", name_of(s.direction)), {as_real(s.rows), as_real(s.first + s.second)}};
   }
   Shape operator()(const Activation& a) const {
-    // Weighted by a choice's weight, backward computes the output again.
+    // An activation that is weighted by a choice's weight computes its output again in backward.
     return {fmt::format("activation/{}{}/{}", a.gated ? "swiglu" : "gelu", a.weighted ? "/weighted" : "",
                         name_of(a.direction)),
             {as_real(a.rows), as_real(a.columns)}};
@@ -133,7 +133,8 @@ struct Shapes {
 };
 
 constexpr std::size_t kMostSizes = 4;
-// Of the slopes, against weights that sum to 1: where samples do not tell a slope (all lie in one line), it is 0.
+// Weight of the slopes' ridge, against weights of samples that sum to 1: a slope that the samples do not tell (all lie
+// in one line) becomes 0.
 constexpr double kRidge = 1e-6;
 constexpr double kSame = 1e-12;  // squared distance in powers of two
 
@@ -154,9 +155,10 @@ double squared_distance(const Point& a, const Point& b) {
 
 constexpr std::size_t kUnknowns = kMostSizes + 1;
 using Row = std::array<double, kUnknowns + 1>;
-using System = std::array<Row, kUnknowns>;  // symmetric, positive definite; the last column is the right side
+// the system is symmetric and positive definite; the last column is the right side
+using System = std::array<Row, kUnknowns>;
 
-// The first unknown, the plane's height at the query: eliminated last, so nothing need be put back.
+// Solves for the first unknown, the plane's height at the query: it is eliminated last, so nothing need be put back.
 double solve_first(System& a) {
   for (std::size_t k = kUnknowns; k-- > 1;) {
     for (std::size_t i = 0; i < k; ++i) {
@@ -173,7 +175,7 @@ struct Known {
   double value;
 };
 
-// Moving least squares at a point.
+// The height of the plane at a point, by moving least squares.
 double plane_at(const std::vector<Known>& known, const Point& query) {
   std::vector<double> weights;
   double total = 0;
@@ -261,7 +263,8 @@ const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view
 }
 
 bool covers(const OpTable& table, const WorkShape& shape) {
-  if (table.samples.front().sizes.size() != shape.sizes.size()) return false;  // of another version of this program
+  // Samples of another version of this program
+  if (table.samples.front().sizes.size() != shape.sizes.size()) return false;
   for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
     double low = std::numeric_limits<double>::max(), high = 0;
     for (const OpSample& s : table.samples) {

@@ -11,29 +11,30 @@
 
 namespace orrery {
 
-// Which kernel a task runs, and how large: times of one kind are compared over its sizes.
+// The kernel that a task runs, and how large it is: times of one kind are compared over its sizes.
 struct WorkShape {
-  std::string kind;           // "gemm/input_gradient fp32", "norm/rms/backward fp32"
-  std::vector<double> sizes;  // what its time depends on: (m, n, k), (rows, columns); the same number for a kind
-  double amount = 0;          // flops of products and attention, bytes of the rest (cost_of)
+  std::string kind;  // "gemm/input_gradient fp32", "norm/rms/backward fp32"
+  // Sizes that its time depends on: (m, n, k), (rows, columns); equally many for all of a kind
+  std::vector<double> sizes;
+  double amount = 0;  // flops of products and attention, bytes of the rest (cost_of)
 };
 WorkShape shape_of(const Work& work, Bytes width);
 
-// What one op of one shape took. spread: quartile distance of the repetitions over their median.
+// The measured time of one op of one shape. spread: quartile distance of the repetitions over their median.
 struct OpSample {
   std::vector<double> sizes;
   double amount = 0;
   Seconds seconds = 0;
   double spread = 0;
-  std::int64_t count = 0;  // repetitions
+  std::int64_t count = 0;  // number of repetitions
 };
 struct OpTable {
   std::string kind;
-  std::vector<OpSample> samples;  // by sizes
+  std::vector<OpSample> samples;  // samples in the order of their sizes
 };
 
-// What a transfer took from the moment its last end had come in. bytes: NCCL's size of a collective, of a message its
-// own.
+// The measured time of a transfer from the moment its last end had come in. bytes: NCCL's size of a collective, a
+// message's own size.
 struct TransferSample {
   Bytes bytes = 0;
   Seconds seconds = 0;
@@ -43,24 +44,26 @@ struct TransferSample {
 struct TransferTable {
   std::string kind;  // "all_reduce", "message"
   std::int64_t ranks = 2;
-  std::vector<TransferSample> samples;  // by bytes
-  std::int64_t nodes = 0;               // that the ranks lie on, evenly; 0: not known, or of no account
+  std::vector<TransferSample> samples;  // samples in the order of their bytes
+  std::int64_t nodes = 0;               // nodes that the ranks lie on, evenly; 0: not known, or of no account
 };
 
-// Times of single ops and transfers on one machine, and what lies between them. Measured under the load of a step (all
-// ranks at once, all threads of a rank); it knows shapes, never steps.
+// Times of single ops and transfers on one machine, and of the gaps between them. They are measured under the load of a
+// step (all ranks at once, all threads of a rank); the struct knows shapes, never steps.
 struct MeasuredTimes {
-  std::vector<OpTable> ops;              // by kind
-  std::vector<TransferTable> transfers;  // by kind, ranks
-  Seconds issue = 0;                     // of the host, per task
-  Seconds gap = 0;                       // between two tasks of the compute lane
-  Seconds transfer_start = 0;            // from the end of what a transfer waited for until it has entered
-  Seconds wake = 0;                      // from the end of a transfer until what waited for it on the compute lane runs
-  Seconds step = 0;                      // between two steps: nothing runs
-  double compute_slowdown = 1;           // of compute while a transfer of its rank runs
-  double transfer_slowdown = 1;          // of a transfer while its rank computes
-  double beside_slowdown = 1;            // of compute while the rank's host copies or updates beside it
-  double copy_slowdown = 1;              // of such a copy or update while its rank computes
+  std::vector<OpTable> ops;              // tables by kind
+  std::vector<TransferTable> transfers;  // tables by kind and ranks
+  Seconds issue = 0;                     // time of the host, per task
+  Seconds gap = 0;                       // gap between two tasks of the compute lane
+  // Time from the end of the tasks that a transfer waited for until it has entered
+  Seconds transfer_start = 0;
+  // Time from the end of a transfer until a task that waited for it on the compute lane runs
+  Seconds wake = 0;
+  Seconds step = 0;              // time between two steps in which nothing runs
+  double compute_slowdown = 1;   // slow-down of compute while a transfer of its rank runs
+  double transfer_slowdown = 1;  // slow-down of a transfer while its rank computes
+  double beside_slowdown = 1;    // slow-down of compute while the rank's host copies or updates beside it
+  double copy_slowdown = 1;      // slow-down of such a copy or update while its rank computes
 
   bool empty() const { return ops.empty() && transfers.empty(); }
 };
@@ -71,7 +74,7 @@ struct MeasuredTimes {
 // the samples' box sizes count as at its edge, and no time per unit is better than the best sample's, or worse than the
 // worst's: a rate that was not seen is not promised. nullopt where the kind was not measured.
 std::optional<Seconds> measured_time(const MeasuredTimes& times, const Work& work, Bytes width);
-// The same, within the sizes that the samples cover.
+// The measured time of a task whose sizes the samples cover; nullopt otherwise.
 std::optional<Seconds> covered_time(const MeasuredTimes& times, const Work& work, Bytes width);
 Seconds interpolate(const OpTable& table, const WorkShape& shape);
 
@@ -84,8 +87,8 @@ const TransferTable* find_transfers(const MeasuredTimes& times, std::string_view
 bool covers(const OpTable& table, const WorkShape& shape);
 bool covers(const TransferTable& table, Bytes bytes);
 
-// Straight lines between samples; beyond them the bandwidth of the outermost pair, below the smallest its time. nullopt
-// where this kind was not measured with so many ranks.
+// The measured time of a transfer, along straight lines between samples; beyond them by the bandwidth of the outermost
+// pair, below the smallest sample its time. nullopt where this kind was not measured with so many ranks.
 std::optional<Seconds> measured_transfer(const MeasuredTimes& times, std::string_view kind, std::int64_t ranks,
                                          Bytes bytes);
 Seconds interpolate(const TransferTable& table, Bytes bytes);

@@ -22,10 +22,10 @@ static_assert(std::endian::native == std::endian::little, "rank files are little
 
 constexpr std::string_view kSchema = "orrery.rank/1";
 constexpr std::size_t kMostHeader = 1 << 20;
-constexpr std::int64_t kMostCount = std::int64_t{1} << 32;  // of steps or tasks: their product stays a 64-bit number
+constexpr std::int64_t kMostCount = std::int64_t{1} << 32;  // most steps or tasks: their product stays a 64-bit number
 static_assert(sizeof(MeasuredSpan) == 3 * sizeof(Picoseconds), "spans are written as they lie in memory");
 
-// Every figure of the header once, for both directions.
+// Visits every figure of the header once, for reading and for writing.
 template <class Memory, class Visit>
 void visit_memory(Memory& m, Visit visit) {
   visit("capacity_bytes", m.capacity);
@@ -86,7 +86,7 @@ class Words {
   const std::string& path_;
 };
 
-constexpr Picoseconds kMostTime = INT64_MAX / 4;  // differences stay a 64-bit number
+constexpr Picoseconds kMostTime = INT64_MAX / 4;  // latest time: differences stay a 64-bit number
 
 void check_step(const std::string& path, const MeasuredStep& step) {
   const auto sensible_time = [](Picoseconds t) { return -kMostTime <= t && t <= kMostTime; };

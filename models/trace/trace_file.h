@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// What a program that executes ranks (orrery-rank) is asked for, and what it leaves behind for `orrery`:
+// The command line of a program that executes ranks (orrery-rank), and the files that it leaves behind for `orrery`:
 //
 //   orrery-rank --spec FILE [--set KEY=VALUE]... --out FOLDER --steps K [--hang-timeout S]
 //
@@ -33,47 +33,48 @@ struct MeasuredSpan {
 // task had ended.
 struct MeasuredStep {
   Picoseconds begin = 0, end = 0;
-  std::vector<MeasuredSpan> spans;  // of instantiate(plan, rank), in issue order
-  std::vector<std::int64_t> sizes;  // what its runtime sizes turned out to be, frame by frame in order
+  std::vector<MeasuredSpan> spans;  // spans of the tasks of instantiate(plan, rank), in issue order
+  std::vector<std::int64_t> sizes;  // runtime sizes as they turned out, frame by frame in order
 };
 
-// What a rank's own allocator counted, over all steps.
+// Counts of a rank's own allocator, over all steps.
 struct MeasuredMemory {
-  Bytes capacity = 0;                        // of the device, or of the machine that CPU ranks share
-  Bytes first_step_peak = 0;                 // allocated
-  Bytes peak = 0;                            // allocated
-  Bytes peak_reserved = 0;                   // held by the caching allocator
-  Bytes peak_device = 0;                     // what the driver shows; of a CPU rank: peak_reserved
-  Bytes host_peak = 0;                       // of the process; of what is offloaded, where anything is
-  Bytes nvme_peak = 0;                       // of what is offloaded to disk
-  TaskId peak_task = kNone;                  // of instantiate(plan, rank); kNone: before the first
-  std::array<Bytes, kCategories> at_peak{};  // sums to peak
+  Bytes capacity = 0;         // bytes of the device, or of the machine that CPU ranks share
+  Bytes first_step_peak = 0;  // most bytes allocated in the first step
+  Bytes peak = 0;             // most bytes allocated
+  Bytes peak_reserved = 0;    // most bytes held by the caching allocator
+  Bytes peak_device = 0;      // bytes that the driver shows; for a CPU rank: peak_reserved
+  // Bytes of the process, or of the offloaded tensors where anything is offloaded
+  Bytes host_peak = 0;
+  Bytes nvme_peak = 0;                       // bytes of the tensors offloaded to disk
+  TaskId peak_task = kNone;                  // task of instantiate(plan, rank) at the peak; kNone: before the first
+  std::array<Bytes, kCategories> at_peak{};  // bytes by category at the peak; they sum to `peak`
 };
 
 // Everything that one rank measured.
 struct RankRun {
   std::string source = "measured";
-  std::string plan_hash;  // of the folded plan
+  std::string plan_hash;  // hash of the folded plan
   std::int64_t rank = 0, ranks = 1;
   std::string device;   // "AMD EPYC 9554, 1 thread", "NVIDIA H100 80GB HBM3"
-  std::string library;  // that moves what collectives of algorithm `library` move: "Open MPI 4.1.4"
-  std::string link;     // over what, between ranks of one host: "shared memory", "nvlink"
+  std::string library;  // library that moves the bytes of collectives of algorithm `library`: "Open MPI 4.1.4"
+  std::string link;     // medium between ranks of one host: "shared memory", "nvlink"
   std::string host;     // the node's name
-  std::string note;     // for people, of the whole run: a remark of the report
+  std::string note;     // remark for people about the whole run, for the report
   std::vector<MeasuredStep> steps;
-  std::vector<double> losses;  // by step, mean over this rank's tokens; empty where the plan has no loss
+  std::vector<double> losses;  // loss of each step, mean over this rank's tokens; empty where the plan has no loss
   MeasuredMemory memory;
-  Picoseconds clock_offset = 0;  // add it to this rank's times to get rank 0's
+  Picoseconds clock_offset = 0;  // offset to add to this rank's times to get rank 0's
   Picoseconds clock_uncertainty = 0;
 };
 
 std::string rank_file(const std::string& folder, std::int64_t rank);  // "folder/rank_3.run"
-// What a rank noted after so many steps, to go on from: "folder/snapshot_3.10".
+// The file of a rank's states after so many steps, to go on from: "folder/snapshot_3.10".
 std::string snapshot_file(const std::string& folder, std::int64_t rank, std::int64_t step);
 
 // A line of JSON (schema orrery.rank/1), then 64-bit little-endian words: of every step begin, end, its spans and
 // sizes; the losses as doubles. Two million spans a step are read and written at the speed of the disk. The file
-// appears when it is whole (output_file.h). Reading throws Error "file: what" for one that is cut short, longer than
+// appears when it is whole (output_file.h). Reading throws Error "file: what" for a file that is cut short, longer than
 // its header says, of another schema, or whose times run backwards.
 void write_rank_run(const std::string& path, const RankRun& run);
 RankRun read_rank_run(const std::string& path);

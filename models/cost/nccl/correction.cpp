@@ -1,6 +1,6 @@
-// NCCL's model is for choosing: it leaves out what all choices pay. Three terms set that right, small next to it.
-// Fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the others of
-// tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
+// NCCL's model is for choosing: it leaves out what all choices pay. Three terms, small next to its times, set that
+// right. They were fitted to three sweeps (8 A100 under mpirun, 8 H200, 4 nodes of 8 H100) and checked on the other
+// sweeps of tests/data/nccl_sweeps.json; the test prints the error of every sweep with and without them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,9 +13,9 @@ namespace {
 
 using A = NcclAlgorithm;
 
-// From launch to launch an all-reduce of a few bytes on 8 A100 takes 20-26 us, 5-11 more than NCCL's 15 (nccl-tests
-// under mpirun). Under PyTorch or with one process for all GPUs it is 20-30 more: that is the host, which is not
-// counted here.
+// Time that NCCL's model leaves out at each start: from launch to launch an all-reduce of a few bytes on 8 A100 takes
+// 20-26 us, 5-11 more than NCCL's 15 (nccl-tests under mpirun). Under PyTorch or with one process for all GPUs it takes
+// 20-30 us more: that is the host's time, which is not counted here.
 constexpr double kStart_us = 10;
 
 // Bandwidth reached over NCCL's figure within a node, large messages, as published: ring on A100 235 of 240 GB/s, on
@@ -23,7 +23,7 @@ constexpr double kStart_us = 10;
 // network/README.md).
 struct Reached {
   A algorithm;
-  int compute_capability;  // from here on
+  int compute_capability;  // from this compute capability on
   double part;
 };
 constexpr Reached kReached[] = {
@@ -33,12 +33,12 @@ constexpr Reached kReached[] = {
 // there are the slower that is; a cloud's jobs get nodes wherever there are some, so that a large job's groups cross
 // more switches than a small one's, and within every step they wait for one another: what counts is the nodes of the
 // job. Ultra-Scale Playbook: in its runs on 2 to 32 nodes of P5 (EFA v2, 32 x 100 Gb/s) the sharded states of all
-// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. Its sweep
-// of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11 GB/s): that is
-// the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's Omni-Path is
-// such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
-constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part for two nodes
-constexpr double kSlowest = 0.15;                                  // power of their number, EFA
+// groups of a node go at 150 to 200 GB/s together, all-reduces at as much where a group has one rank a node. The
+// Playbook's sweep of one collective of 256 MB by 8 ranks a node falls much faster (all-gather 185, 119, 69, 55, 28, 11
+// GB/s): that is the time of the ring's many short steps, some 30 us each, which many tensors at once hide. Jean Zay's
+// Omni-Path is such a network too: DeepSpeed's reductions take 3.5 times what its wires would (BLOOM's rows).
+constexpr double kSharedRing = 0.78, kSharedTree = 0.85;           // part of the wires' rate on two nodes
+constexpr double kSlowest = 0.15;                                  // power of the number of nodes, EFA
 constexpr double kSlowestOmniRing = 0.63, kSlowestOmniTree = 0.3;  // Omni-Path
 
 double reached_on_shared(const NcclTopology& t, A a) {
@@ -68,7 +68,7 @@ double ring_fill_bytes(const NcclModel& m, double bytes) {
 
 // NVLS fills with one chunk per channel and head for every stage: one within a node; between nodes two hops per level
 // of the tree and four to enter and leave the switches (4 nodes: 8 stages of 8 MiB at 188 GB/s = 357 us, measured 375
-// at 256 MiB). Half of it is seen by messages as large as what fills.
+// at 256 MiB). Messages as large as the filling chunks see half of this time.
 double nvls_fill_bytes(const NcclModel& m, double bytes) {
   const int nodes = m.topology.nodes;
   const double chunk = nodes >= 4 ? kNvlsTreeChunk : kNvlsChunk;
@@ -87,9 +87,10 @@ double fill_us(const NcclModel& m, CollectiveKind kind, const NcclChoice& c, dou
 
 }  // namespace
 
-// Its first chunk goes all the way round before the next tensor's: a step of NCCL's ring over NVLink each (tuning.cc,
-// hwLatencies, Simple), and between nodes once what a hop over the network takes, the other hops' waits overlap
-// (reduce-scatter and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
+// The time of each further tensor of a coalesced call: the first chunk of a tensor goes all the way round before the
+// next tensor's. That takes a step of NCCL's ring over NVLink for each rank on the way (tuning.cc, hwLatencies,
+// Simple), and between nodes once the time of a hop over the network, as the other hops' waits overlap (reduce-scatter
+// and all-gather of nanotron's 99 and 171 tensors over 31 to 255 steps: 0.31 to 1.1 ms a tensor).
 Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   constexpr double kStep_us = 3.4, kHop_us = 14;
   const int steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (m.topology.ranks - 1);
@@ -97,9 +98,9 @@ Seconds nccl_next_tensor(const NcclModel& m, CollectiveKind kind) {
   return 1e-6 * (steps * kStep_us + hop);
 }
 
-// Nanotron's tensor groups on two nodes take 0.85 ms for a collective of any size, where 0.35 are the network's. Not
-// fitted to, but as much slower than their wires: tensor groups of DeepSpeed and Megatron on 8 nodes of V100
-// (Rajbhandari et al. 2020) and on two of A100 (vTrain), both InfiniBand.
+// The time that members on several nodes come late. Nanotron's tensor groups on two nodes take 0.85 ms for a collective
+// of any size, where 0.35 are the network's. Tensor groups of DeepSpeed and Megatron on 8 nodes of V100 (Rajbhandari et
+// al. 2020) and on two of A100 (vTrain), both InfiniBand, were not fitted to, but are as much slower than their wires.
 Seconds nccl_late_members(const NcclModel& m, CollectiveKind kind) {
   constexpr double kLate_us = 500;
   const bool modelled = kind != CollectiveKind::all_to_all && kind != CollectiveKind::shift && !is_star(kind);

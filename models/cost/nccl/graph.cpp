@@ -14,7 +14,7 @@ namespace orrery {
 
 namespace {
 
-constexpr int kMaxChannels = 32;  // of one pattern before execution doubles them (search.cc)
+constexpr int kMaxChannels = 32;  // most channels of one pattern before execution doubles them (search.cc)
 
 // Speeds that the search tries, GB/s per channel (search.cc), inside nodes and between them, before Hopper, for Hopper
 // and from Blackwell on.
@@ -34,19 +34,20 @@ std::span<const double> speeds(const NcclTopology& t) {
   return t.compute_capability >= 90 ? std::span<const double>(kIntra90) : kIntra;
 }
 
-// Between sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22; Intel counts PCIe traffic of peers x 6/5.
+// The rate between sockets, GB/s (topo.h): AMD 16, Skylake 10, Sapphire Rapids 22; Intel counts PCIe traffic of peers x
+// 6/5.
 double host_GBps(const NcclTopology& t) {
   if (t.amd_cpu) return 16;
   return (t.pcie_GBps >= 48 ? 22 : 10) / 1.2;
 }
 
-// What a GPU can send to others of its node, GB/s; no limit for one GPU alone.
+// The rate at which a GPU can send to others of its node, GB/s; no limit for one GPU alone.
 double local_GBps(const NcclTopology& t) {
   if (t.ranks_per_node() == 1) return std::numeric_limits<double>::infinity();
   return t.nvlink_GBps > 0 ? t.nvlink_GBps : std::min(t.pcie_GBps, host_GBps(t));
 }
 
-// Largest speed at most `limit`; the slowest, or the limit itself, if all are larger.
+// The largest speed of at most `limit`; the slowest speed, or the limit itself, if all speeds are larger.
 double fastest(std::span<const double> list, double limit) {
   for (const double s : list) {
     if (s <= limit + 1e-9) return s;
@@ -71,7 +72,7 @@ int ring_channels(const NcclTopology& t, double GBps) {
   return channels;
 }
 
-// Twice the channels of half the speed, where that keeps more SMs busy (DupChannels).
+// Makes twice the channels of half the speed, where that keeps more SMs busy (DupChannels).
 void duplicate(const NcclTopology& t, NcclGraph& g) {
   if (g.intra_GBps < 25 || (t.compute_capability > 80 && g.intra_GBps < 50 && g.channels > 4)) return;
   const int channels = std::min(2 * g.channels, kMaxChannels);
@@ -113,7 +114,7 @@ NcclGraph ring_graph(const NcclTopology& t) {
   return best;
 }
 
-// Next faster speed of the list, or the same if there is none.
+// The next faster speed of the list, or the same if there is none.
 double faster(std::span<const double> list, double GBps) {
   const auto at = std::find_if(list.begin(), list.end(), [&](double s) { return s <= GBps; });
   return at == list.begin() || at == list.end() ? GBps : *(at - 1);
@@ -126,7 +127,8 @@ void raise(std::span<const double> list, double limit, double other, double& rat
   }
 }
 
-// As many channels as the ring has. Two GPUs take turns in being the root, so each sends in half of the channels.
+// The tree graph: as many channels as the ring has. Two GPUs take turns in being the root, so each sends in half of the
+// channels.
 NcclGraph tree_graph(const NcclTopology& t, int channels) {
   const auto list = speeds(t);
   const bool pair = t.nodes == 1 && t.ranks_per_node() == 2 && t.nvlink_GBps > 0;
@@ -142,8 +144,8 @@ NcclGraph tree_graph(const NcclTopology& t, int channels) {
   return g;
 }
 
-// One channel per head, a GPU that talks to the switch for its part; a head crosses its NVLink once more than the
-// others.
+// The NVLS graph: one channel per head, a GPU that talks to the switch for its part; a head crosses its NVLink once
+// more than the other GPUs.
 NcclGraph nvls_graph(const NcclTopology& t) {
   if (!t.multicast || t.compute_capability < 90) return {0, 0, 0, NcclPath::loc, NcclPath::loc};
   const auto list = speeds(t);
@@ -174,7 +176,7 @@ int nvls_channels(const NcclTopology& t) {
 struct LinkSpeed {
   int compute_capability;
   double GBps;
-  double nominal_GBps;  // as data sheets count it, for parts whose links are not filed
+  double nominal_GBps;  // rate as data sheets count it, for parts whose links are not filed
 };
 constexpr LinkSpeed kLinks[] = {{100, 40.1, 50}, {90, 20.6, 25}, {86, 12.0, 14}, {70, 20.0, 25}, {0, 18.0, 20}};
 

@@ -47,8 +47,9 @@ double share(double bytes, Seconds time, double GBps) {
   return time > 0 && GBps > 0 ? std::min(1.0, bytes / (time * GBps * 1e9)) : 0;
 }
 
-// Bytes that leave a node through its NICs, and a GPU over NVLink. Rings carry what a rank sends past every cut; in a
-// tree every node or rank but one passes the buffer up and gets it sent down, a switch that adds (NVLS) needs it once.
+// Sets the bytes that leave a node through its NICs, and a GPU over NVLink. Rings carry a rank's data past every cut;
+// in a tree every node or rank but one passes the buffer up and gets it sent down; a switch that adds (NVLS) needs the
+// buffer once.
 void set_shares(const NcclModel& m, CollectiveKind kind, Bytes bytes, NcclChoice& c) {
   const NcclTopology& t = m.topology;
   const bool ring = c.algorithm == A::ring || c.algorithm == A::pat;
@@ -86,7 +87,7 @@ NcclChoice nccl_choose(const NcclModel& m, CollectiveKind kind, Bytes bytes) {
   NcclChoice best;
   if (m.topology.ranks <= 1) return best;
   if (kind == CollectiveKind::all_to_all) return nccl_all_to_all(m, bytes);
-  // All but the first member's piece passes through its port.
+  // All pieces but the first member's own pass through the first member's port.
   if (is_star(kind))
     return nccl_point_to_point(m, m.topology.nodes == 1, ceil_div(bytes * (m.topology.ranks - 1), m.topology.ranks));
   if (kind == CollectiveKind::shift) return nccl_point_to_point(m, m.topology.nodes == 1, bytes);

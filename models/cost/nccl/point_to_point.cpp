@@ -1,5 +1,5 @@
-// Sends, receives and all-to-all: NCCL has no model of them. Latency is made of NCCL's own constants, bandwidth of its
-// link speeds times what measurements reach.
+// Sends, receives and all-to-all: NCCL has no model of them. Latency is made of NCCL's own constants; bandwidth is its
+// link speeds times the part that measurements reach.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -19,37 +19,39 @@ constexpr double kNvlinkLl = .6, kNvlinkSimple = 3.4, kPcieLl = 1.0, kPcieSimple
 // Part of the link speed that NCCL counts which all-to-all reaches over NVLink. NVIDIA GTC25 S72583: A100 210 of 240
 // GB/s, H100 320 of 370.8, B200 640 of 721.8; OCI: GB200, 2 hosts of one rack 658 of 721.8. Between .863 and .912.
 constexpr double kNvlinkReached = .88;
-// Over NICs: 46-49 of 50 GB/s per NDR NIC, of which NCCL counts 48 (NVIDIA/nccl-tests issues 267 and 290).
+// Part of the NICs' speed that sends reach: 46-49 of 50 GB/s per NDR NIC, of which NCCL counts 48 (NVIDIA/nccl-tests
+// issues 267 and 290).
 constexpr double kNicReached = .98;
-// All-to-all shares the fabric with everybody's traffic: 41-46 of 48 counted GB/s per NIC: OCI GB200 2 racks 45.2, 3
-// racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
+// Part of the NICs' speed that an all-to-all reaches, which shares the fabric with everybody's traffic: 41-46 of 48
+// counted GB/s per NIC: OCI GB200 2 racks 45.2, 3 racks 41.9; 2 nodes of RTX 6000D 45.8. The mean.
 constexpr double kNicReachedByAll = .92;
-// With more than a node of peers beyond the node, no all-to-all was seen to get more than 45.2 GB/s a GPU over NICs
-// (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2 racks of 64: 23.8); 8 such peers get 96.5
-// over those (OCI B300, 2 nodes).
+// Most that an all-to-all gets per GPU with many peers: with more than a node of peers beyond the node, none was seen
+// to get more than 45.2 GB/s a GPU over NICs (OCI GB200, 2 racks), and not with NICs of 800 Gb/s either (OCI GB300, 2
+// racks of 64: 23.8); 8 such peers get 96.5 over those (OCI B300, 2 nodes).
 constexpr double kMostToManyPeers_GBps = 45.2;
 constexpr int kManyPeers = 9;
 
-constexpr Bytes kLlBytesPerChannel = 16 << 10;  // up to here LL (enqueue.cc)
+constexpr Bytes kLlBytesPerChannel = 16 << 10;  // most bytes per channel that take LL (enqueue.cc)
 constexpr Bytes kNvlinkChunk = 512 << 10, kNetChunk = 128 << 10;
-constexpr int kMaxSendChannels = 32;  // of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+// Most channels of all sends together: "32 p2p channels" in logs of 8-GPU A100 and H100 nodes
+constexpr int kMaxSendChannels = 32;
 constexpr int kNetChannels = 2;
 
-// Channels to one peer: twice its NVLinks, to a power of two (init.cc); 2 over PCIe and NICs.
+// Channels to one peer: twice its NVLinks, rounded to a power of two (init.cc); 2 over PCIe and NICs.
 int channels_to_peer(const NcclTopology& t, bool same_node) {
   if (!same_node || t.nvlink_GBps <= 0) return kNetChannels;
   const auto twice = static_cast<unsigned>(std::lround(2 * t.nvlink_GBps / nccl_link_GBps(t.compute_capability)));
   return static_cast<int>(std::min<unsigned>(kMaxSendChannels, std::bit_ceil(std::max(1U, twice))));
 }
 
-// Inside a node, one pair alone or all at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on gen 5, 24 of 96
-// on gen 6 (GTC25 S72583).
+// The rate inside a node, of one pair alone or all pairs at once. Over PCIe all-to-all gets a quarter: 12 of 48 GB/s on
+// gen 5, 24 of 96 on gen 6 (GTC25 S72583).
 double local_GBps(const NcclTopology& t, bool all) {
   if (t.nvlink_GBps > 0) return kNvlinkReached * t.nvlink_GBps;
   return all ? t.pcie_GBps / 4 : t.pcie_GBps;
 }
 
-// What a node's NICs give an all-to-all between them.
+// The rate that a node's NICs give an all-to-all between nodes.
 double far_GBps(const NcclTopology& t) {
   const double reached = kNicReachedByAll * t.nics * t.nic_GBps;
   const int local = t.ranks_per_node(), far = t.ranks - local;
@@ -112,7 +114,7 @@ NcclChoice two_stage_all_to_all(const NcclModel& m, Bytes bytes, const TokenCopi
   const double near_s = near_bytes / (local_GBps(t, true) * 1e9);
   const double far_s = far ? node_bytes / (kNicReachedByAll * t.nics * t.nic_GBps * 1e9) : 0;
   const double hops = hop_us(t, true, false) + (far ? hop_us(t, false, false) + t.net_latency_us : 0);
-  NcclChoice c = nccl_all_to_all(m, bytes);  // its channels
+  NcclChoice c = nccl_all_to_all(m, bytes);  // channels are those of the plain all-to-all
   c.seconds = c.nccl_seconds = (kStartSimple + hops) * 1e-6 + std::max(near_s, far_s);
   c.nic_share = far ? std::min(1.0, node_bytes / (c.seconds * t.nics * t.nic_GBps * 1e9)) : 0;
   c.nvlink_share = t.nvlink_GBps > 0 ? std::min(1.0, near_bytes / (c.seconds * t.nvlink_GBps * 1e9)) : 0;

@@ -22,11 +22,11 @@ using Vertex = Graph::vertex_descriptor;
 constexpr Picoseconds kNvlinkHop = 300'000;
 constexpr Picoseconds kPcieHop = 500'000;
 constexpr Picoseconds kNetworkHop = (2'700'000 - 4 * kPcieHop) / 2;
-// Each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). No figure was found for
-// other fabrics.
+// Latency of each further switch: HDR InfiniBand (github.com/stas00/ml-engineering, network/README.md). No figure was
+// found for other fabrics.
 constexpr Picoseconds kSpineHop = 600'000;
 // Inside a node's host the PCIe hop stands for the whole way; memory and drives have their own access times, which are
-// part of what they cost and not of the route.
+// part of their costs and not of the route.
 constexpr Picoseconds kHostHop = 0;
 
 bool has_nvlink(const Cluster& c) { return c.nvlink_domain > 1 && c.gpu.nvlink_GBps > 0; }
@@ -42,8 +42,8 @@ class ClusterGraph {
  public:
   explicit ClusterGraph(const Cluster& cluster) : c_(cluster) {}
 
-  // The node of a place. Of its NICs a GPU uses the one at its own position, so that GPUs of one PCIe switch do not
-  // meet in one NIC.
+  // Adds the node of a place. Among the node's NICs a GPU uses the one at its own position, so that GPUs of one PCIe
+  // switch do not meet in one NIC.
   void add_node_of(const Place& end) {
     const std::int64_t node = home(c_, end);
     if (node < 0 || node >= c_.nodes)
@@ -106,7 +106,7 @@ class ClusterGraph {
     arc(b, a, GBps, latency);
   }
 
-  // What carries nothing is not there.
+  // Adds a link in one direction; a link that carries nothing is left out.
   void arc(const Place& from, const Place& to, double GBps, Picoseconds latency) {
     const Vertex a = vertex(from), b = vertex(to);
     if (GBps > 0) boost::add_edge(a, b, Hop{from, to, GBps, latency}, graph_);
@@ -123,7 +123,7 @@ class ClusterGraph {
   std::map<Place, Vertex> vertices_;
 };
 
-// The hop that Dijkstra's algorithm came by.
+// The hop by which Dijkstra's algorithm went from one vertex to the next.
 const Hop& hop_between(const Graph& graph, Vertex from, Vertex to) { return graph[boost::edge(from, to, graph).first]; }
 
 }  // namespace

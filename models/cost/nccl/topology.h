@@ -14,8 +14,8 @@ namespace orrery {
 // which the network is not oversubscribed. `nic` is what one GPU has to itself where there are more NICs than GPUs.
 enum class PlaceKind : std::uint8_t { gpu, nvswitch, pcie_switch, cpu, dram, nvme, nic, leaf, spine };
 
-// One of them. index counts within the node for parts of a node, within the cluster for nvswitch and leaf (node is 0).
-// Gpus count within the cluster. Two places are the same part if and only if they are equal.
+// One such part. index counts within the node for parts of a node, within the cluster for nvswitch and leaf (node is
+// 0). GPUs count within the cluster. Two places are the same part if and only if they are equal.
 struct Place {
   PlaceKind part = PlaceKind::gpu;
   std::int64_t node = 0;
@@ -25,7 +25,7 @@ struct Place {
 
 std::string to_string(const Place& place);  // "gpu 9", "nic 1.0" (node.index), "leaf 0"
 
-// One direction of a link. GBps is what it carries this way; for leaf to spine, the share of one NIC when all send.
+// One direction of a link. GBps is the rate in this direction; for leaf to spine, the share of one NIC when all send.
 struct Hop {
   Place from;
   Place to;
@@ -33,10 +33,10 @@ struct Hop {
   Picoseconds latency = 0;
 };
 
-// The way from one place to another: the one of least latency. It never knows protocols, messages or other traffic.
+// The way of least latency from one place to another. It never knows protocols, messages or other traffic.
 struct Route {
   std::vector<Hop> hops;
-  double GBps = 0;  // of the narrowest hop; the GPU's memory bandwidth if there is none
+  double GBps = 0;  // rate of the narrowest hop; the GPU's memory bandwidth if there is none
   Picoseconds latency = 0;
 };
 
@@ -44,9 +44,9 @@ Place gpu_place(const Cluster& cluster, std::int64_t gpu);  // GPUs count throug
 Place dram_place(std::int64_t node);
 Place nvme_place(std::int64_t node);
 
-// Between GPUs it depends on how far they are apart alone (same GPU, NVLink domain, node, leaf, cluster) and on which
-// of them share a PCIe switch with a NIC, so callers keep routes by that. Each call builds the graph of the two nodes.
-// Throws Error for places the cluster does not have and where there is no way.
+// The route between two places. Between GPUs it depends on how far they are apart alone (same GPU, NVLink domain, node,
+// leaf, cluster) and on which of them share a PCIe switch with a NIC, so callers keep routes by that. Each call builds
+// the graph of the two nodes. Throws Error for places that the cluster does not have and where there is no way.
 Route route(const Cluster& cluster, const Place& from, const Place& to);
 Route route(const Cluster& cluster, std::int64_t from_gpu, std::int64_t to_gpu);
 
