@@ -32,7 +32,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto last_of = [](const std::vector<std::uint32_t>& pass) {
     return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
   };
-  // What stands at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and logits.
+  // Finds the blocks at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and
+  // logits.
   const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {

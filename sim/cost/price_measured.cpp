@@ -91,7 +91,7 @@ class MeasuredPricer {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // by op
+  std::vector<Bytes> cleared_;  // cleared bytes, by op
   Prices prices_;
 };
 

@@ -15,7 +15,7 @@ using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
   std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes whose transfers cross the NIC, with their groups
-  std::uint32_t nvlink = 0;                           // as bits
+  std::uint32_t nvlink = 0;                           // lanes whose transfers cross NVLink, as bits
   std::array<bool, kPorts> ports{};
 };
 
@@ -98,8 +98,8 @@ class NicFinder {
   // Different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is the first of
   // its own.
   struct Groups {
-    std::int64_t all = 0;  // on the NIC
-    std::int64_t own = 0;  // of those, the ones whose first rank there runs the same slot: classes share a stage
+    std::int64_t all = 0;  // groups on the NIC
+    std::int64_t own = 0;  // groups on the NIC whose first rank there runs the same slot: classes share a stage
     bool first = true;
   };
   Groups groups(std::int64_t rank, Dimension d) const {

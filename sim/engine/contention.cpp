@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kCapacity = 1 << 20;  // of every port, in units of flow weight
+constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every port, in units of flow weight
 
 // A port's weight when the flow's rate counts its busiest port: that one has the whole capacity, another its ratio.
 std::int64_t weight(Rate share, Rate busiest) {
@@ -26,7 +26,7 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
 
-// Transfers take more of the rank's multiprocessors, or less.
+// Transfers take more, or fewer, of the rank's multiprocessors.
 void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
   Rank& rank = ranks_[slot];
   rank.pressure += pressure;

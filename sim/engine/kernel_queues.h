@@ -8,12 +8,12 @@
 namespace orrery {
 
 // One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when those launched before it have
-// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in them:
-// its transfers could be made one after another in issue order, and what computes waits for earlier tasks of its slot
-// alone.
+// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in these
+// queues: its transfers could be made one after another in issue order, and computing tasks wait for earlier tasks of
+// the same slot alone.
 class KernelQueues {
  public:
-  // one: else no kernel waits for its turn.
+  // one: whether ranks have one queue; else no kernel waits for its turn.
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
     for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
@@ -36,8 +36,8 @@ class KernelQueues {
   }
 
  private:
-  // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
-  // has them where they come: those hold nothing up.
+  // Copies and the host's work have queues of their own. Stacks post receives an action or more earlier than the plan,
+  // which has a receive at the point where the data comes: receives hold nothing up.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -61,8 +61,8 @@ class KernelQueues {
   }
 
   const Plan& plan_;
-  std::vector<TaskId> fronts_;  // by slot: the next to begin; none: no kernel waits
-  std::vector<char> held_;      // by task: arrived
+  std::vector<TaskId> fronts_;  // by slot: the next kernel to begin; none: no kernel waits
+  std::vector<char> held_;      // by task: whether it has arrived
 };
 
 }  // namespace orrery

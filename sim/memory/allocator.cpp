@@ -280,7 +280,7 @@ void CachingAllocator::release(BlockId id) {
   merge(id, blocks_[id].prev);
   merge(id, blocks_[id].next);
   insert(id);
-  // Of a segment that is free as a whole, no part is inactive any more.
+  // A segment that is free as a whole has no inactive parts any more.
   if (!split(blocks_[id])) inactive -= blocks_[id].size;
   if (!options_.expandable_segments) stats_.inactive_split.add(inactive);
 }

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// 80 %, and a little for that constants were chosen with these rows in sight.
+// 80 %, and a little more because constants were chosen with these rows in sight.
 constexpr double kLow = 0.085, kHigh = 0.915;
 constexpr std::size_t kEnough = 10;  // rows that a class needs
 

@@ -19,7 +19,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 
 // The attention kernel whose times stand in for the one that the stack runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return "";  // all is measured
+  if (profile.attention.empty()) return "";  // all ops are measured
   const std::string& asked = spec.software.attention_kernel;
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
@@ -28,7 +28,7 @@ std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& 
   return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
 }
 
-// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
+// The device that an imported profile was measured on, if the spec has another kind: "h100-sxm" is "NVIDIA H100 80GB".
 std::string device_remark(const Profile& profile, const Gpu& gpu) {
   const std::string_view device = fingerprint_of(profile, "device");
   std::string part = gpu.id.substr(0, gpu.id.find('-'));

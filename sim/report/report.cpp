@@ -30,15 +30,15 @@ struct RankMean {
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].server) continue;  // it computes on its host
+    if (plan.slots[s].server) continue;  // a server computes on the host
     for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// How fast steps follow each other where no stage waits for the others between them: as fast as the stage that is busy
-// longest, from its first forward to its last update, and before that with what it does first. Stages that begin later
-// also end later; what a stage sends on of the norm, the next one takes while it is still busy.
+// The time from step to step where no stage waits for the others between steps: that of the stage that is busy longest,
+// from its first forward to its last update, with the work before its first forward. Stages that begin later also end
+// later; the part of the norm that a stage sends on reaches the next stage while that one is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankSlot& slot : plan.slots) {
@@ -59,7 +59,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-// Steps that overlap by so much: of what ranks wait for each other, first at the step's ends.
+// Steps overlap by so much where, of the tasks for which ranks wait for each other, the first comes at the end of the
+// step.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
@@ -71,7 +72,8 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// What the ranks of the fullest node hold together; a rank's own peaks may come at different moments.
+// Bytes beyond the device that the ranks of the fullest node hold together; the peaks of single ranks may come at
+// different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   const Cluster& c = spec.cluster;
@@ -147,7 +149,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
-    if (plan.slots[s].server) {  // it has no GPU
+    if (plan.slots[s].server) {  // a server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
     }
@@ -173,7 +175,7 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that leave one rank of a slot. Of transfers through few ranks it depends on who that is.
+// Bytes that leave one rank of a slot. For transfers through few ranks they depend on the rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
@@ -232,7 +234,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   }
 }
 
-// Of an asynchronous schedule, stage by stage.
+// Adds the weight versions and staleness of an asynchronous schedule, stage by stage.
 void add_weights(Report& r, const Plan& plan) {
   for (const RankSlot& s : plan.slots) {
     if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
@@ -334,7 +336,7 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
   std::vector<MemoryCurve> curves;
   replay_memory(plan, trace, memory_options(spec, prices, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
-    if (plan.slots[s].server) curves[s].assign(2, {});  // it has no GPU
+    if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
   }
   return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }

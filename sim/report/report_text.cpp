@@ -68,7 +68,7 @@ std::string fit_text(const Report& r, const Style& style) {
   return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
 }
 
-// What a node's ranks hold beyond their devices.
+// Adds the bytes that the ranks of a node hold beyond their devices.
 void add_beyond(Table& t, const Report& r) {
   const auto add = [&](const char* name, Bytes peak, Bytes capacity) {
     if (peak == 0) return;

@@ -18,11 +18,11 @@ enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point
 
 // A part of the space, with its place in the order of the space.
 struct SearchNode {
-  std::int64_t value = 0;  // at least
+  std::int64_t value = 0;  // lower bound of the objective
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  std::int64_t floor = 0;  // of a cell: its group's value
+  std::int64_t floor = 0;  // for a cell: value of the group that the cell is in
   bool as_needed = false;  // activations leave in as few layers as make room
   Bound bound;
   Recipe what;
@@ -45,7 +45,7 @@ inline SearchPlaces places_of(const SearchNode& n) {
   return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};
 }
 
-// For a Wire. What the fields of these take together says whether one is missing here.
+// Passes a node over a Wire. The sizes asserted here change when a field is added, so that no field is missed below.
 static_assert(sizeof(Recipe) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
   Recipe& w = n.what;
@@ -75,7 +75,7 @@ inline void share(Wire& wire, ForwardPart& forward) {
   }
 }
 
-// Of a report what a search goes by.
+// Passes on the figures of a report that a search uses.
 inline void share_result(Wire& wire, std::optional<Report>& report) {
   bool has = report.has_value();
   wire.share(has);

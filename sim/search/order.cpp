@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
-// Of woven actions the one keeps ever more while the other gives up as much: what is alive counts before them and
-// after.
+// Counts the micro-batches alive. Of two woven actions one keeps more and more while the other gives up as much, so
+// that the count is taken before and after the pair.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -80,7 +80,7 @@ class Player {
   bool is_first(std::int64_t k) const { return k % virtual_stages_ == 0; }
   bool is_last(std::int64_t k) const { return (k + 1) % virtual_stages_ == 0; }
 
-  // When an action may begin for what it reads.
+  // When the input of an action has arrived, so that the action may begin.
   Picoseconds input(const Action& a, std::int64_t k) const {
     const auto arrives = [&](Picoseconds made, std::int64_t boundary) {
       return made == kUnknown ? kUnknown : made + hops_[boundary];

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-// What the planner asks the schedule for, without times.
+// The shape with which the planner asks for the schedule, without times.
 ScheduleShape Bounds::shape() const {
   const Spec& base = space_.base();
   return {.stages = layout_.pipeline,
@@ -24,7 +24,7 @@ bool Bounds::in_usual_turns() const {
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
 }
 
-// As the planner adds them up (models/planner/layout.cpp), so that the order is the same.
+// Times of the stages as the planner adds them up (models/planner/layout.cpp), so that the order is the same.
 std::vector<PhaseTimes> Bounds::order_times() const {
   const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
   const std::int64_t all = std::ssize(plain_->layers);
@@ -67,8 +67,8 @@ Bound Bounds::played(const Features& f) {
   return bound;
 }
 
-// What is cut or cast only where it will not run again belongs to forward; orders that fit times depend on backward's
-// too. Activations that leave make no forward shorter.
+// Forwards are not shared where tensors are cut or cast in forward only if they will not run again, nor where the order
+// fits times, which depend on backward too. Activations that leave make no forward shorter.
 bool Bounds::forward_is_shared() const {
   const Spec& base = space_.base();
   return !base.strategy.partition_activations && !base.software.fp8_activation_inputs &&
@@ -82,8 +82,8 @@ bool Bounds::runs_whole_stage_again() const {
   return cell_.recompute_layers < 0 || cell_.recompute_layers >= least;
 }
 
-// The stage has the forwards behind it that its order begins with, their weights and, ahead of what comes next, a few
-// more.
+// The bound counts as done the forwards with which the order of the stage begins, the weights gathered for them, and a
+// few units gathered ahead of the next passes.
 Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   if (s < 0 || copies_ > 1 || woven_) return 0;
   Group& group = replicas(strides_of(layout_, f.rank_order));
@@ -102,7 +102,7 @@ Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   const auto had = [&](std::int64_t k) {
     work -= virtual_stages_[k].forward.through;
     hides -= virtual_stages_[k].forward.hides;
-    gathered += cut_->layers[k] + 2;  // and what stands before and behind layers
+    gathered += cut_->layers[k] + 2;  // with the blocks before and behind the layers
   };
   if (order == nullptr) had(0);
   for (std::size_t i = 0; order != nullptr && i < order->schedule.order[s].size(); ++i) {

@@ -92,7 +92,7 @@ Spec Space::spec_of(const Point& point) const {
   return spec;
 }
 
-// Of overrides that set the same key, the one that holds.
+// Keeps, of all overrides that set the same key, the last, which is the one that holds.
 static std::vector<std::string> last_of_each_key(const std::vector<std::string>& list) {
   const auto key_of = [](const std::string& o) { return std::string_view(o).substr(0, o.find('=') + 1); };
   std::vector<std::string> result;

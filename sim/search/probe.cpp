@@ -54,7 +54,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
-  // Of what stays gathered nothing is copied out again.
+  // Weights that stay gathered are not copied out again.
   if (spec.software.unit_copies == "parameters") spec.software.unit_copies = "none";
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();

@@ -32,10 +32,10 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-// Whether actions share a stage, op by op: what they take together has no close bound.
+// Whether actions share a stage, op by op; the time of such actions together has no close bound.
 bool is_woven(std::string_view schedule) { return schedule.starts_with("dualpipe"); }
 
-// What two values may come to the same is asked once.
+// The values of a switch; where both values would make the same plan, only one.
 std::vector<bool> both(const Choices<bool>& axis, bool useful, bool habit) {
   if (!useful) return {axis.open ? habit : axis.values.front()};
   std::vector<bool> values;
@@ -263,7 +263,8 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   return kinds;
 }
 
-// Of a stage of so many layers, ascending; all of them once, as -1 unless the spec gives another number.
+// Numbers of layers to recompute in a stage of so many layers, ascending; all layers appear once, as -1, unless the
+// spec gives another number.
 std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
   std::vector<std::int64_t> numbers, all;
   for (std::int64_t r = 1; recompute_layers_.open && r < layers; ++r) numbers.push_back(r);
@@ -310,8 +311,8 @@ std::vector<Recipe> Space::cells(const Degrees& l) const {
   return result;
 }
 
-// Shardings depend on where a schedule's stages lie and whether it weaves; recomputation on the schedule's stages
-// alone, features on the sharding's alone.
+// The choice of sharding depends on where the stages of a schedule lie and on whether it weaves; recomputation depends
+// on the stages alone, features on the sharding alone.
 std::uint64_t Space::count(const Degrees& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);

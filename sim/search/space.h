@@ -21,11 +21,11 @@ bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// Where states may lie: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
-// optimizer, on the host or, as "optimizer:nvme", on disks. Kept for good.
+// Places of the states: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
+// optimizer, on the host or, as "optimizer:nvme", on disks. The list lives as long as the program.
 const std::vector<std::string_view>& offload_names();
 
-// Where a layer's activations may lie between forward and backward.
+// Places of the activations of a layer between forward and backward.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
 // Recipe::activation_layers: as few as make a strategy fit without taking memory again.
@@ -46,8 +46,8 @@ struct Choices {
   }
 };
 
-// A strategy in three parts, each with all that the next one's choices and costs depend on. Where the ranks stand and
-// what a micro-batch is:
+// A strategy has three parts; the choices and costs of each depend on the parts before it alone. The first part: how
+// the ranks are divided, and the size of a micro-batch.
 struct Degrees {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
@@ -57,21 +57,22 @@ struct Degrees {
   std::int64_t replicas() const { return data * context; }
 };
 
-// What is done in which order, and kept where:
+// The second part: the order of the passes, recomputation, sharding, and where states and activations are kept.
 struct Recipe {
   std::string_view schedule = "1f1b", recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
-  std::string_view offload = "none";      // of states: one of offload_names()
+  std::string_view offload = "none";      // places of the states: one of offload_names()
   std::string_view activations = "none";  // one of kActivationPlaces
-  std::int64_t activation_layers = -1;    // of each stage, that lie there; -1: all
+  std::int64_t activation_layers = -1;    // layers of each stage whose activations lie there; -1: all
 
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
-// What transfers go under what, and over which wires:
+// The third part: which transfers overlap with compute, and the order of ranks, which decides the links that transfers
+// use.
 struct Features {
   std::string_view rank_order = "tp-cp-dp-pp";
   bool gradient_reduce = true, parameter_gather = true, pipeline = true;
@@ -186,11 +187,12 @@ class Space {
        disks_unlisted_ = false;
 };
 
-// What a cell keeps elsewhere: "strategy.offload.optimizer=cpu", ...; and ", optimizer on the host", "" where nothing.
+// The states and activations that a cell keeps off the device, as overrides ("strategy.offload.optimizer=cpu", ...) and
+// as text (", optimizer on the host"; "" where there are none).
 std::vector<std::string> offload_overrides(const Recipe& cell);
 std::string offload_text(const Recipe& cell);
 
-// Sets what one of offload_names() says of states, and what a cell says of activations.
+// Sets the places of the states by a name of offload_names(), and the places of activations by a cell.
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const Recipe& cell);
 
@@ -201,7 +203,7 @@ void set_context_kind(Strategy& s, std::string_view kind);
 // "none", a part, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// Where a layout's groups lie: how many ranks neighbours of a dimension are apart.
+// How many ranks apart the neighbours of each dimension of a layout are.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };
