@@ -18,7 +18,7 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-constexpr std::int64_t kMostSequences = 65536;  // of the spec's, in one
+constexpr std::int64_t kMostSequences = 65536;  // the longest sequence tried, in sequences of the spec's length
 
 struct Largest {
   std::int64_t value = 0;  // 0: not even the smallest

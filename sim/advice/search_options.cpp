@@ -73,7 +73,7 @@ SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const
   return c;
 }
 
-// What a machine is chosen by: its memory, what a token costs to rent, or the run's time.
+// The figure by which a machine is chosen: the memory, the rent per token, or the time of the run.
 double value_of(const Machine& m, const SearchCommandOptions& o) {
   if (o.objective == "memory") return static_cast<double>(m.memory);
   if (o.objective == "cost") return *m.usd_per_Mtoken;
@@ -242,7 +242,7 @@ void check_options(const SearchCommandOptions& o, const Common& common) {
   if (!o.maximize.empty()) check_maximize(o);
 }
 
-// What rents nothing cannot be chosen by its rent.
+// Machines without any known rent cannot be chosen by rent.
 void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
   if (o.objective != "cost" && o.budget_usd <= 0) return;
   for (const SearchTarget& t : targets) {

@@ -18,14 +18,14 @@ namespace orrery {
 // printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
-  SpecText text{};  // that the command has read from it
+  SpecText text{};  // text of the spec, as the command has read it
   std::vector<std::string> overrides;
   std::string profile;
   std::vector<std::int64_t> gpus;     // none: the spec's
   std::vector<std::string> clusters;  // nodes by name; none: the spec's
   std::string objective = "time";     // time | cost | memory
   std::string maximize;               // micro_batch | sequence | layers, "" = nothing
-  double max_memory_GiB = 0;          // of a GPU, 0 = what it has
+  double max_memory_GiB = 0;          // memory of a GPU that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
   std::string prices;                // a price list's path, "" = the built-in one

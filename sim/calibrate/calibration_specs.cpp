@@ -22,11 +22,11 @@ constexpr Shape kShapes[] = {
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
 constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
-constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight count
+constexpr std::int64_t kQuickSteps = 10;  // number of steps, of which the middle half of eight count
 // hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
-// Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
+// Shapes of models for GPUs: whole layers, and the parts of larger layers that tensor parallelism leaves on a rank.
 constexpr Shape kGpuShapes[] = {
     {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
     {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
@@ -63,7 +63,7 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// Of so many micro-batches on each of the data ranks.
+// The batch of so many micro-batches on each of the data ranks.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }

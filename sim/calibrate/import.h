@@ -33,7 +33,7 @@ struct CollectiveEnd {
   TransferRow row;
 };
 
-// What one file holds. refused: rows that were not taken, by reason.
+// The contents of one file. refused: rows that were not taken, by reason.
 struct Imported {
   std::map<std::string, std::string> fingerprint;  // "device": "NVIDIA H100 80GB HBM3", ...
   std::vector<TransferRow> transfers;
@@ -46,19 +46,19 @@ struct Imported {
 // Each reads one kind of file. path names it in Errors ("path:line: what and what to do") and, where it does not say
 // which collective it measured, by its own name. A row that holds no measurement is refused and counted; a broken file
 // throws.
-Imported import_nccl_tests(const std::string& path, std::string_view text);       // what *_perf prints
-Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // what *_perf -J writes
+Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of *_perf
+Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of *_perf -J
 Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
 Imported import_kineto(const std::string& path, std::string_view text);    // PyTorch's profiler, or orrery run --trace
 
-// Whichever of them a file is; a log may hold several.
+// Imports a file of any of these kinds; a log may hold several.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
 // The profile of some files: medians and quartile distances of rows of the same shape, the rest from the built-in
-// profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest
-// of all ranks' ends; where not all ranks' traces are there, the shortest of at least four of its size. refused grows
-// by those of which that cannot be told.
+// profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest of
+// all ranks' ends; without the traces of all ranks, the shortest of at least four ends of that size. refused grows by
+// the collectives for which that cannot be told.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
 // "all_reduce" of "all_reduce_perf", "reduce_scatter" of "/opt/reduce_scatter_perf_mpi", "message" of "sendrecv_perf",

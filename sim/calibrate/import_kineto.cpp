@@ -83,7 +83,7 @@ class KinetoTrace {
       result_.fingerprint["nccl"] = version->text();
   }
 
-  // What launched kernels, and which threads autograd runs on.
+  // Notes the operators that launched kernels, and the threads that autograd runs on.
   void note_operator(const JsonValue& e) {
     const std::string name = e.text_or("name", ""), category = e.text_or("cat", "");
     const auto args = e.find("args");
@@ -180,11 +180,12 @@ class KinetoTrace {
   JsonValue root_;
   std::int64_t node_gpus_ = 0;
   Imported result_;
-  std::map<std::int64_t, const JsonValue*> operators_;      // by external id
+  std::map<std::int64_t, const JsonValue*> operators_;      // operators by external id
   std::set<std::pair<std::string, std::string>> autograd_;  // threads
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;                              // of an operator's kernels, by external id
-  std::map<std::pair<std::string, std::string>, std::int64_t> count_;  // of collectives, by device and group
+  std::map<std::int64_t, Seconds> times_;  // times of an operator's kernels, by external id
+  // number of collectives so far, by device and group
+  std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 
 }  // namespace

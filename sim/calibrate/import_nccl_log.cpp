@@ -55,11 +55,11 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-// What one thread has logged of the communicator that it sets up.
+// The lines that one thread has logged about the communicator that it sets up.
 struct OpenCommunicator {
   LoggedNccl logged;
   bool sized = false;                   // ranks and nodes are known
-  std::vector<std::string> algorithms;  // of the table's header: by group of protocols
+  std::vector<std::string> algorithms;  // algorithms in the header of the table, by group of protocols
   std::vector<std::string> protocols;
 };
 

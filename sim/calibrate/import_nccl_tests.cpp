@@ -1,5 +1,5 @@
-// What all_reduce_perf and its kin print. TestColumns are found by the names of their header, so that old and new
-// versions, and further columns, do not matter; what mpirun or srun put before each line is taken off.
+// Reads the output of all_reduce_perf and its kin. TestColumns are found by the names in the header, so that old and
+// new versions, and further columns, do not matter; prefixes that mpirun or srun put before each line are taken off.
 #include <charconv>
 #include <cmath>
 #include <optional>

@@ -1,5 +1,6 @@
-// What all_reduce_perf -J writes: {"version", "args": [program, ...], "nccl_version", "config": {"nthreads", "ngpus",
-// "devices": [{"hostname", "device_info"}]}, "results": [{"size", "out_of_place": {"time", "nwrong"}, "in_place"}]}.
+// Reads the output of all_reduce_perf -J: {"version", "args": [program, ...], "nccl_version", "config": {"nthreads",
+// "ngpus", "devices": [{"hostname", "device_info"}]}, "results": [{"size", "out_of_place": {"time", "nwrong"},
+// "in_place"}]}.
 #include <optional>
 #include <set>
 

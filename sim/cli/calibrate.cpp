@@ -111,7 +111,7 @@ void write_kernels(const CalibrateOptions& options, const GpuProbe& probe) {
   write_file(stem + ".kernels.json", probe.text);
 }
 
-// What became of the specs: runs that were taken, and the lines of those that were not or are noisy.
+// The outcomes of the specs: runs that were taken, and the lines of runs that were not taken or are noisy.
 struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
@@ -164,7 +164,7 @@ class Calibration {
     }
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       add(i);
-      if (gpu_ && outcomes_.taken > 0) write_profile();  // who rents a GPU may be cut off
+      if (gpu_ && outcomes_.taken > 0) write_profile();  // a rented GPU may be cut off
     }
     const Profile profile = write_profile();
     return {.text = summary(profile, options_, outcomes_),

@@ -49,8 +49,8 @@ Outcome import_command(const CalibrateOptions& options);
 // recipes.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;  // files; then nothing is run
-  bool recipes = false;                // likewise
+  std::vector<std::string> published;  // files of published measurements; then nothing is run
+  bool recipes = false;                // the built-in recipes are predicted; then nothing is run
   bool leave_one_out = false;          // fits the listed numbers again without each source
   // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
   std::string scatter, page, intervals, rows;
@@ -84,7 +84,8 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming them for anything else.
+// Lists names. what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming these words
+// for anything else.
 Outcome list_command(std::string_view what, const Common& common);
 std::vector<std::string_view> list_names();
 

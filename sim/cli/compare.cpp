@@ -37,7 +37,7 @@ struct Case {
   std::string name;
   std::optional<Report> report;
   std::exception_ptr failure;
-  std::string reason;  // of an impossible one
+  std::string reason;  // why a combination is impossible
 };
 
 // "a,[b,c],d" -> a; [b,c]; d.

@@ -55,7 +55,7 @@ std::string with_numbers(const StateFormula& f, double elements) {
                      part(f.optimizer + f.copies, f.shards_optimizer));
 }
 
-// Where states lie that are not on the device, and what a rank copies in a step.
+// The places of states that are not on the device, and the bytes that a rank copies in a step.
 std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
   const Offload& o = spec.strategy.offload;
   std::string text(kIndented);
@@ -74,8 +74,8 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
-// What servers write to go on from: weights and optimizer states, which are all that the plan has of them but
-// gradients.
+// The snapshots that servers write to go on from: weights and optimizer states, which are all states that the plan has
+// on servers except gradients.
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
   if (!servers || servers->snapshot_every == 0) return "";
@@ -243,7 +243,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
   return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
 }
 
-// What a technique's transfers come to: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
+// Bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
 std::string spent_text(const Report& report, const std::string& group) {
   double bytes = 0, exposed = 0;
   for (const CommunicationRow& row : report.communication) {
@@ -255,7 +255,7 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// What the techniques in use save and cost, what the step would be without each, and with others.
+// The savings and costs of the techniques in use, and the step without each of them and with others.
 std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
   std::string used, others;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {

@@ -23,7 +23,7 @@ SampleCounts samples_of(const MeasuredTimes& times) {
   return counts;
 }
 
-// What a profile says of its origin beside what the files told.
+// Adds the origin of a profile beyond the data that the files hold.
 void describe_import(Profile& profile, const std::vector<std::string>& files,
                      const std::map<std::string, std::int64_t>& refused) {
   std::string names;

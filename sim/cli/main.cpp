@@ -302,7 +302,7 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// Where a launcher passes stderr on there is no terminal to draw on: a line every ten seconds.
+// A launcher that passes stderr on gives no terminal to draw on: progress is a line every ten seconds.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -326,7 +326,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // of all processes: the first one speaks, and the others wait for its word
+  } catch (const Error&) {  // an error of all processes: the first one reports it, and the others wait for it
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;

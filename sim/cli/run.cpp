@@ -53,7 +53,7 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
   }
 }
 
-constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
+constexpr int kSignalled = 128;  // a ProcessTree::status() above it: killed by a signal
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
@@ -74,7 +74,8 @@ class JobFolder {
   const std::string& path() const { return path_; }
 
  private:
-  // Its name can be guessed: whoever made it before could have put links there, or read what ranks leave.
+  // The name of the folder can be guessed: another user who made it before could have put links there, or read the
+  // files that ranks leave.
   void check_owner() const {
     struct stat status {};
     const bool there = ::lstat(path_.c_str(), &status) == 0;

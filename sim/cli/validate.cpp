@@ -68,7 +68,7 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
-  int status = 0;  // of the first that failed
+  int status = 0;  // status of the first comparison that failed
 
   template <class Compare>
   void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {

@@ -64,7 +64,7 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
-// What one micro-batch's hidden states take on a rank of the tensor group, before sequence parallelism cuts them.
+// Bytes of one micro-batch's hidden states on a rank of the tensor group, before sequence parallelism cuts them.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
@@ -251,7 +251,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // of one head of a rank's tokens
+                      real(storage_bytes(s.precision));  // bytes of one head of a rank's tokens
   // Keys and values of latent attention travel expanded, those narrower than these.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
@@ -315,7 +315,8 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   return v;
 }
 
-// Of each row of logits its maximum, then its sum and its label's logit, are all-reduced over those that have parts.
+// Volume of the vocabulary reductions: the maximum of each row of logits, then its sum and its label's logit, are
+// all-reduced over the ranks that hold parts of the row.
 Volume vocabulary_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);

@@ -64,7 +64,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
 
 namespace {
 
-// What each row of the table of shardings does, by its fields.
+// The savings and costs of each row of the table of shardings, by the fields of the row.
 std::string saved_by(const ShardingRow& row, std::int64_t shards) {
   if (row.shards_parameters)
     return fmt::format("parameters, gradients and optimizer states of a rank are 1/{} of the model's", shards);
@@ -186,7 +186,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// What a schedule does beside filling and emptying a pipeline; `once`: without it.
+// The properties of a schedule beside filling and emptying a pipeline; `once`: the spec without them.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

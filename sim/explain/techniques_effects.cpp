@@ -1,4 +1,4 @@
-// What techniques are worth, by simulation.
+// The effects of techniques, by simulation.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kNoDifference = 0.0005;  // of the step: less is not said
+constexpr double kNoDifference = 0.0005;  // share of the step below which a difference is not reported
 
 Effect effect_of(Technique technique, const Profile& profile, const Report& report) {
   Effect e{.technique = std::move(technique)};

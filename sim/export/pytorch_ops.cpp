@@ -17,8 +17,8 @@ constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // of one dimension
-constexpr double kMostTensor = 1e15;                         // elements
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // most elements of one dimension
+constexpr double kMostTensor = 1e15;                         // most elements of a tensor
 
 // The shape of an input; empty if it is none, or not recorded, or nothing that a GPU holds.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
@@ -58,7 +58,7 @@ struct SeenOperator {
 
 using Meant = std::variant<Work, const char*>;
 
-// Where an operator's two factors are among its inputs; 0 if it is no product.
+// The index of the first of an operator's two factors among the inputs; 0 also for operators that are no product.
 std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {

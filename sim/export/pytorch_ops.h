@@ -20,9 +20,9 @@ using Products = std::set<std::vector<std::int64_t>>;
 // Adds the product that an operator does, if it does one.
 void add_product(const nlohmann::json& op, Products& products);
 
-// What an operator computes, in the plan's words, or why it is not said. backward: it runs on autograd's thread.
-// Products take their role from their shape: dy (m, k) W (k, n) belongs to a forward product (m, k, n), dy^T x to
-// (k, m, n), x^T dy, its transpose, to (k, n, m).
+// The work of an operator, in the plan's terms, or the reason why it is not recognised. backward: the operator runs on
+// autograd's thread. Products take their role from their shape: dy (m, k) W (k, n) belongs to a forward product (m, k,
+// n), dy^T x to (k, m, n), and x^T dy, the transpose of dy^T x, to (k, n, m).
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 

@@ -80,7 +80,7 @@ void said_by_one(Peers& peers, const std::function<void()>& say) {
       say();
       said = true;
     }
-    // Who ends by an error says something else, and has said why.
+    // A process that ends by an error sends another word, and has reported the error.
     for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
       said = said || (!word.empty() && word != kWaits);
   }

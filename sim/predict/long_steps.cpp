@@ -19,11 +19,12 @@ namespace {
 // Micro-batches per stage of a period that is held against the next one, and of a step for which three short ones are
 // less work than itself.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
-constexpr double kSame = 1e-9;  // of two sums of a period's times, relative to the step
+// difference of two sums of a period's times below which they count as equal, relative to the step
+constexpr double kSame = 1e-9;
 
 struct ShortSteps {
   Report first, second, third;
-  std::int64_t micro_batches = 0, period = 0;  // of the third step
+  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step, and of a period
 };
 
 bool may_repeat(const Spec& spec) {

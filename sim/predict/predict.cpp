@@ -23,7 +23,7 @@ namespace {
 // for much, few enough for a second of work.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
-// What happened until `end`.
+// The trace of everything that happened until `end`.
 Trace cut_off(Trace trace, Picoseconds end) {
   for (Span& s : trace.spans) {
     for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);
@@ -68,7 +68,7 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// Of three steps behind each other the one in the middle sets the update before it right.
+// The time to set an update right, from three steps in a row of which the middle one sets the update before it right.
 double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;

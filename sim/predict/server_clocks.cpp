@@ -67,7 +67,8 @@ class Builder {
     return static_cast<TaskId>(p.tasks.size() - 1);
   }
 
-  // What a step pulls waits for the last computation of the one before, which read the older weights.
+  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which read the
+  // older weights.
   void add_worker(std::int64_t w) {
     const RankSlot& slot = slot_of_rank(w);
     Plan& p = made_.plan;
@@ -92,7 +93,8 @@ class Builder {
                        .frame = slot.frame});
   }
 
-  // Where each worker's updates will be: a service's tasks are those of a server, once for each step.
+  // Finds the task ids that the updates for each worker will have: the service of a worker has the tasks of a server,
+  // once for each step.
   void find_updates() {
     const RankSlot& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -119,7 +121,7 @@ class Builder {
         std::vector<TaskId> after;
         if (c != nullptr && c->kind == CollectiveKind::pull) {
           if (pushed == kNone && t == server.begin) early = true;
-          const std::int64_t clock = early ? k : k + 1;  // of the step that it is for
+          const std::int64_t clock = early ? k : k + 1;  // clock of the step that the pull is for
           if (clock > 0) after.push_back(update_of(w, clock - 1));
           add_bound(w, clock, after);
         }
@@ -149,7 +151,7 @@ class Builder {
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
-      std::vector<TaskId> ends[2][2];  // of the worker, of its service; pushes, pulls
+      std::vector<TaskId> ends[2][2];  // [worker or its service][pushes or pulls]
       for (const int side : {0, 1}) {
         const RankSlot& slot = p.slots[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {

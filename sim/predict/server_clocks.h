@@ -28,7 +28,7 @@ ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& p
 // How far workers came until the first one had made all its steps, and how old the weights were.
 struct ServerClocks {
   Picoseconds window = 0;
-  double steps = 0;  // of a worker, on average, within the window
+  double steps = 0;  // steps of a worker, on average, within the window
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);

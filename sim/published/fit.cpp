@@ -19,14 +19,16 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kSample = 40;  // rows of a source that are fitted on and judged
-constexpr double kNudge = 1.05;      // of a number, for its slope
-constexpr double kNoise = 0.05;      // of one row's logarithm
-// What a source's rows have in common beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in
-// three sources with one set of constants. A number that barely moves a step would else be bent to mend it.
+constexpr std::size_t kSample = 40;  // rows of a source in the sample that is fitted and judged
+constexpr double kNudge = 1.05;      // factor of a number, for its slope
+constexpr double kNoise = 0.05;      // noise of one row's logarithm
+// The noise that all rows of a source share beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 %
+// in three sources with one set of constants. Without it a number that barely moves a step would be bent to remove the
+// difference.
 constexpr double kSourceNoise = 0.035;
-constexpr double kHuber = 0.08;    // residuals beyond count by size instead of square
-constexpr double kFarthest = 0.7;  // of a fitted logarithm from the built-in value: slopes hold no further
+constexpr double kHuber = 0.08;  // residuals beyond count by size instead of square
+constexpr double kFarthest =
+    0.7;  // most distance of a fitted logarithm from the built-in value: slopes hold no further
 constexpr int kRounds = 12;
 
 // "profile ampere" or "software nanotron", as holders name them.
@@ -82,7 +84,7 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  std::int64_t calls_ = 0;  // of the device for memory, with the built-in numbers; held fixed
+  std::int64_t calls_ = 0;  // calls that take memory from the device, with the built-in numbers; held fixed
 };
 
 FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
@@ -130,7 +132,7 @@ std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Whose number of the same key another is akin to.
+// The index of the number of the same key that another number is akin to.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -156,7 +158,7 @@ void add_priors(const std::vector<FittedNumber>& numbers, Matrix& a, std::vector
   }
 }
 
-// What a row's residual depends on: its numbers, and its source's own.
+// The terms on which the residual of a row depends: the fitted numbers, and the offset of the row's source.
 std::vector<std::pair<std::size_t, double>> terms_of(const FitRow& r, std::size_t own) {
   std::vector<std::pair<std::size_t, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
@@ -206,7 +208,8 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// What a row is predicted with: nothing of its source, or nothing of its half of it.
+// The numbers with which a row is predicted: fitted without the whole source of the row, or without the half of the
+// source that the row is in.
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;

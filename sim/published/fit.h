@@ -11,9 +11,10 @@
 
 namespace orrery {
 
-// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
-// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose
-// number of the same key it is akin to, "" = none: the prior is `like_part` of that one and moves with what comes out.
+// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, the built-in value,
+// and the value that would be taken without these rows (`prior`, with the `spread` of its logarithm). like: the holder
+// whose number of the same key this one is akin to, "" = none: the prior is `like_part` of that number and moves with
+// the fit.
 struct FittedNumber {
   std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
   std::string key;                   // "gemm.efficiency", "call_us"
@@ -27,13 +28,13 @@ std::vector<FittedNumber> fitted_numbers();
 // widest heads. Throws Error for another key.
 double number_of(const Profile& profile, std::string_view key);
 
-// With its numbers times `factor`; the other tiles, rates and widths in proportion.
+// Multiplies a profile's numbers of a key by `factor`; the other tiles, rates and widths change in proportion.
 void scale(Profile& profile, std::string_view key, double factor);
 
 // How a source's rows are predicted by constants that were fitted without them.
 struct LeftOut {
   std::string source;
-  std::size_t rows = 0;                            // that were judged
+  std::size_t rows = 0;                            // rows that were judged
   double in_sample = 0, left_out = 0, halves = 0;  // mean |error|: built-in constants; the whole source out; every
                                                    // second row out, both ways
   double left_out_bias = 0;
@@ -43,7 +44,7 @@ struct LeftOut {
 struct Refit {
   std::vector<FittedNumber> numbers;  // value: fitted on the sample of every source
   std::vector<LeftOut> sources;
-  std::size_t rows = 0;  // of the sample
+  std::size_t rows = 0;  // rows of the sample
 };
 
 // Runs a function for 0 .. n-1, in any order and on several threads.

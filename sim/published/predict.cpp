@@ -25,9 +25,9 @@ namespace {
 
 constexpr std::size_t kSmallestGrid = 4;  // rows: choosing among fewer says little
 
-// What rows say in words (models/data/published_facts.json).
+// Facts that rows state in words (models/data/published_facts.json).
 struct Fact {
-  std::vector<std::string> says;                              // all of them
+  std::vector<std::string> says;                              // words that a row must all contain
   std::vector<std::pair<std::string, nlohmann::json>> fills;  // "strategy.attention", value
   nlohmann::json corrects;  // {"strategy.sharding": {"from": ..., "to": ...}}: a fact of rows that state every `from`
 };
@@ -46,7 +46,7 @@ std::vector<Fact> known_facts() {
   return facts;
 }
 
-// Where a row says who ran what with which stack, and how.
+// The texts in which a row says who ran which model with which stack, and how.
 std::string words_of(const nlohmann::json& entry) {
   std::string words = text_in(entry, "id") + ' ' + text_in(entry, "notes") + ' ';
   for (const char* key : {"source", "where", "framework"}) words += entry.value(key, nlohmann::json()).dump() + ' ';

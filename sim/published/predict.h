@@ -24,28 +24,30 @@ struct PublishedRow {
   std::optional<double> bubble_fraction;
   std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
   bool out_of_memory = false;
-  bool composed = false;  // of parts that were measured by themselves: that the whole fits a GPU, nobody saw
+  // whether the figure is composed of parts that were measured by themselves: nobody saw the whole fit a GPU
+  bool composed = false;
 };
 
 // Throws Error "file: row 3: what" for anything that is not such a list.
 std::vector<PublishedRow> read_published(const std::string& path);
 std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
 
-// What is predicted for a row, seconds, bytes and shares like its measured figures. An unsupported row has a reason
+// The prediction for a row, in seconds, bytes and shares like the measured figures. An unsupported row has a reason
 // alone.
 struct PublishedCase {
   PublishedRow row;
   std::string reason;  // why it was not predicted, "" = it was
   std::string gpu, model;
   std::int64_t gpus = 0, nodes = 0;
-  double tokens = 0, model_flops = 0;  // of a step
+  double tokens = 0, model_flops = 0;  // tokens and model FLOPs of a step
   std::string software, architecture;
-  ValidatedRow like;  // its spec, without an error
+  ValidatedRow like;  // the properties of the spec, without an error
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
-  double peak_memory_bytes = 0;  // of the kind that the row has
-  double bubble_fraction = 0;    // of rows that have one: without launches and transfers, as their authors computed it
+  double peak_memory_bytes = 0;  // peak memory of the kind that the row has (memory_kind)
+  // Bubble fraction of rows that have one: without launches and transfers, as their authors computed it.
+  double bubble_fraction = 0;
   bool fits = true;
   TimeSplit time_s{};
   CategoryBytes at_peak{};
@@ -55,17 +57,17 @@ struct PublishedCase {
 // A row's spec, planned and simulated on one thread. Never throws for what the row asks: its reason says so.
 PublishedCase predict_published(const PublishedRow& row, const std::string& profile);
 
-// predicted / measured - 1 of everything that a case can be judged by; of bubbles, which may be 0, predicted -
-// measured.
+// The error of one judged figure: predicted / measured - 1; for bubbles, which may be 0, predicted - measured.
 struct Miss {
   const PublishedCase* of = nullptr;
   double error = 0;
-  double null_error = 0;  // of one constant FLOP/s per source and GPU kind; 0 for memory and single layers
+  // error of a prediction by one constant FLOP/s per source and GPU kind; 0 for memory and single layers
+  double null_error = 0;
 };
 enum class Judged : std::uint8_t { step, layer, memory, bubble };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
-// Of |error|.
+// Summary of |error| over rows.
 struct ErrorSummary {
   std::string source;  // "all" for the last; of summarize_by_technique the technique
   std::size_t rows = 0;
@@ -73,7 +75,8 @@ struct ErrorSummary {
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
 };
 std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
-// A row counts for everything that it uses ("zero1", "pipeline, 1f1b", "experts"): what a technique was validated by.
+// A row counts for every technique that it uses ("zero1", "pipeline, 1f1b", "experts"): the summary shows by which rows
+// a technique was validated.
 std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
 std::vector<std::string> techniques_in(const Spec& spec);
 
@@ -94,7 +97,7 @@ Coverage coverage(const std::vector<PublishedCase>& cases);
 
 // Measured over predicted of every row that is not doubtful, for the intervals.
 std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
-// The same rows, for those who ask how far off predictions of steps like theirs were.
+// The same rows, with the error of each, for users who ask how far off predictions of steps like theirs were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
 std::string published_text(const std::vector<PublishedCase>& cases);

@@ -33,9 +33,9 @@ namespace {
 constexpr Seconds kSettle = 0.5;  // in which those who wait for a lost rank get to where they do
 constexpr Seconds kLinger = 5;    // that mpirun may take to end after its ranks, before it is killed
 constexpr char kShared[] = "/dev/shm";
-constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
+constexpr std::size_t kMostLog = 4000;  // characters of the last output of mpirun and its ranks
 
-// What each op is predicted to take; unknown on a device without a profile.
+// The patience with each op, from the predicted time; unknown on a device without a profile.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -68,7 +68,7 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // of ProcessTree::status(): killed by the signal above it
+constexpr int kKilled = 128;  // a ProcessTree::status() above it: killed by a signal
 
 // Ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
@@ -79,7 +79,7 @@ std::string launcher_end(const ProcessTree& tree) {
 
 constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
 
-// What the launcher, or a rank by it, has said last; without its rules.
+// The last line that the launcher, or a rank through it, has printed; without the launcher's rules.
 std::string last_words(const std::string& log) {
   std::istringstream in(tail_of(log));
   std::string last;

@@ -146,7 +146,7 @@ pid_t maker_of(const std::string& name) {
   long pid = 0;
   const std::string form = fmt::format("{}%ld-%n", kFolderPrefix);
   if (std::sscanf(name.c_str(), form.c_str(), &pid, &length) != 1 || length == 0) return 0;
-  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // of mkdtemp(3)
+  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // the six characters of mkdtemp(3)
   return six && pid > 0 && pid != static_cast<long>(::geteuid()) ? static_cast<pid_t>(pid) : 0;
 }
 
@@ -166,7 +166,8 @@ bool is_stale(const fs::path& path) {
 }  // namespace
 
 void sweep_temporary_folders(const std::string& parent) {
-  std::error_code ignored;  // what cannot be read or removed is somebody else's business
+  // Folders that cannot be read or removed belong to somebody else.
+  std::error_code ignored;
   std::vector<fs::path> stale;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
     if (is_stale(entry.path())) stale.push_back(entry.path());

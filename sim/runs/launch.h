@@ -12,7 +12,7 @@ struct Command {
   std::vector<std::string> environment;
 };
 
-// What orrery-rank is told (models/trace/trace_file.h says what it does with it).
+// The arguments of orrery-rank (models/trace/trace_file.h describes their use).
 struct RankArguments {
   std::string spec;
   std::vector<std::string> overrides;
@@ -56,8 +56,8 @@ class TemporaryFolder {
   int lock_ = -1;
 };
 
-// Removes what TemporaryFolders of this user in `parent` have left whose processes were killed: they are dead, and hold
-// no lock, as those of another container would, whose numbers mean nothing here.
+// Removes the folders of TemporaryFolders of this user in `parent` whose processes were killed: those processes are
+// dead and hold no lock. A process of another container holds a lock, though the process number means nothing here.
 void sweep_temporary_folders(const std::string& parent);
 
 // $TMPDIR or /tmp. Open MPI binds a socket some 70 characters below it, of at most 107 (unix(7)): a long $TMPDIR is

@@ -57,8 +57,8 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// What had to end before each task of a slot could enter: the latest of its dependencies and of its lane. Those that a
-// host waits for held up the launch, not the task.
+// Finds the task that had to end before each task of a slot could enter: the latest of its dependencies and of its
+// lane. Dependencies that a host waits for held up the launch, not the task.
 void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -76,7 +76,7 @@ void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
   }
 }
 
-// Where the host of a slot went on after a wait.
+// The moments at which the host of a slot went on after a wait.
 std::vector<HostResume> resumes_of(const Plan& plan, const RankSlot& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -98,7 +98,7 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// Of the node whose ranks together hold most.
+// The peak bytes of the node whose ranks together hold most.
 Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
   std::map<std::string, Bytes> nodes;
   for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
@@ -124,11 +124,11 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   report.host_peak = node_peak(runs, &MeasuredMemory::host_peak);
   report.nvme_peak = node_peak(runs, &MeasuredMemory::nvme_peak);
   report.usable = report.capacity;
-  report.fits = true;  // it ran
+  report.fits = true;  // a step that was measured did fit
   return report;
 }
 
-// Over the ranks that see a loss: every one stands for as many tokens.
+// Mean losses over the ranks that see a loss: each of them stands for as many tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
   std::size_t steps = 0;  // a run that went on from a snapshot has the losses of those before; a plan may be of several
   for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());

@@ -23,7 +23,7 @@ std::vector<RankRun> read_runs(const std::string& folder, const Plan& unfolded, 
 // end, since clocks agree only so far.
 Trace measured_trace(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step);
 
-// Of every step, as measured_trace() counts it.
+// The times of every step, as measured_trace() counts them.
 std::vector<Picoseconds> step_times(std::span<const RankRun> runs);
 
 // The step of median time, without the first, which warms up, when there are others; of two the shorter.
@@ -34,7 +34,8 @@ std::size_t median_step(std::span<const Picoseconds> times);
 Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> runs, const Trace& trace,
                        bool on_gpus = false);
 
-// Of a step composed of ranks that ran alone (compose.h): the trace's times, the ranks' memory. notes: of transfers.
+// The report of a step composed of ranks that ran alone (compose.h): times of the trace, memory of the ranks. notes:
+// notes on transfers.
 Report composed_report(const Spec& spec, const Plan& unfolded, std::span<const RankRun> alone, const Trace& trace,
                        std::span<const TransferNote> notes);
 

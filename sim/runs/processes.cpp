@@ -67,7 +67,7 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
 
 constexpr std::string_view kRankVariable = "OMPI_COMM_WORLD_RANK=";
 
-// Of a process that has ended and is not yet waited for there is no environment any more.
+// The rank of a process, from the environment; a process that has ended and is not yet waited for has none.
 std::optional<std::int64_t> rank_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   for (std::string entry; std::getline(in, entry, '\0');) {

@@ -51,12 +51,12 @@ class ProcessTree {
   // with this process. Throws Error if it cannot be started.
   void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::string& log);
-  // Until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
+  // Waits until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
   void wait(Seconds at_most);
-  // Of the program started: its exit status, or 128 + signal; nullopt while it runs.
+  // Exit status of the program started, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }
-  // What the program has started as ranks, by the launcher's variable in their environment: the outermost process of a
-  // rank first.
+  // The processes that the program has started as ranks, by the launcher's variable in their environment: the outermost
+  // process of a rank first.
   std::map<std::int64_t, std::vector<pid_t>> ranks() const;
   // SIGKILL to all, the program first; returns when they are gone.
   void kill_all();

@@ -211,7 +211,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
   }
   const bool first_chunk = stage.first_place < 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
-  // Of two woven actions one may compute while the other waits for transfers, so that only kernels count.
+  // One of two woven actions may compute while the other waits for transfers, so that only kernels count.
   const auto least = [&](PassCost cost) {
     if (woven_) cost.busy = cost.compute;
     return cost;

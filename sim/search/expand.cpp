@@ -215,8 +215,7 @@ void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::v
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
-  // Where the bounds allow all activations to stay on the device, activations leave only once a simulation lacks
-  // memory.
+  // If the bounds allow all activations to stay on the device, activations leave only once a simulation lacks memory.
   Recipe stays = cells[i];
   stays.activations = "none";
   stays.activation_layers = -1;
@@ -244,7 +243,7 @@ Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) co
   return least.value_or(0);
 }
 
-// Where memory is the objective: adds the cell with activations of every number of layers elsewhere.
+// Adds the cell with activations of every number of layers elsewhere, for searches whose objective is memory.
 void SearchOpener::add_each_number(Bounds& bounds, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;

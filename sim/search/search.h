@@ -61,8 +61,8 @@ struct SearchResult {
   SearchCounts counts;
   bool stopped = false;  // by the user, in some process
   bool proven = false;   // nothing that was not simulated can be better than the best by more than gap
-  // Share of the best that bounds leave open: 0 without SearchOptions::within; the rest of the gap where the search was
-  // stopped.
+  // Share of the best by which a strategy that was not simulated may be better: 0 without SearchOptions::within; where
+  // the search was stopped, the share that bounds leave open.
   double gap = 1;
   Bytes least_memory = 0;  // bound of the leanest cell, where nothing fits
   // The point whose simulated step is shorter than its bound, "" where none is: a fault of the bounds, which withdraws

@@ -23,7 +23,7 @@ T median(std::vector<T> values) {
   return values.empty() ? T{} : values[(values.size() - 1) / 2];
 }
 
-// Of a task over the steps; the first warms up.
+// The median duration of a task over the steps; the first step warms up and does not count.
 Picoseconds measured_duration(const RankRun& run, std::size_t task) {
   std::vector<Picoseconds> durations;
   for (std::size_t k = run.steps.size() > 1 ? 1 : 0; k < run.steps.size(); ++k) {

@@ -18,7 +18,7 @@ namespace orrery {
 // as a measured step.
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 
-// What was measured of it, held against the prediction: each rank's compute, and its memory. Errors are predicted over
+// The measured figures of a rank, compared with the prediction: compute, and memory. Errors are predicted over
 // measured, minus 1.
 struct ComposedRank {
   std::string name;
@@ -31,7 +31,7 @@ struct Composed {
   std::string name;
   Seconds predicted_step = 0, composed_step = 0;
   std::vector<ComposedRank> ranks;
-  Report report;        // of the composed step
+  Report report;        // report of the composed step
   std::string failure;  // why there is nothing but the name; "" = there is
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);

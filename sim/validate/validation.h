@@ -20,19 +20,20 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
-// What tasks of each kind took, predicted and measured, between the same two moments of a task; the longest first.
-// predicted: of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
+// Times of the tasks of each kind, predicted and measured between the same two moments of a task; the longest first.
+// predicted: the prediction of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 
-// A prediction held against a run of the same plan, and what of the error is whose.
+// A prediction compared with a run of the same plan, and the parts of the error by origin.
 struct Validation {
   std::string name;
   Report predicted, measured;
   std::vector<KindError> kinds;  // by measured time, the longest first
-  double cost_error = 0;         // of all ops together, by time, without sign: sum |predicted - measured| over kinds
-  Seconds replayed = 0;          // the median step with measured durations, played by the engine
-  double spread = 0;             // of the run's steps: quartile distance over median
+  // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
+  double cost_error = 0;
+  Seconds replayed = 0;  // the median step with measured durations, played by the engine
+  double spread = 0;     // spread of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
   std::string failure;  // why there is nothing but the name; "" = there is
 };
