@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr double kMore = 1.1;  // factor of a rate for its slope: NCCL knows speeds in steps of some percent
 
-// A rate of the machine or its host, and the spec with another one.
+// A rate of the machine or its host, and how the spec gets another one.
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
@@ -57,7 +57,7 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.prices.timing.of(slot, op).issue);
-    // The host's ops before it change as this one does.
+    // The host's ops before this one change in time as this one does.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }

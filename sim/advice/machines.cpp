@@ -111,7 +111,7 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
 
 namespace {
 
-// Seconds of training between two checkpoints: those asked for, or as many as lose least.
+// Seconds of training between two checkpoints: those that were asked for, or those that lose least time.
 double saves_every(const Machine& m) {
   return m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures);
 }

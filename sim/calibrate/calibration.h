@@ -46,8 +46,8 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
-    std::vector<Seconds> beside, copied;  // compute beside the host's work, and the other way round
-    bool steady = false;                  // compute of the same size every time
+    std::vector<Seconds> beside, copied;  // times of compute beside the host's work, and the other way round
+    bool steady = false;                  // whether it is compute of the same size every time
   };
   struct Step;  // one step of one run, while it is read
   using Shapes = std::map<std::vector<double>, Seen>;

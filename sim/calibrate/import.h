@@ -26,8 +26,8 @@ struct OpRow {
   Seconds seconds = 0;
 };
 
-// One rank's end of a collective in a trace: how long it waited there cannot be told from how long it moved, so the
-// ends of all ranks are compared. key: the same for the same collective on every rank.
+// One rank's end of a collective in a trace: the time that it waited cannot be told from the time that it moved data,
+// so the ends of all ranks are compared. key: the same for the same collective on every rank.
 struct CollectiveEnd {
   std::string key;
   TransferRow row;
@@ -43,9 +43,9 @@ struct Imported {
   std::map<std::string, std::int64_t> refused;
 };
 
-// Each reads one kind of file. path names it in Errors ("path:line: what and what to do") and, where it does not say
-// which collective it measured, by its own name. A row that holds no measurement is refused and counted; a broken file
-// throws.
+// Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
+// file does not say which collective it measured, names the collective too. A row that holds no measurement is refused
+// and counted; a broken file throws.
 Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of *_perf
 Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of *_perf -J
 Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
@@ -61,10 +61,12 @@ Imported import_text(const std::string& path, std::string_view text);
 // the collectives for which that cannot be told.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
-// "all_reduce" of "all_reduce_perf", "reduce_scatter" of "/opt/reduce_scatter_perf_mpi", "message" of "sendrecv_perf",
-// "all_reduce" of "all-reduce-8.txt"; "" if it names none.
+// The kind that a program or file name tells: "all_reduce" for "all_reduce_perf", "reduce_scatter" for
+// "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for "all-reduce-8.txt"; "" if it names
+// none.
 std::string nccl_tests_kind(std::string_view program);
-// Ranks that a kind of nccl-tests' rows are timed over: two for a message, whatever the ring of them.
+// A row with the ranks that a kind of nccl-tests' rows are timed over: two for a message, however many ranks form the
+// ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

@@ -27,7 +27,7 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// Why a key that was given changes nothing, or "".
+// Why a key of the spec changes nothing, or "".
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -87,7 +87,8 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};  // that have shards of their own
+  // dimensions that have shards of their own
+  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
@@ -115,7 +116,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      kept.parameters *= p.plan.slots[s].versions;  // all of them
+      kept.parameters *= p.plan.slots[s].versions;  // bytes of all versions of the weights
       elements += n;
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
@@ -152,7 +153,8 @@ std::string route_text(const Route& route) {
   return text;
 }
 
-// By dimension: the way from the first member of rank 0's group to the next. What a link carries, before any protocol.
+// The link from the first member of rank 0's group to the next, by dimension, with the bytes per second that the link
+// carries before any protocol.
 std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
   Table t;
   t.columns = {{"group", "", Align::left},
@@ -189,8 +191,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether a step's gradient depends on the micro-batches that it is made in. A norm is over one token's hidden
-// states; routers alone look at several samples.
+// Whether the gradient of a step depends on the micro-batches that it is computed in. A norm is over the hidden states
+// of one token; only routers look at several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
@@ -216,7 +218,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
   return text;
 }
 
-// The kinds of op that the step's length hangs on, by their time on the critical path.
+// The kinds of op on the critical path of the step, by their time on it.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -273,7 +275,7 @@ std::string advice_text(const Spec& spec, const Prediction& p, const Common& com
   return text;
 }
 
-// How far off predictions of steps like this one were.
+// The errors of predictions of steps like this one.
 std::string validated_text(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"published row", "", Align::left},

@@ -1,4 +1,4 @@
-// `orrery calibrate --import`: a profile of what others measured.
+// `orrery calibrate --import`: makes a profile of measurements that others made.
 #include <filesystem>
 
 #include <fmt/format.h>

@@ -59,8 +59,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-// Steps overlap by so much where, of the tasks for which ranks wait for each other, the first comes at the end of the
-// step.
+// Shortens the step by the time that neighbouring steps overlap: takes it from the kinds of time in which ranks wait
+// for each other, those at the ends of the step first.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,

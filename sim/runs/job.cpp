@@ -68,7 +68,7 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // a ProcessTree::status() above it: killed by a signal
+constexpr int kKilled = 128;  // a ProcessTree::status() above this is a signal plus this
 
 // Ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {

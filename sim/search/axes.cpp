@@ -1,4 +1,4 @@
-// Space: what the spec gives of each axis.
+// Space: the values that the spec gives of each axis.
 #include <algorithm>
 #include <charconv>
 #include <functional>

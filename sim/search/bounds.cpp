@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Layers first ... end - 1; the last one only to the end of its compute.
+// The difference of two sums over layers: the cost of layers first ... end - 1, without `busy`.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
@@ -103,9 +103,8 @@ std::int64_t Bounds::layers_ahead(std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// A bound that holds for every cell of the layout: the mean over stages of the work without recomputation, which only
-// adds to it, and of the idle time before a stage begins, while a micro-batch comes through the layers before, and at
-// the end, while a gradient goes back through them. 0: no cell is possible.
+// The mean over stages of the work without recomputation, which only adds to it, and of the idle time before a stage
+// begins (a micro-batch comes through the layers before) and at the end (a gradient goes back). 0: no cell is possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
   std::optional<Picoseconds> least;
@@ -262,7 +261,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
   return ceil_div(stage.elements, group * copies_) + ceil_div(stage.expert_elements, expert_copies);
 }
 
-// Norm, clipping, update and clearing of what one rank owns.
+// Time of norm, clipping and update of the parameters that one rank owns.
 Picoseconds Bounds::update_time(std::int64_t elements) {
   const auto [it, fresh] = updates_.try_emplace(elements);
   if (!fresh) return it->second;
@@ -317,7 +316,8 @@ void Bounds::add_up() {
     std::int64_t first = stages_[s].first_place;
     for (const std::int64_t k : placed_.of_stage[s]) first = std::min(first, k % (p * cell_.virtual_stages));
     stages_[s].head = ahead[first];
-    const Picoseconds late = virtual_stages_[first].backward.late;  // beside the way back
+    const Picoseconds late =
+        virtual_stages_[first].backward.late;  // the part of backward that runs beside the way back
     stages_[s].tail = std::max<Picoseconds>(0, behind[first] - late);
     stages_[s].first_place = first;
   }

@@ -99,7 +99,7 @@ class Bounds {
     std::int64_t first_elements = 0;  // elements of the first chunk
     std::int64_t layers = 0, layer_elements = 0;
     std::int64_t first_place = 0;    // virtual stage of the first chunk
-    Picoseconds head = 0, tail = 0;  // time of forward and backward in the virtual stages before, without hops
+    Picoseconds head = 0, tail = 0;  // head: forward, tail: backward time of the virtual stages before, without hops
     Picoseconds update = 0;
     Bytes held = 0, prefetched = 0;  // bytes held at least; prefetched: where weights are gathered ahead
   };
@@ -127,7 +127,8 @@ class Bounds {
     std::vector<std::vector<std::int64_t>> of_stage;  // [stage]: virtual stages, chunk by chunk
   };
   struct Moved {
-    Picoseconds time = 0, nic = 0, nvlink = 0;  // transfer time alone; parts of it in which the NIC or NVLink is full
+    // time: that of the transfer alone; nic, nvlink: the part in which the link would be full
+    Picoseconds time = 0, nic = 0, nvlink = 0;
     double pressure = 0;
   };
   // Ranks that hold the same weights, on the nodes that they lie on.
@@ -251,7 +252,7 @@ class Bounds {
   Picoseconds least_update_ = 0;           // least update time of any stage
   Picoseconds beside_ = 0;                 // time that transfers to and from the host take
   Picoseconds on_device_ = 0;              // time bound of cell_ without transfers to and from the host
-  Bytes memory_ = 0, device_memory_ = 0;   // memory bounds of cell_, with and without the needs of the host
+  Bytes memory_ = 0, device_memory_ = 0;   // memory bounds of cell_; memory_ is kNoRoom where the host lacks memory
   // bytes of NCCL buffers, by shard group and copies of the model
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes_;
 };

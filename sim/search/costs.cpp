@@ -45,7 +45,7 @@ bool runs_once(const Op& op) {
   return op.optimizer || (op.phase == Phase::step && !unit);
 }
 
-// Only what counts takes time.
+// The timing in which only the ops that count take time.
 Timing bare(const Plan& plan, Timing timing) {
   timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
@@ -313,7 +313,7 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Blocks of the head follow one another.
+  // Adds the cost of a block of the head to that of the blocks before it, which it follows.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;

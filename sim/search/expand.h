@@ -15,8 +15,8 @@ class SearchOpener {
  public:
   // Sums over all nodes that were opened.
   struct Found {
-    SearchCounts& counts;  // bounded, without_room
-    Bytes& least;          // memory of any cell; 0: none
+    SearchCounts& counts;  // counts of bounded nodes and of those without room
+    Bytes& least;          // least memory bound of any cell; 0: none
   };
 
   SearchOpener(const Space& space, const std::vector<Degrees>& layouts, const SearchOptions& options, Bytes room)

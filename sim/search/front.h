@@ -20,7 +20,8 @@ struct FrontRow {
   Bytes memory = 0;                      // bytes on the fullest GPU
 };
 
-// How much of a row's memory the next one may need: of strategies that are closer the fastest alone is a row.
+// The share of the memory of a row that the next row may need at most: among strategies closer than that only the
+// fastest is a row.
 inline constexpr double kFrontStep = 0.95;
 
 // The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one. The fastest

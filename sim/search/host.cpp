@@ -1,4 +1,4 @@
-// Bounds: what moves to and from the host and its disks, what it updates, and what it holds.
+// Bounds: transfers to and from the host and disks, updates on the host, and the memory that the host needs.
 #include <algorithm>
 
 #include "models/layers/blocks.h"
@@ -58,7 +58,7 @@ Bounds::Stage Bounds::fewest_elements() const {
   return least;
 }
 
-// Bytes of the states of a rank that holds the stage.
+// Bytes of states that a rank that holds the stage moves in a step.
 Bounds::HostLoad Bounds::host_moves(const Stage& stage, const Offload& away) const {
   const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);

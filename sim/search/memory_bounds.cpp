@@ -1,4 +1,4 @@
-// Bounds: what the fullest rank holds at least.
+// Bounds: the least memory of the fullest rank.
 #include <algorithm>
 
 #include "models/layers/blocks.h"
@@ -79,7 +79,7 @@ Bytes Bounds::in_flight(std::int64_t s) const {
 Bytes Bounds::gathered(std::int64_t s) const {
   const ShardingRow& row = row_of(cell_.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  if (placed_.placement != ChunkPlacement::in_turn) return 0;  // a backward before may have given them up
+  if (placed_.placement != ChunkPlacement::in_turn) return 0;  // an earlier backward may have given them up
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < chunks_; ++c) elements += alive(s, c) > 0 ? chunk_elements_[s * chunks_ + c] : 0;
   if (splits_ && s == 0 && alive(0, 0) > 0) elements -= plain_->embedding.elements;

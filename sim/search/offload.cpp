@@ -147,7 +147,7 @@ void Space::find_offloads() {
   // Offered only where they are listed: with them a search that is otherwise proven within a minute takes many minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // points say
+  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // the points set these
   o.activation_layers.reset();
 }
 
@@ -156,7 +156,7 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// Rules of models/load/offload.cpp and of the planner (make_plan.cpp).
+// The places of the states that models/load/offload.cpp and the planner (make_plan.cpp) allow for a cell.
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-// Longer orders are not played for a bound, and no more than so many actions are kept.
+// Longer orders are not played for a bound (kMostActions), and no more actions than kMostKept are kept.
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
@@ -19,7 +19,7 @@ void count_alive(KnownOrder& order) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // with the action before
+    bool woven = false;  // whether the action is woven with the one before
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -98,7 +98,8 @@ class Player {
                                                : costs_[k].backward;
   }
 
-  // The next action of a stage, with those woven with it. Returns false where something that it reads is not known yet.
+  // Runs the next action of a stage, with those woven with it. Returns false where an input of one of them is not known
+  // yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];
     const std::vector<Action>& order = schedule_.order[s];
@@ -113,7 +114,7 @@ class Player {
     for (const Action& a : actions) {
       const std::int64_t k = order_.virtual_stage[s][a.chunk];
       const PassCost& takes = cost(a, k);
-      // A whole backward in a schedule that splits others.
+      // A schedule that splits backward may also run a backward whole, with the weight gradients.
       const PassCost weight = a.phase == Phase::backward ? costs_[k].weight : PassCost{};
       const Picoseconds from = std::max(begin, input(a, k));
       stage.free = std::max(stage.free, from + std::max(takes.busy, takes.compute + weight.compute));
@@ -122,14 +123,16 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // An update does not wait, nor all of what makes weight gradients: gathers of its own do, beside compute.
+    // Weight gradients and the update do not wait for the sent tensor; only the gathers of weight gradients would,
+    // beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }
 
-  // Notes when an action's result is made, and wakes the stage that reads it. Returns when that has it.
+  // Notes when the result of an action is made, and wakes the stage that reads the result. Returns when that stage has
+  // it.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;

@@ -32,7 +32,7 @@ struct KnownOrder {
 // Whether a schedule's order fits the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Orders, kept while they are few enough; of those that fit times, the last one.
+// Orders of schedules, kept while they are few enough; of orders that fit times, only the last one is kept.
 class KnownOrders {
  public:
   // nullptr where the order is too long to be played for a bound.

@@ -17,7 +17,7 @@ ScheduleShape Bounds::shape() const {
           .extra_warm_up = base.strategy.extra_warm_up};
 }
 
-// Whether closed forms know an interleaved schedule's turns: Megatron-LM's.
+// Whether closed forms know the turns of an interleaved schedule: those of Megatron-LM.
 bool Bounds::in_usual_turns() const {
   const ScheduleShape s = shape();
   return cell_.schedule != "interleaved" ||

@@ -15,7 +15,7 @@ LayerKind kind_of(const Spec& spec, std::int64_t layer) {
   return {window ? (layer + 1) % window->every : 0, experts, layer % 2, own ? layer : 0};
 }
 
-// The number of first layers that hold every kind, each twice where the model has it twice.
+// The number of first layers that hold every kind of layer, each kind twice where the model has two of it.
 static std::int64_t layers_to_look_at(const Spec& spec) {
   std::map<LayerKind, std::int64_t> seen;
   std::int64_t needed = 1;

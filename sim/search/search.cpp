@@ -212,8 +212,8 @@ class Search {
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Copies beside compute make no step shorter by themselves: not of a point that is too slow, or fits without taking
-  // memory again, with less of them.
+  // Whether a point need not be tried, because another with fewer activations off the device has turned out too slow,
+  // or to fit without taking memory again: copies beside compute make no step shorter by themselves.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -250,7 +250,8 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<Evaluation> found(nodes.size());
-    std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
+    // done: some process simulated the point, unless stopped; here: this process did
+    std::vector<char> done(nodes.size()), here(nodes.size());
     std::vector<Picoseconds> latest;
     latest.reserve(nodes.size());
     for (const Node& node : nodes) latest.push_back(latest_of(node));
@@ -259,7 +260,7 @@ class Search {
       try {
         found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
-      } catch (const Stopped&) {  // left undone
+      } catch (const Stopped&) {  // the point is left undone
       }
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
@@ -276,7 +277,7 @@ class Search {
     progress();
   }
 
-  // here: this process has the whole report.
+  // Takes the result of a point. here: this process has the whole report.
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;

@@ -20,7 +20,7 @@ inline SearchSite site_of(const Degrees& l) { return {l.tensor, l.context, l.pip
 // whose bound is least. nodes: the layouts that are possible.
 std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, const std::vector<SearchNode>& nodes);
 
-// A layout, or a point of it, and the room that is looked for.
+// A layout, or a point of a layout, and the memory that it is looked for in.
 struct Likely {
   SearchNode node;
   Bytes room = 0;

@@ -28,7 +28,7 @@ const std::vector<std::string_view>& offload_names();
 // Places of the activations of a layer between forward and backward.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
-// Recipe::activation_layers: as few as make a strategy fit without taking memory again.
+// Value of Recipe::activation_layers: as few layers as make a strategy fit without taking memory again.
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
@@ -111,36 +111,38 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<Degrees> layouts() const;
   std::vector<Recipe> cells(const Degrees& layout) const;
-  // The same in two steps: cells that differ in what is recomputed form a group, named by the one that recomputes
-  // nothing; its cells come kind by kind, those of a kind in the order of the layers that run again.
+  // The cells in two steps: cells that differ only in recomputation form a group, named by the cell that recomputes
+  // nothing; the cells of a group come kind by kind, those of a kind in the order of the number of layers that run
+  // again.
   std::vector<Recipe> groups(const Degrees& layout) const;
   std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
   std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
   // The orders of ranks that tell a layout's ranks apart.
   std::vector<std::string_view> rank_orders(const Degrees& layout) const;
-  // The points of a layout, without making them.
+  // The number of points of a layout, counted without making them.
   std::uint64_t count(const Degrees& layout) const;
   // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
-  // Layers of the stage that has most of them; of one copy of the model, where there are two.
+  // Layers of the stage that has most; with two copies of the model, those of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
   bool offloads_gradients() const;
-  // Whether strategies that keep all activations on the device are part of the space, and those that keep all states.
-  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }  // something in some point
+  // Whether the space has strategies that put something off the device (leaves_device), that keep all activations on
+  // it, that put activations off it, and that keep all states on it.
+  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }  // in some point
   bool keeps_activations() const { return activations_.admits("none"); }
   bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
-  // Axes of a strategy that are built but no part of the space, though the spec leaves them open.
+  // Axes of a strategy that the planner builds, but that are no part of the space, though the spec leaves them open.
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: what turns the spec's file into the point's spec, for load_spec: the overrides that the
-  // spec was read with, then the point's.
+  // "strategy.tensor=8", ...: the overrides that turn the spec's file into the point's spec, for load_spec: those that
+  // the spec was read with, then those of the point.
   std::vector<std::string> overrides_of(const Point& point) const;
-  // "tensor 8, pipeline 16, ...": what is not 1, none or the habit.
+  // "tensor 8, pipeline 16, ...": the values that are not 1, none or the habit of the stack.
   std::string text_of(const Point& point) const;
 
  private:
@@ -196,11 +198,11 @@ std::string offload_text(const Recipe& cell);
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const Recipe& cell);
 
-// All of the context ranks in a ring, or all in exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4}) leaves
-// what the spec says.
+// Puts all context ranks in a ring, or all in an exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4})
+// leaves the value of the spec.
 void set_context_kind(Strategy& s, std::string_view kind);
 
-// "none", a part, or parts as "mlp, norm".
+// The recomputation that a text names: "none", a part, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
 // How many ranks apart the neighbours of each dimension of a layout are.

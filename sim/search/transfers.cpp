@@ -1,4 +1,4 @@
-// Bounds: what transfers between stages and among replicas add at least.
+// Bounds: the least time that transfers between stages and among replicas add.
 #include <algorithm>
 #include <cmath>
 
@@ -58,8 +58,8 @@ Bounds::Group& Bounds::group_of(const Strides& at, std::int64_t step, std::int64
   return it->second;
 }
 
-// Ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other are of one
-// group, and nothing is said of it.
+// The group of ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other
+// are in one group, and no bound is given for it.
 Bounds::Group& Bounds::replicas(const Strides& at) {
   const bool one = copies_ > 1;
   return group_of(at, 1, one ? 1 : cell_.shard_group > 0 ? cell_.shard_group : layout_.replicas());
@@ -159,13 +159,13 @@ void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::i
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t outer = table ? std::min(layer, plain_->embedding.elements) : layer;
   if (gathers) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
-  // A V's last chunk may come last, and be no more than what follows the last layer.
+  // The last chunk of a V may come last, and hold nothing but the blocks after the last layer.
   if (placed_.placement != ChunkPlacement::in_turn) return;
   times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
   if (cut_->layers[stage.first_place] == 0) return;
   const std::int64_t first = cut_->first[stage.first_place];
   const BlockCost none, &ahead = table ? plain_->embedding : none;
-  // Kernels beside it are slowed, which counts as work and is no time without any.
+  // Kernels beside the transfer are slowed; that time counts as work, and without kernels there is none.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const Moved moved = unit_of_layer(group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
@@ -203,8 +203,8 @@ Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::s
          stage.update;
 }
 
-// Fills works_ and hops_; returns when the first stage's last backward ends, and raises `bound` to what else takes
-// long.
+// Fills works_ and hops_; returns the end of the first stage's last backward, and raises `bound` to the longest of the
+// other lower bounds.
 Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picoseconds& bound) {
   const std::int64_t m = micro_batches_, p = layout_.pipeline, v = cell_.virtual_stages;
   const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
@@ -212,7 +212,7 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
   find_hops(at);
   works_.assign(p, 0);
   Group& group = replicas(at);
-  Picoseconds way = 0, end = 0;  // way: forward and back through this stage and those behind it
+  Picoseconds way = 0, end = 0;  // way: time of forward and backward through this stage and the stages behind it
   for (std::int64_t s = p; s-- > 0;) {
     const Stage& stage = stages_[s];
     const UnitTimes units = unit_times(group, stage);
