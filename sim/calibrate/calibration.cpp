@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kWarmUp = 2;  // steps that warm up
-constexpr double kAlone = 0.05;     // share of a task during which another may run
+constexpr double kAlone = 0.05;     // most of a task during which another may run while the task counts as alone
 constexpr double kSlowed = 0.9;     // share of a task during which another must run for the task to count as slowed
 constexpr std::size_t kFewest = 4;  // repetitions that make a sample
 

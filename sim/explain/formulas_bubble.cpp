@@ -10,8 +10,8 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
   struct Row {
     std::string_view schedule, formula;
     double (*share)(double p, double m, double v);
-    std::int64_t least = 0;  // micro-batches a stage from which on the formula holds
-    bool as_many = false;    // and no more
+    std::int64_t least = 0;  // micro-batches per stage from which on the formula holds
+    bool as_many = false;    // the formula holds for exactly so many micro-batches
     std::int64_t reached =
         0;  // stages up to which the order comes to it; with more it waits longer (0: it always does)
   };
@@ -27,7 +27,7 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
       {"dapple", "(p-1)/(m+p-1)", [](double p, double m, double) { return (p - 1) / (m + p - 1); }},
       {"interleaved", "(p-1)/(vm+p-1)", [](double p, double m, double v) { return (p - 1) / (v * m + p - 1); }},
       {"zb-h1", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }},
-      // No flushes: Narayanan et al. 2019, 2021, once the pipeline is filled.
+      // Schedules without flushes have no bubble once the pipeline is filled: Narayanan et al. 2019, 2021.
       {"pipedream", "0", [](double, double, double) { return 0.0; }},
       {"pipedream-2bw", "0", [](double, double, double) { return 0.0; }},
       {"zb-h2", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }, 2},
@@ -43,7 +43,8 @@ std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_af
       {"dualpipev", "(p-1)/(3m+p-1)", [](double p, double m, double) { return (p - 1) / (3 * m + p - 1); }, 2}};
   const std::int64_t p = strategy.pipeline, m = strategy.micro_batches();
   // Without a barrier a step ends on each stage by itself: the period is that of the stage which is busy longest, and
-  // ZB-H2 leaves none idle (Qi et al. 2024, section 4). Flushed one-way schedules keep the first stage as long.
+  // ZB-H2 leaves no stage idle (Qi et al. 2024, section 4). In flushed one-way schedules the first stage sets the same
+  // period as with a barrier.
   if (validates_after_update) {
     if (strategy.schedule == "zb-h2" && m >= 2 * p) return Bubble{"0", 0};
     if (strategy.schedule.starts_with("zb-") && strategy.schedule != "zb-h1") return std::nullopt;

@@ -18,19 +18,19 @@ struct FailurePlan {
   bool is_complete() const { return between_failures <= 0 || (checkpoint && restart); }
 };
 
-// Training between checkpoints that loses least: Daly 2006 (Future Generation Computer Systems 22, eq. 37), a higher
-// order form of Young's sqrt(2 checkpoint * between_failures).
+// The time of training between checkpoints that loses least: Daly 2006 (Future Generation Computer Systems 22, eq. 37),
+// a higher order form of Young's sqrt(2 checkpoint * between_failures).
 Seconds best_interval(const FailurePlan& plan);
 
-// The share of the time in which steps are made that last: interval / (M e^(R/M) (e^((interval + checkpoint)/M) - 1)),
-// with M between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may hit a restart).
+// The share of time spent on steps that are not lost: interval / (M e^(R/M) (e^((interval + checkpoint)/M) - 1)), with
+// M between failures and R the restart (Daly 2006, eq. 20; failures are a Poisson process and may hit a restart).
 double goodput(const FailurePlan& plan);
 
 // The failure plan of a job on `nodes` nodes: the failures of the cluster, or the rate above. Every node writes a part
 // of the checkpoint to its own NVMe at the same time. step: seconds.
 FailurePlan failure_plan(const Cluster& cluster, std::int64_t nodes, double checkpoint_bytes, Seconds step);
 
-// A checkpoint of a whole model: weights, a master copy where it is wider, and moments.
+// Bytes of a checkpoint of a whole model: weights, a master copy where it is wider, and moments.
 double checkpoint_bytes(const Spec& spec);
 
 }  // namespace orrery

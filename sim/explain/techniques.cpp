@@ -20,7 +20,7 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
-// Options of what a strategy no longer has.
+// Drops the options of techniques that a strategy no longer has.
 void drop_options(const Strategy& before, Strategy& s) {
   if (s.tensor == 1) {
     s.sequence_parallel = s.partition_activations = false;
@@ -79,7 +79,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Weights that servers hold, and how these are kept.
+// Adds the techniques of parameter servers: weights that servers hold, and how the weights are kept safe.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -106,12 +106,12 @@ void add_servers(const Spec& spec, List& list) {
                     "without them", changed(spec, [](Strategy& x) { x.parameter_server->replicas = 1; })});
 }
 
-// The layers of a 2.5d grid are replicas too.
+// Adds sharding. The layers of a 2.5d grid are replicas too.
 void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // Woven passes would give up gathered weights that the other reads.
+  // Woven passes are refused: one pass would give up gathered weights that the other reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
@@ -141,7 +141,7 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
-// Optimus, Tesseract, 3D tensor parallelism: what each rank of the grid holds and moves.
+// Adds the grids of Optimus, Tesseract and 3D tensor parallelism: the parts that each rank of the grid holds and moves.
 void add_grid(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t q = grid_side(s);

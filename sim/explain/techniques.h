@@ -9,8 +9,9 @@
 
 namespace orrery {
 
-// One way to spread or shrink the work, in the words of the field, and the spec that differs in it alone: without it
-// where the spec has it, with it where not. Ranks that it no longer needs become replicas, the batch stays.
+// One way to spread or shrink the work, in the words of the field, and the spec that differs in it alone: without the
+// technique where the spec has it, with it otherwise. Ranks that the other spec no longer needs become replicas, the
+// batch stays.
 struct Technique {
   std::string name;  // "pipeline of 8 stages"
   bool used = true;
@@ -33,15 +34,16 @@ struct Effect {
   std::string lacks;  // "12.3 GiB over", where it does not fit
   std::string loses;  // kind of time that the other step spends most more on; "" if it is no slower
 };
-// Simulated on so many threads, in the order of the techniques. report: the spec's own.
+// The effects of techniques, simulated on so many threads, in the order of the techniques. report: the report of the
+// spec.
 std::vector<Effect> effects(const Profile& profile, const Report& report, std::vector<Technique> techniques,
                             unsigned threads);
 
 // "without it: 13.2 % slower (exposed data 0.31 s more), 118.4 GiB more a GPU, does not fit"
 std::string text_of(const Effect& effect);
 
-// The machine and the model as a buyer asks: does one GPU hold it, does one node, what without NVLink, what without
-// InfiniBand. Simulated around a strategy, as techniques are.
+// The questions of a buyer: does one GPU hold the model, does one node, how fast is it without NVLink, how fast without
+// InfiniBand. They are simulated around a strategy, as techniques are.
 std::vector<Technique> situations(const Spec& spec);
 
 }  // namespace orrery

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// An operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm", "args": {"Input Dims",
-// "Input type", "Concrete Inputs"}}.
+// The functions below read an operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm",
+// "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
 // Forward products (m, n, k) of a trace: they tell what a backward product of the same three numbers is.
 using Products = std::set<std::vector<std::int64_t>>;
@@ -26,8 +26,8 @@ void add_product(const nlohmann::json& op, Products& products);
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 
-// Bytes of an element by PyTorch's name of its type, as operators ("c10::BFloat16") and collectives ("BFloat16") give
-// it; 0 for one that is not known.
+// Bytes of an element, by PyTorch's name of its type, as operators ("c10::BFloat16") and collectives ("BFloat16") give
+// it; 0 for an unknown type.
 Bytes element_bytes(const std::string& type);
 
 }  // namespace orrery

@@ -86,7 +86,8 @@ class SearchCrew {
     work(0);
   }
 
-  // Returns whether any process was stopped. Errors of this process that are no Error are thrown: they are its own.
+  // Exchanges results. Returns whether any process was stopped. Exceptions other than Error are thrown in this process
+  // only.
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
@@ -151,7 +152,7 @@ class SearchCrew {
   Peers* peers_;
   const std::atomic<bool>* stop_;
   bool stopped_;
-  std::set<int> lost_;  // processes
+  std::set<int> lost_;  // processes that were lost
   WireNames names_;
 };
 

@@ -28,7 +28,7 @@ class Builder {
     p.ops = from.ops;
     p.frames = from.frames;
     p.buffers = from.buffers;
-    // A worker and who serves it are a group by themselves.
+    // A worker and its service form a group of their own.
     GroupTable& pairs = p.dimensions[static_cast<std::size_t>(Dimension::world)];
     pairs = {};
     for (std::int32_t w = 0; w < workers_; ++w) {
@@ -112,7 +112,7 @@ class Builder {
     const RankSlot& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // a step begins with its pull
+    bool early = false;  // whether a step begins with its pull
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {
@@ -138,7 +138,7 @@ class Builder {
                        .server = true});
   }
 
-  // Step `clock` of a worker begins when all have pushed step clock - staleness - 1.
+  // Step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -147,7 +147,7 @@ class Builder {
     }
   }
 
-  // The n-th push of a worker is that of its service, and so for pulls.
+  // Links transfers: the n-th push of a worker is the n-th push of its service, and the same for pulls.
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
@@ -169,7 +169,8 @@ class Builder {
     }
   }
 
-  // A transfer takes what it does alone, at its worker's full rate; of a server's NIC it takes the server's part of it.
+  // Sets the times: a transfer takes as long as alone, at the full rate of its worker; it takes the share of a server's
+  // NIC that the server has.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;

@@ -13,16 +13,17 @@
 namespace orrery {
 
 // One measured step of somebody else's cluster, from a published-measurement file (a JSON list; docs/figures.md).
-// Figures that its source does not print are absent. It never knows a prediction.
+// Figures that the source does not print are absent. A row never holds a prediction.
 struct PublishedRow {
   std::string id;
   std::string source;    // the file's name; of a file with several groups, the group's
   std::string spec;      // JSON
   std::string doubtful;  // why its source should be checked, "" = nothing is known against it
-  std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: of one layer
+  std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: times of one layer
   std::optional<double> peak_memory_bytes;
   std::optional<double> bubble_fraction;
-  std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
+  // allocated | reserved | device | unstated; in a case: the kind that the log of the stack means
+  std::string memory_kind;
   bool out_of_memory = false;
   // whether the figure is composed of parts that were measured by themselves: nobody saw the whole fit a GPU
   bool composed = false;
@@ -54,7 +55,8 @@ struct PublishedCase {
   std::string limit;
 };
 
-// A row's spec, planned and simulated on one thread. Never throws for what the row asks: its reason says so.
+// The prediction for a row: its spec, planned and simulated on one thread. Never throws for what the row asks: `reason`
+// says why a row was not predicted.
 PublishedCase predict_published(const PublishedRow& row, const std::string& profile);
 
 // The error of one judged figure: predicted / measured - 1; for bubbles, which may be 0, predicted - measured.
@@ -69,7 +71,7 @@ std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, b
 
 // Summary of |error| over rows.
 struct ErrorSummary {
-  std::string source;  // "all" for the last; of summarize_by_technique the technique
+  std::string source;  // "all" for the last summary; in summarize_by_technique the technique
   std::size_t rows = 0;
   std::size_t sources = 1;
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
@@ -80,8 +82,8 @@ std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
 std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
 std::vector<std::string> techniques_in(const Spec& spec);
 
-// Picking the fastest layout of a measured grid (a source's rows of one model on one number of GPUs) by prediction:
-// how much longer it takes than the fastest measured one.
+// The regret of picking the fastest layout of a measured grid (the rows of a source with one model on one number of
+// GPUs) by prediction: how much longer the picked layout takes than the fastest measured one.
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
@@ -103,7 +105,7 @@ std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases
 std::string published_text(const std::vector<PublishedCase>& cases);
 std::string published_json(const std::vector<PublishedCase>& cases);
 std::string scatter_svg(const std::vector<PublishedCase>& cases);
-// Markdown. fit: null = not made; picture: a link, "" = none.
+// The results as a Markdown page. fit: null = not made; picture: a link, "" = none.
 struct Refit;
 std::string published_page(const std::vector<PublishedCase>& cases, const Refit* fit, const std::string& picture);
 

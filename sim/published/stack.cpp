@@ -15,14 +15,14 @@
 namespace orrery {
 namespace {
 
-// By the GPU that a stack ran on: V100, A100, later ones.
+// The age of a stack by the GPU that it ran on: V100, A100, later ones.
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  std::string_view word;                     // in the row's framework or software, in small letters
+  std::string_view word;                     // word in the row's framework or software, in lower case
   std::array<std::string_view, 3> profiles;  // by era
 };
-// The first whose word is found; the last serves all others that keep whole parameters.
+// Stacks in order of precedence: the first whose word is found; the last serves all others that keep whole parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},

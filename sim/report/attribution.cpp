@@ -91,7 +91,7 @@ class Walker {
     return since;
   }
 
-  // Charges [from_, until] by what task t was waiting for when it entered at `until`.
+  // Charges [from_, until] to the cause for which task t was waiting when it entered at `until`.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];

@@ -38,7 +38,7 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
-// Data ranks that are given without the number of GPUs may leave some of the cluster's unused.
+// Data ranks given without a number of GPUs may leave GPUs of the cluster unused.
 std::string gpus_remark(const Spec& spec) {
   const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
   const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
@@ -56,7 +56,8 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// A rank cannot get more than all tokens once for each of its experts, and no more than all choices.
+// Limits of the imbalance of experts: a rank cannot get more rows than all tokens once for each of its experts, nor
+// more than all choices.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
     return "";

@@ -110,8 +110,8 @@ Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profil
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// Gradients that are copied to be reduced are copied bucket by bucket, at most so many bytes at once; a parameter with
-// a bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
+// Most bytes of gradients copied to be reduced at one moment: they are copied bucket by bucket; a parameter with a
+// bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);

@@ -42,8 +42,8 @@ struct RankMemory {
   std::string name;  // "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;  // reserved, context, NCCL's buffers
-  std::string at;         // "B micro-batch 0 layer 79, gradient of mlp up"
+  Bytes device_peak = 0;  // peak of the device: reserved, context, NCCL's buffers
+  std::string at;         // the moment of the peak: "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
 // Peaks over all ranks and steps.
@@ -59,7 +59,7 @@ struct MemoryReport {
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
-// Adds a class of ranks and raises the peaks to its.
+// Adds a class of ranks, and raises the peaks of the report to those of the class.
 void add_rank(MemoryReport& report, const RankMemory& rank);
 
 struct CommunicationRow {

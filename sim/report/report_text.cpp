@@ -79,7 +79,7 @@ void add_beyond(Table& t, const Report& r) {
   add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
 }
 
-// Both conventions of MFU are printed where the mask's pairs and all s x s give figures that far apart.
+// Both conventions of MFU are printed if the pairs of the mask and all s x s pairs give figures that far apart.
 constexpr double kConventionsDiffer = 0.02;
 
 std::string headline(const Report& r, const Style& style) {
@@ -145,7 +145,7 @@ std::string memory_table(const Report& r) {
   return print(t, kIndent);
 }
 
-// When the fullest class of ranks peaks, and on what.
+// The moment at which the fullest class of ranks peaks, and the buffer that it peaks on.
 std::string peak_text(const Report& r) {
   const auto worst =
       std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),

@@ -24,8 +24,9 @@ ValidatedRow described(const Spec& spec);
 // The text of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE` writes.
 std::string validated_rows_json(const std::vector<ValidatedRow>& rows);
 
-// How unlike two steps are: halvings or doublings of every size between them; another stack counts as kOtherSoftware of
-// those, another generation of GPU as kOtherGpu, another sharding as one. A yardstick for sorting, no physics.
+// How unlike two steps are: the number of halvings or doublings of every size between them; another stack counts as
+// kOtherSoftware halvings, another generation of GPU as kOtherGpu, another sharding as one. The distance serves for
+// sorting and is no physics.
 inline constexpr double kOtherSoftware = 3, kOtherGpu = 3;
 double distance(const ValidatedRow& a, const ValidatedRow& b);
 

@@ -14,13 +14,14 @@ struct GpuProbe {
   MeasuredTimes kernels;
   std::string text;  // text of the measurements' own file, with the algorithm that the library chose for each product
 };
-// Keeps its files in `folder`. Throws Error with the program's own line where there is no GPU.
+// Runs the probe, which keeps files in `folder`. Throws Error with the program's own line where there is no GPU.
 GpuProbe probe_gpu(const std::string& folder, bool quick);
 
-// "1980 MHz, 2619 MHz, 120.53 W, 35", as nvidia-smi says: clocks, power, temperature; "unknown" without it.
+// The clocks, power and temperature of the GPU as nvidia-smi prints them: "1980 MHz, 2619 MHz, 120.53 W, 35"; "unknown"
+// without nvidia-smi.
 std::string gpu_clocks();
 
-// Takes over samples of sizes that a kind has none of yet.
+// Adds samples of sizes that a kind has no samples of yet.
 void add_samples(MeasuredTimes& times, const MeasuredTimes& more);
 
 }  // namespace orrery

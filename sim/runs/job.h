@@ -16,7 +16,8 @@ namespace orrery {
 struct RunOptions {
   std::string spec;
   std::vector<std::string> overrides;
-  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
+  // profile that says how long an op may take before its rank counts as hung, "" = the built-in one
+  std::string profile;
   std::string device = "cpu";  // or "cuda"
   std::int64_t ranks = 0;      // 0: as many as the spec says
   std::int64_t steps = 0;      // 0: as many as the spec says

@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-// The plan of all ranks as step k of a run turned out: with the rows that its experts really got, layer by layer and
-// micro-batch by micro-batch (with_runtime_sizes). The plan itself where it has no sizes that a run finds out.
+// The plan of all ranks as step k of a run turned out: with the rows that the experts really got, layer by layer and
+// micro-batch by micro-batch (with_runtime_sizes). Returns the plan itself if it has no sizes that only a run can tell.
 Plan plan_of_step(const Plan& unfolded, std::span<const RankRun> runs, std::size_t step);
 
 // The prediction of a run's spec that would have been made if the loads of the run, which are an input of a prediction,

@@ -14,14 +14,14 @@ struct Room {
   Bytes shared = 0, disk = 0;  // bytes that are free in /dev/shm, and on the disk of temporary files
 };
 
-// To how many files the soft limit is raised at most.
+// The highest number of files to which the soft limit is raised.
 inline constexpr std::uint64_t kMostFiles = 65536;
 
 // The room of this process and of these folders; the soft limit of open files is raised as far as it may be. shared: ""
 // = none.
 Room room_here(const std::string& shared, const std::string& temporary);
 
-// Throws Error with status 1 where that is not enough to start so many ranks.
+// Throws Error with status 1 where the room is not enough to start so many ranks.
 void check_room(const Room& room, std::int64_t ranks, const std::string& temporary);
 
 }  // namespace orrery

@@ -174,8 +174,7 @@ void Bounds::place() {
   order_ = closed || p == 1 || needs_times(cell_.schedule) ? nullptr : orders_.of(cell_.schedule, shape());
 }
 
-// Adds the chunk that is virtual stage k to a stage: the first layers of the stage run again, and lose their
-// activations to the host, as long as `counts` allow.
+// Adds virtual stage k to a stage; `counts`: layers of the stage still to run again, and to lose their activations.
 void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
   const Cut& c = *cut_;
   const std::int64_t place = k % std::ssize(c.layers), first = c.first[place], n = c.layers[place], end = first + n;
@@ -316,8 +315,7 @@ void Bounds::add_up() {
     std::int64_t first = stages_[s].first_place;
     for (const std::int64_t k : placed_.of_stage[s]) first = std::min(first, k % (p * cell_.virtual_stages));
     stages_[s].head = ahead[first];
-    const Picoseconds late =
-        virtual_stages_[first].backward.late;  // the part of backward that runs beside the way back
+    const Picoseconds late = virtual_stages_[first].backward.late;  // runs beside the way back
     stages_[s].tail = std::max<Picoseconds>(0, behind[first] - late);
     stages_[s].first_place = first;
   }
@@ -378,8 +376,7 @@ bool Bounds::frees_memory() const {
   return true;
 }
 
-// A layer that runs again takes longer in every respect; only the last layer of a chunk may overlap more with the layer
-// beside it.
+// A layer that runs again takes longer in every respect; only the last of a chunk may overlap more with the next.
 std::optional<Picoseconds> Bounds::may_fall() const {
   Picoseconds fall = 0;
   const auto way_back = [](const BlockCost& layer) { return layer.backward.to_result() - layer.early; };

@@ -77,8 +77,7 @@ std::vector<std::string_view> Space::left_out() const {
   return names;
 }
 
-// Whether a layout obeys the rules of models/load/check.cpp that it can break by itself; rules about the model are
-// checked on a small plan.
+// Whether a layout by itself obeys models/load/check.cpp; rules about the model are checked on a small plan.
 bool Space::valid(const Degrees& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
