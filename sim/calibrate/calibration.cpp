@@ -131,6 +131,7 @@ struct Observations::Step {
   const Plan& plan;
   Trace trace;
   const std::vector<Bytes>& cleared;  // bytes cleared, by task
+
   // Busy intervals by slot; beside compute: the host's copies and updates.
   std::vector<std::vector<Busy>> compute, transfers, beside;
 

@@ -184,6 +184,7 @@ class KinetoTrace {
   std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
   std::map<std::int64_t, Seconds> times_;  // times of an operator's kernels, by external id
+
   // number of collectives so far, by device and group
   std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };

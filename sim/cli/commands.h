@@ -51,6 +51,7 @@ struct ValidateOptions {
   std::vector<std::string> published;  // files of published measurements; then nothing is run
   bool recipes = false;                // the built-in recipes are predicted; then nothing is run
   bool leave_one_out = false;          // fit the listed numbers again without each source
+
   // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
   std::string scatter, page, intervals, rows;
   std::string profile;

@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostHere = 64;  // most ranks of one machine that are measured at once
+
 // accepted noise: a busy machine gives a bad prediction rather than none; its noise is printed
 constexpr double kAnyNoise = 1e9;
 

@@ -26,6 +26,7 @@ struct Prices {
   Timing timing;
   std::vector<TransferNote> notes;  // by op, for the first slot that uses the op
   std::vector<Bytes> nccl_bytes;    // by slot: bytes of the buffers of its communicators, outside the allocator
+
   // Share of a layer's issue time that the host needs; the device takes the rest to launch.
   double host_part = 1;
   double filling_part = 1;  // host_part while a pipeline fills

@@ -39,6 +39,7 @@ class Uplinks {
   const Plan& plan_;
   std::int64_t pod_gpus_ = 0;  // 0: nothing is oversubscribed
   double capacity_ = 0;        // capacity of a pod's uplink, bytes per second and direction
+
   // By dimension: bytes that all groups send out of the busiest pod, in units of the bytes that one of them sends out
   // of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};

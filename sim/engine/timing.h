@@ -19,6 +19,7 @@ inline constexpr std::size_t kPorts = 6;
 struct OpTiming {
   Picoseconds duration = 0;
   Picoseconds issue = 0;  // time of the launching thread
+
   // For a transfer: how much longer compute of the same rank takes meanwhile, in 1/65536.
   std::uint32_t pressure = 0;
   // For a transfer: how much longer the transfer takes while its rank computes, in 1/65536.

@@ -256,6 +256,7 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
                       real(storage_bytes(s.precision));  // bytes of one head of a rank's tokens
+
   // Keys and values of latent attention are moved expanded; the values are narrower than the keys.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;

@@ -22,6 +22,7 @@ struct SlotMemory {
   Bytes first_step_peak = 0;  // allocated, up to the end of the first step
   Bytes peak = 0;             // allocated, all steps
   Bytes peak_reserved = 0;    // bytes that the caching allocator holds
+
   // Bytes that the caching allocator holds from the last pass of the last step on: less where segments were given back
   // before.
   Bytes update_reserved = 0;
@@ -30,6 +31,7 @@ struct SlotMemory {
   int peak_step = 0;
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"
   std::int64_t retries = 0;        // the allocator had to give cached segments back
+
   // Calls of cudaMalloc and cudaFree in a steady step, if the allocator has to make them there and there is room.
   // Expandable segments have none: the time to map their pages is not known.
   std::int64_t device_calls = 0;
@@ -47,6 +49,7 @@ struct MemoryOptions {
   // A collective's tensors come back when the host sees that the collective has ended.
   bool collectives_hold_tensors = false;
   bool gathers_lists = false;  // as Software::gathers_lists
+
   // States that otherwise appear at the first update are there from the start.
   bool moments_at_start = false;
   // Moments are one tensor for each weight.
@@ -56,6 +59,7 @@ struct MemoryOptions {
   std::int64_t flat_copies = 0;    // as Software::flat_copies
   Bytes flat_copy = 0;             // most bytes of one flat copy
   bool blocking_launches = false;  // the host sees the end of every kernel before it goes on
+
   // Share of the time of issuing that the host needs; the host runs ahead by the rest.
   double host_part = 1;
   double filling_part = 1;  // host_part while a pipeline fills

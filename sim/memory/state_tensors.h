@@ -52,6 +52,7 @@ class StateTensors {
   const bool moments_;
   Bytes gradient_width_ = 0;
   std::map<std::uint32_t, std::vector<std::int64_t>> weights_;  // elements of each weight, by state frame
+
   // block of each gradient, by state frame and place in the chunk's buffers
   std::map<std::uint32_t, std::map<std::int64_t, BlockId>> gradients_;
 };

@@ -47,6 +47,7 @@ struct Turn {
 // The turns of a step that show how its forward went.
 struct ForwardPart {
   Turn begins;  // a stage begins backward
+
   // A stage has run everything that its order has before backward: passes that wait for no gradient might begin.
   Turn free;
 };

@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kSample = 40;  // rows of a source in the sample that is fitted and judged
 constexpr double kNudge = 1.05;      // factor of a number, for its slope
 constexpr double kNoise = 0.05;      // noise of one row's logarithm
+
 // The noise that all rows of a source share beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 %
 // in three sources with one set of constants. Without it a number that barely moves a step would be bent to remove the
 // difference.

@@ -47,6 +47,7 @@ struct PublishedCase {
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
   double peak_memory_bytes = 0;  // peak memory of the kind that the row has (memory_kind)
+
   // Bubble fraction of rows that have one: without launches and transfers, as their authors computed it.
   double bubble_fraction = 0;
   bool fits = true;

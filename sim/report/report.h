@@ -53,6 +53,7 @@ struct MemoryReport {
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
   Bytes host_peak = 0, nvme_peak = 0;          // bytes on the node whose ranks together hold most
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
+
   // Seconds of a step in which the host gives cached segments back and takes them again (software.segment_us), on the
   // rank that does it most; and the number of those calls in a step.
   double remapping_s = 0;
@@ -103,6 +104,7 @@ struct Report {
   } simulation;
   std::vector<double> losses;        // by step, mean over the batch, of an executed run
   std::vector<std::string> remarks;  // remarks on inputs that replace those of the spec: "attention: ..."
+
   // the largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
   std::string limit;
 };

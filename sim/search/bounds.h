@@ -88,6 +88,7 @@ class Bounds {
   struct Stage {
     PassCost forward, backward, weight;  // cost of one micro-batch in all chunks; through: in the first chunk alone
     Picoseconds last_forward = 0;        // busy time of the forward of the last layer
+
     // Bytes that the blocks after the last layer keep of one micro-batch.
     Bytes head_kept = 0;
     // Bytes held beyond the kept activations in the last chunk: in forward and backward of the blocks after the last
@@ -228,6 +229,7 @@ class Bounds {
   const StackCost* again_ = nullptr;
   Placed placed_;
   std::int64_t copies_ = 1, micro_batches_ = 1;  // copies of the model, and micro-batches of each copy
+
   // the order of the schedule, where it is needed to know which micro-batches are alive
   const KnownOrder* order_ = nullptr;
   KnownOrders orders_;
@@ -253,6 +255,7 @@ class Bounds {
   Picoseconds beside_ = 0;                 // time that transfers to and from the host take
   Picoseconds on_device_ = 0;              // time bound of cell_ without transfers to and from the host
   Bytes memory_ = 0, device_memory_ = 0;   // memory bounds of cell_; memory_ is kNoRoom where the host lacks memory
+
   // bytes of NCCL buffers, by shard group and copies of the model
   std::map<std::pair<std::int64_t, std::int64_t>, Bytes> communicator_bytes_;
 };

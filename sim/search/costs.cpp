@@ -28,6 +28,7 @@ struct Segment {
   Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
   Picoseconds read = -1;    // when the pass first reads the output's gradient
   Picoseconds written = 0;  // when the gradient of the block's unit is complete
+
   // result: when the tensor that the next block reads is made; late: time of sums of gradients before the result that
   // may come after it.
   Picoseconds result = 0, late = 0;

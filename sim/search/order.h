@@ -25,6 +25,7 @@ struct VirtualStage {
 struct KnownOrder {
   Schedule schedule;
   std::vector<std::vector<std::int32_t>> virtual_stage;  // [stage][chunk]
+
   // [stage][chunk]: micro-batches whose forward has run and whose backward has not, where a stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;
 };

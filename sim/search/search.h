@@ -24,6 +24,7 @@ struct SearchOptions {
   Bytes most_memory = 0;  // bytes of a GPU that may be used; 0: all of them
   std::size_t top = 5;    // strategies to show: the best, and the best found of other layouts
   bool any = false;       // end the search with the first strategy that fits
+
   // Strategies whose bound is not better than the best by this share are left out.
   double within = 0;
   unsigned threads = 1;
@@ -57,15 +58,18 @@ struct SearchCounts {
 
 struct SearchResult {
   std::vector<Found> best;  // strategies that fit: the optimum, then the best found of other layouts, by objective
+
   // The fastest simulated point that did not fit; the report may be partial.
   std::optional<Found> roomier;
   SearchCounts counts;
   bool stopped = false;  // whether the user stopped the search, in some process
   bool proven = false;   // nothing that was not simulated can be better than the best by more than gap
+
   // Share of the best by which a strategy that was not simulated may be better: 0 without SearchOptions::within; where
   // the search was stopped, the share that bounds leave open.
   double gap = 1;
   Bytes least_memory = 0;  // memory bound of the leanest cell, where nothing fits
+
   // The point whose simulated step is shorter than its bound, "" where none is: a fault of the bounds, which withdraws
   // the proof. It is looked for in every step that has room and is simulated to its end, where time is the objective.
   std::string contradiction;

@@ -126,6 +126,7 @@ class Space {
   // Layers of the stage that has most; with two copies of the model, those of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
+
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
   bool offloads_gradients() const;
   // Whether the space has strategies that put something off the device (leaves_device), that keep all activations on

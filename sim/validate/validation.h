@@ -30,6 +30,7 @@ struct Validation {
   std::string name;
   Report predicted, measured;
   std::vector<KindError> kinds;  // by measured time, the longest first
+
   // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
   double cost_error = 0;
   Seconds replayed = 0;  // the median step with measured durations, played by the engine
