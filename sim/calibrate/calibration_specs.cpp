@@ -24,7 +24,7 @@ constexpr Shape kShapes[] = {
 constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
 constexpr std::int64_t kQuickSteps = 10;  // number of steps, of which the middle half of eight count
 
-// hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
+// Limits of hidden * tokens: a step below kShortStep takes a tenth of a second, a step above kLongStep a whole one.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
 // Shapes of models for GPUs: whole layers, and the parts of larger layers that tensor parallelism leaves on a rank.

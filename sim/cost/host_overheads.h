@@ -9,8 +9,8 @@
 namespace orrery {
 
 // Adds to the issue times of a row the work of a stack's host beside launching and calling: per layer and pass
-// (`far_us` more, microseconds), per micro-batch at the ends of a stage, and once a step for each of the parts in which
-// a rank updates.
+// (`far_us` more, microseconds), per micro-batch at the ends of a stage, and once a step, divided over the parts in
+// which a rank updates.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
 
 }  // namespace orrery

@@ -82,7 +82,7 @@ class Pricer {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // in rank order, so node by node
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks in order, so node by node
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -91,7 +91,7 @@ class Pricer {
     return result;
   }
 
-  // By dimension: 1 where the rank's group lies in several pods.
+  // By dimension: 1 if the group of the rank lies in several pods.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -114,7 +114,7 @@ class Pricer {
     return group[(at + offset + size) % size];
   }
 
-  // One connection per channel of every communicator that the slot's lanes use.
+  // Bytes of NCCL's buffers: one connection per channel of every communicator that the lanes of the slot use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
@@ -141,7 +141,7 @@ class Pricer {
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer in another time, in which it takes other shares of its links.
+  // The same transfer with another duration, in which it takes other shares of its links.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -177,7 +177,7 @@ class Pricer {
     return result;
   }
 
-  // Between steps a measured host puts the last one away before it issues the first task.
+  // Between steps a measured host finishes the last step before it issues the first task of the next.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
@@ -231,7 +231,7 @@ class Pricer {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples are from one end to the next, so the gaps are in them.
+    // Samples are measured from the end of one kernel to the end of the next, so the gaps are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
     // GPUs of one kind differ in the pace of work that the clock limits, hardly in work that streams through memory.
@@ -279,7 +279,7 @@ class Pricer {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // A group of one rank copies in its own memory.
+  // The price of a collective of one rank, which copies in its own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -294,7 +294,8 @@ class Pricer {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // A hop of the pipeline, to a neighbour or farther: inside a node or between two, one rank of each.
+  // The price of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
+  // rank on each.
   NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -316,12 +317,13 @@ class Pricer {
   bool is_scattered(const Op& op) const {
     const Strategy& s = spec_.strategy;
     const std::string& what = spec_.software.scattered_sends;
-    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;  // BPipe's
+    // activation eviction (BPipe)
+    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;
     return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
            (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 
-  // A transfer between pods, which waits for the busiest uplink.
+  // The price of a transfer between pods, which waits for the busiest uplink.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;

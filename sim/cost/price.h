@@ -20,8 +20,9 @@ struct TransferNote {
   std::string algorithm;  // "ring/ll128", "send"
 };
 
-// A plan's ops with their durations on a cluster: compute from the profile, collectives from NCCL's own choice of
-// algorithm, protocol and channels for where the members of the group lie, the host's cost from the software profile.
+// The prices of a plan's ops on a cluster: compute times from the profile, collectives by NCCL's own choice of
+// algorithm, protocol and channels for the nodes on which the members of the group lie, the time of the host from the
+// software profile.
 struct Prices {
   Timing timing;
   std::vector<TransferNote> notes;  // by op, for the first slot that uses the op
@@ -45,11 +46,11 @@ Prices price(const Plan& plan, const Spec& spec, const Profile& profile, std::in
 // other as measured. Throws Error for a kind that was not measured, or not with so many ranks.
 Prices price_measured(const Plan& plan, const Spec& spec, const Profile& profile);
 
-// By task: bytes of sums of gradients that appear with it and hold zeros before it adds to them. CPU ranks clear them
-// as a part of the task.
+// By task: bytes of sums of gradients that begin to exist with the task and hold zeros before the task adds to them.
+// CPU ranks clear them as a part of the task.
 std::vector<Bytes> cleared_bytes(const Plan& plan);
 
-// How a table of transfers names what a collective or message does: "all_reduce", "message".
+// The name of a collective or message in a table of transfers: "all_reduce", "message".
 std::string transfer_kind(const Op& op);
 
 }  // namespace orrery

@@ -53,7 +53,8 @@ Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profi
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = spec.strategy.parameter_server->colocated ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
-  if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;  // read and written
+  // the sums are read and written in memory
+  if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;
   if (nodes == 1) return served_here(c, 1, spec, profile).seconds;
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus);
   const std::int64_t on_nic = ceil_div(ceil_div(c.servers, nodes), nics);

@@ -18,13 +18,14 @@ namespace orrery {
 // Other traffic that crosses at the same moment is left out.
 class Uplinks {
  public:
-  // The members of a group send past a pod's boundary the bytes of one edge, or those of every pair of members.
+  // Traffic of a group past the boundary of a pod: the bytes of one edge between neighbours, or those of every pair of
+  // members.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Whether the way between two ranks, or that around a rank's group, leaves a pod whose uplink can be short.
+  // Whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink can be short.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
   // Seconds that the busiest uplink needs where every group of a dimension makes a transfer of which node_bytes leave

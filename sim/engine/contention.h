@@ -97,9 +97,9 @@ class Contention {
 
   const Plan& plan_;
   const Timing& timing_;
-  std::vector<const OpTiming*> rows_;  // by slot
+  std::vector<const OpTiming*> rows_;  // timing rows, by slot
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // by lane
+  std::vector<End> ends_;  // ends of transfers, by lane
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

@@ -91,7 +91,8 @@ class EventQueue {
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
 
-  // Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+  // The place of a time in recent_, by multiplicative hashing (Knuth, The Art of Computer Programming, volume 3,
+  // section 6.4).
   static std::size_t place(Picoseconds time) {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
   }

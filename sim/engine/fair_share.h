@@ -34,7 +34,8 @@ class FairShare {
  public:
   static constexpr std::size_t kMaxUses = 8;
 
-  // 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity, sum up to < 2^38.
+  // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity,
+  // sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
   // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. A flow on whose
@@ -71,8 +72,8 @@ class FairShare {
 
   struct Use {
     LinkId link;
-    std::uint32_t place;  // in Link::flows
-    std::int64_t weight;  // times multiplicity
+    std::uint32_t place;  // place of the flow in Link::flows
+    std::int64_t weight;  // weight times multiplicity
   };
 
   struct Flow {
@@ -106,7 +107,7 @@ class FairShare {
   std::vector<FlowId> new_flows_;    // flows added since the last update
   std::vector<LinkId> eased_links_;  // links that were tight when a flow left them since the last update
   std::vector<FlowId> changed_;
-  std::uint64_t visit_ = 0;           // one number per update
+  std::uint64_t visit_ = 0;           // number of the current update
   std::vector<FlowId> region_flows_;  // flows connected through tight links
   std::vector<LinkId> region_links_;
   std::vector<LinkId> full_;  // links that are full at the level reached

@@ -70,7 +70,7 @@ class Heap {
  private:
   static constexpr std::size_t kChildren = 4;
 
-  // Moves least children up from the root on; returns the leaf that is free then.
+  // Moves the least child of each level up from the root on; returns the leaf that is free then.
   std::size_t sink_hole() {
     TimedId* const keys = keys_.data();
     const std::size_t size = keys_.size();

@@ -23,7 +23,8 @@ class KernelQueues {
   // Whether a task has a turn to wait for.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // A kernel that takes() is true of might begin: begin(task) is called for those whose turn has come, in their order.
+  // Called when a kernel for which takes() is true might begin: calls begin(task) for the kernels whose turn has come,
+  // in their order.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -54,7 +55,7 @@ class KernelQueues {
     }
   }
 
-  // t, or the next kernel behind it; the last one's is that of another slot, which never comes here.
+  // The first kernel from t on; behind the last kernel of a slot comes one of another slot, which never arrives here.
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;

@@ -46,8 +46,8 @@ struct Lane {
   bool unissued = false;          // the head waits for its host alone
 };
 
-// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When nothing else
-// can come between, it issues late, as tasks are needed: their memory is at hand then.
+// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When no other
+// event can come between, it issues late, when tasks are needed: their memory is in the cache then.
 struct HostThread {
   const OpTiming* row = nullptr;  // timing row of the slot
   TaskId next = 0;                // the next task to be issued
@@ -92,7 +92,7 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Ends that were foretold before a task went faster are still to come when all is done.
+      // The events of task ends that came earlier than foretold are still in the queue when all is done.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
     // Only an unchecked plan can end so: check_plan() finds the deadlock too.
@@ -104,7 +104,7 @@ class Engine {
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
   Picoseconds now() const { return queue_.now(); }
 
-  // Every lane's tasks in issue order, and where hosts wait.
+  // Lines up the tasks of every lane in issue order, and notes the tasks before which hosts wait.
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
@@ -131,7 +131,7 @@ class Engine {
            t != plan_.slots[plan_.slot_of(t)].begin;
   }
 
-  // The host goes on until its next wait, and over those where it has nothing to wait for.
+  // The host goes on until its next wait, and past waits for which all tasks have ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.slots[slot].end;
@@ -294,7 +294,8 @@ class Engine {
     complete(t);
   }
 
-  // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
+  // Fetches the data of later tasks into the cache: every slot walks through its tasks in order, but there are too many
+  // slots for the processor to foresee it.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
     __builtin_prefetch(&plan_.tasks[ahead]);
@@ -306,7 +307,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // events come in order
+    trace_.step_time = now();  // the last event, since events come in order
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -322,8 +323,8 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;     // by op
-  std::vector<HostThread> hosts_;  // by slot
+  std::vector<char> op_waits_;     // whether the host waits before tasks of the op, by op
+  std::vector<HostThread> hosts_;  // host threads, by slot
   std::vector<Lane> lanes_;
   std::vector<Waiter> waiters_;  // waiters of lanes, then those of hosts
   std::unique_ptr<TaskId[]> next_in_lane_;

@@ -41,7 +41,7 @@ struct OpTiming {
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
-  // Ports, kNone where no task of the slot uses them, and how many of the slot's ranks are on each.
+  // Links of the ports, kNone where no task of the slot uses the port, and the number of the slot's ranks on each port.
   std::array<LinkId, kPorts> port{kNone, kNone, kNone, kNone, kNone, kNone};
   std::array<std::int64_t, kPorts> on_port{};
 };
@@ -51,7 +51,7 @@ struct SlotLinks {
 struct Timing {
   std::vector<std::uint32_t> row_of_slot;
   std::vector<std::vector<OpTiming>> rows;  // [row][op]
-  std::vector<SlotLinks> links;             // by slot; empty: nothing is shared
+  std::vector<SlotLinks> links;             // links by slot; empty: nothing is shared
   LinkId link_count = 0;
   bool one_queue = false;  // a rank's kernels begin in the order of their launches, whatever their lanes
 

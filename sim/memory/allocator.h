@@ -96,7 +96,7 @@ class CachingAllocator {
 
   struct Pool {
     FreeSet free;
-    std::vector<BlockId> unmapped;  // by address
+    std::vector<BlockId> unmapped;  // unmapped blocks, by address
   };
 
   struct Event {

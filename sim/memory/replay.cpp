@@ -393,7 +393,7 @@ class Replay : BlockSource {
   const MemoryOptions& options_;
   CachingAllocator allocator_;
   StateTensors states_;
-  std::vector<Held>& held_;   // by buffer
+  std::vector<Held>& held_;   // blocks held, by buffer
   std::vector<char>& named_;  // by buffer: counted by name_largest()
   SlotMemory result_;
   CategoryBytes now_{};

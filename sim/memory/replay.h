@@ -19,14 +19,14 @@ using CategoryBytes = std::array<Bytes, kCategories>;
 // buffer is taken when its first task is issued and returned when its last user is issued, or, on another stream, when
 // that user's event has completed.
 struct SlotMemory {
-  Bytes first_step_peak = 0;  // allocated, up to the end of the first step
-  Bytes peak = 0;             // allocated, all steps
+  Bytes first_step_peak = 0;  // most bytes allocated up to the end of the first step
+  Bytes peak = 0;             // most bytes allocated in all steps
   Bytes peak_reserved = 0;    // bytes that the caching allocator holds
 
   // Bytes that the caching allocator holds from the last pass of the last step on: less where segments were given back
   // before.
   Bytes update_reserved = 0;
-  CategoryBytes at_peak{};  // sums to peak
+  CategoryBytes at_peak{};  // bytes by category at the peak; they sum to peak
   TaskId peak_task = kNone;
   int peak_step = 0;
   std::vector<std::string> alive;  // the largest buffers at the peak, "38.5 GiB logits x 2"

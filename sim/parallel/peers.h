@@ -16,8 +16,8 @@ std::unique_ptr<Peers> peers_of_environment();
 // alone.
 void together(Peers* peers, const std::function<void()>& f);
 
-// Runs say() in one process, until it has returned there and all know: in the first, or in the next if that one is lost
-// before.
+// Runs say() in one process, the first, or in the next if that one is lost before say() has returned. Returns in all
+// processes once say() has.
 void said_by_one(Peers& peers, const std::function<void()>& say);
 
 }  // namespace orrery

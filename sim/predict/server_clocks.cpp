@@ -214,7 +214,7 @@ class Builder {
   const Prices& prices_;
   std::int64_t workers_;
   ServerSteps made_;
-  std::vector<TaskId> updates_;  // by worker, then step
+  std::vector<TaskId> updates_;  // update tasks by worker, then step
 };
 
 }  // namespace

@@ -216,7 +216,7 @@ struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
   const std::vector<double>* half = nullptr;
-  double without_source = 0, without_half = 0;  // error
+  double without_source = 0, without_half = 0;  // errors of the two predictions
 };
 
 void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {

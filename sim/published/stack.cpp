@@ -20,7 +20,7 @@ enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
   std::string_view word;                     // word in the row's framework or software, in lower case
-  std::array<std::string_view, 3> profiles;  // by era
+  std::array<std::string_view, 3> profiles;  // software profiles by era
 };
 // Stacks in order of precedence: the first whose word is found; the last serves all others that keep whole parameters.
 constexpr Stack kStacks[] = {

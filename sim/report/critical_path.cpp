@@ -16,7 +16,7 @@ using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_pro
 // Nodes are tasks (the ends of a transfer are one node: the first member) and launches (node tasks + t). Edges lead
 // back, from a node to the nodes that it waits for.
 struct Network {
-  std::vector<Picoseconds> start, end;  // by node
+  std::vector<Picoseconds> start, end;  // start and end of each node
   Graph graph;
 };
 

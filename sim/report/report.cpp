@@ -180,7 +180,7 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
-  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike ones
+  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike groups
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();
   switch (c.kind) {
@@ -189,9 +189,11 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
     case CollectiveKind::scatter:
       return root ? ceil_div(c.bytes * (n - 1), n) : 0;
     case CollectiveKind::push:
-      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;  // all but a chain's last
+      // every server of a chain but the last passes the sums on
+      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;
     case CollectiveKind::pull:
-      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;  // a chain's last
+      // the last server of a chain sends the weights
+      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
       return bytes_per_rank(c.kind, n, c.bytes);
   }

@@ -102,7 +102,7 @@ struct Report {
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<double> losses;        // by step, mean over the batch, of an executed run
+  std::vector<double> losses;        // losses of an executed run by step, mean over the batch
   std::vector<std::string> remarks;  // remarks on inputs that replace those of the spec: "attention: ..."
 
   // the largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"

@@ -154,7 +154,7 @@ class Player {
   std::vector<Stage> stages_;
   std::int64_t virtual_stages_, micro_batches_ = 1;
   std::vector<Picoseconds> forward_, backward_;  // by virtual stage and micro-batch: when the result is made
-  std::vector<std::int32_t> ready_;              // stages that may go on
+  std::vector<std::int32_t> ready_;              // stages whose next action may run
 };
 
 KnownOrder known_order(std::string_view schedule, const ScheduleShape& shape) {

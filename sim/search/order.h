@@ -24,7 +24,7 @@ struct VirtualStage {
 // The order in which the stages of a schedule run their actions, and the figures that follow from the order alone.
 struct KnownOrder {
   Schedule schedule;
-  std::vector<std::vector<std::int32_t>> virtual_stage;  // [stage][chunk]
+  std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stages, [stage][chunk]
 
   // [stage][chunk]: micro-batches whose forward has run and whose backward has not, where a stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;

@@ -329,7 +329,7 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      if (any && queue_.top().level != Level::played) continue;  // parts of others come first
+      if (any && queue_.top().level != Level::played) continue;  // parts of other nodes come first
       ++tries;
       if (!any) continue;
       std::vector<Node> nodes;

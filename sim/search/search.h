@@ -70,8 +70,8 @@ struct SearchResult {
   double gap = 1;
   Bytes least_memory = 0;  // memory bound of the leanest cell, where nothing fits
 
-  // The point whose simulated step is shorter than its bound, "" where none is: a fault of the bounds, which withdraws
-  // the proof. It is looked for in every step that has room and is simulated to its end, where time is the objective.
+  // The point whose simulated step is shorter than its bound, "" where there is none: a fault of the bounds, which
+  // withdraws the proof. Every step that has room and is simulated to its end is checked, where time is the objective.
   std::string contradiction;
   std::string reason;  // why there is no strategy at all: the first broken rule; "" where only memory is short
   double wall_s = 0;

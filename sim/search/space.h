@@ -131,7 +131,8 @@ class Space {
   bool offloads_gradients() const;
   // Whether the space has strategies that put something off the device (leaves_device), that keep all activations on
   // it, that put activations off it, and that keep all states on it.
-  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }  // in some point
+  // whether some point puts something off the device
+  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }
   bool keeps_activations() const { return activations_.admits("none"); }
   bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }

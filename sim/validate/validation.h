@@ -29,7 +29,7 @@ double cost_error(const std::vector<KindError>& kinds);
 struct Validation {
   std::string name;
   Report predicted, measured;
-  std::vector<KindError> kinds;  // by measured time, the longest first
+  std::vector<KindError> kinds;  // kinds of ops by measured time, the longest first
 
   // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
   double cost_error = 0;
