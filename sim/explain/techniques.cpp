@@ -111,7 +111,7 @@ void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // Woven passes are refused: one pass would give up gathered weights that the other reads.
+  // Weaving is dropped where weights are sharded: one woven pass would give up gathered weights that the other reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
