@@ -15,13 +15,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kMore = 1.1;  // of a rate, for its slope: NCCL knows speeds in steps of some percent
+constexpr double kMore = 1.1;  // factor of a rate for its slope: NCCL knows speeds in steps of some percent
 
-// A rate of the machine or its host, and the spec with another one.
+// A rate of the machine or its host, and how the spec gets another one.
 struct Rate {
   const char* what;
   void (*raise)(Spec& spec, double factor);
-  bool steps = false;  // by whole numbers: it has no slope
+  bool steps = false;  // the rate changes by whole numbers: it has no slope
 };
 constexpr Rate kRates[] = {{"twice the NIC speed", [](Spec& s, double f) { s.cluster.nic_Gbps *= f; }},
                            {"twice the NVLink speed",
@@ -48,7 +48,7 @@ bool has(const Spec& spec, const Rate& rate) {
   return &rate != &kRates[1] || (c.nvlink_domain > 1 && spec.gpus > 1);
 }
 
-// What the tasks of the critical path, and its waits for the host, take at other prices.
+// The length of the critical path, its tasks and its waits for the host, at the prices of another timing.
 double length(const Prediction& p, const std::vector<TaskId>& path, const Timing& timing) {
   double sum = 0;
   Picoseconds before = 0;
@@ -57,7 +57,7 @@ double length(const Prediction& p, const std::vector<TaskId>& path, const Timing
     sum += static_cast<double>(timing.of(slot, op).duration);
     const auto late = static_cast<double>(std::max<Picoseconds>(p.trace.spans[t].entered - before, 0));
     const auto issue = static_cast<double>(p.prices.timing.of(slot, op).issue);
-    // The host's ops before it change as this one does.
+    // The host's ops before this one change in time as this one does.
     if (late > 0 && issue > 0) sum += late * static_cast<double>(timing.of(slot, op).issue) / issue;
     before = p.trace.spans[t].ended;
   }

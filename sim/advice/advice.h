@@ -10,18 +10,18 @@
 
 namespace orrery {
 
-// What one change of the machine or the batch does to the best strategy, simulated again. faster: of the time a token
-// takes, 0.03 = 3 % less. fits: in the memory of a GPU.
+// The effect of one change of the machine or the batch on the best strategy, simulated again. faster: share by which a
+// token takes less time, 0.03 = 3 % less. fits: whether the strategy fits in the memory of a GPU.
 struct Sensitivity {
   std::string what;
   double faster = 0;
   bool fits = true;
-  // How much less the critical path takes, of the step, with 10 % more of this rate, all else as it is. nullopt: what
-  // is changed is no rate.
+  // Share of the step by which the critical path gets shorter with 10 % more of this rate, everything else unchanged.
+  // nullopt: the change is not one of a rate.
   std::optional<double> slope{};
 };
 
-// What to do with a best strategy: all of it from simulations around it.
+// Advice on a best strategy, all of it from simulations around the strategy.
 struct Advice {
   std::vector<Sensitivity> helps;  // the most helpful first
   std::vector<Effect> parts;       // the step without each technique in use

@@ -18,16 +18,16 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSizes = {"micro_batch", "sequence", "layers"};
-constexpr std::int64_t kMostSequences = 65536;  // of the spec's, in one
+constexpr std::int64_t kMostSequences = 65536;  // the longest sequence tried, in sequences of the spec's length
 
 struct Largest {
-  std::int64_t value = 0;  // 0: not even the smallest
+  std::int64_t value = 0;  // the largest size that fits; 0: not even the smallest
   std::string strategy, repeat;
   Report report;
   bool stopped = false;
 };
 
-// Sizes in a row: where one fits, the smaller ones do for which there is any strategy.
+// Sizes in ascending order: if one size fits, so do the smaller ones for which there is any strategy.
 using Row = std::vector<std::int64_t>;
 
 class Finder {
@@ -60,7 +60,7 @@ class Finder {
       rows.emplace_back();
       for (std::int64_t n = 1; n <= kMostLayers; ++n) {
         if (n > 1 && gpus % (n + 2) == 0)
-          rows.emplace_back();  // so many stages (models/load/check.cpp, pipeline_rules)
+          rows.emplace_back();  // the pipeline may have so many stages (models/load/check.cpp, pipeline_rules)
         rows.back().push_back(n);
       }
     } else {

@@ -111,12 +111,12 @@ Machine make_machine(const Space& space, const SearchResult& result, const Price
 
 namespace {
 
-// Seconds of training between two checkpoints: those asked for, or as many as lose least.
+// Seconds of training between two checkpoints: those that were asked for, or those that lose least time.
 double saves_every(const Machine& m) {
   return m.failures.interval > 0 ? m.failures.interval : best_interval(m.failures);
 }
 
-// What differs a thousandfold from machine to machine.
+// Prints a figure that differs a thousandfold from machine to machine with three digits.
 std::string three_digits(double value) {
   const int whole = static_cast<int>(std::floor(std::log10(value)));
   return fmt::format("{:.{}f}", value, std::clamp(2 - whole, 0, 6));
@@ -136,7 +136,7 @@ std::string price_text(const Price& p) {
   return text + (p.source.empty() ? "" : "; " + p.source) + '\n';
 }
 
-// What the figures of the table leave out or rest on.
+// Notes on figures that the table leaves out, and on those that it rests on.
 std::string notes_text(const std::vector<Machine>& machines, const PriceList& prices) {
   std::string text;
   std::vector<std::string_view> told;

@@ -10,12 +10,13 @@
 
 namespace orrery {
 
-// What one kind of GPU costs, from a price file (models/data/prices.json). Dollars; nullopt: not known.
+// The price of one kind of GPU, from a price file (models/data/prices.json). Dollars; nullopt: not known.
 struct Price {
   std::string gpu;
-  std::optional<double> cloud, cloud_low, cloud_high;  // of one GPU for an hour, and its range over providers
-  std::optional<double> purchase;                      // of a node
-  std::int64_t purchase_gpus = 0;                      // that such a node has
+  // rent of one GPU for an hour, and the range of rents over providers
+  std::optional<double> cloud, cloud_low, cloud_high;
+  std::optional<double> purchase;  // price of a node
+  std::int64_t purchase_gpus = 0;  // GPUs of such a node
   bool uncertain = false;
   std::string source;
 };
@@ -29,8 +30,8 @@ struct PriceList {
 PriceList load_prices(const std::string& path);
 PriceList parse_prices(std::string_view text, const std::string& path);
 
-// One machine and the best strategy on it: what a run of so many tokens takes there. nullopt: not known, or no tokens
-// given.
+// One machine and the best strategy on it: time and cost of a run of so many tokens there. nullopt: not known, or no
+// tokens given.
 struct Machine {
   std::string name;  // "dgx-h100"
   std::int64_t gpus = 0, nodes = 0;
@@ -38,21 +39,21 @@ struct Machine {
   std::string excluded;        // why it cannot be chosen, "" if it can
   bool beyond_limits = false;  // excluded by --deadline, --budget or a lack of prices: not shown
   double step_s = 0, tokens_per_s = 0, mfu = 0;
-  Bytes memory = 0;  // of the fullest GPU
+  Bytes memory = 0;  // bytes on the fullest GPU
   FailurePlan failures;
   double goodput = 1;
-  std::optional<double> days;                  // with failures
-  std::optional<double> cloud_usd;             // of the run
-  std::optional<double> purchase_usd;          // of the nodes
-  std::optional<double> usd_per_Mtoken;        // rented
-  std::optional<double> power_kW, energy_MWh;  // of the nodes as specified, at full power
+  std::optional<double> days;                  // days of the run, with failures
+  std::optional<double> cloud_usd;             // rent of the run
+  std::optional<double> purchase_usd;          // price of the nodes
+  std::optional<double> usd_per_Mtoken;        // rent per million tokens
+  std::optional<double> power_kW, energy_MWh;  // power and energy of the nodes as specified, at full power
   std::optional<Price> price;
 };
-// tokens: of the run, 0 where none are given.
+// tokens: number of tokens of the run, 0 where none is given.
 Machine make_machine(const Space& space, const SearchResult& result, const PriceList& prices, double tokens);
 
-// Those that are not shown are named with the reason alone; a program that reads JSON sees `excluded`. A sample is in
-// docs/guide.md, "Which strategy, and which machine".
+// Machines that are not shown are named with the reason alone; a program that reads JSON sees `excluded`. A sample is
+// in docs/guide.md, "Which strategy, and which machine".
 std::string machines_text(const std::vector<Machine>& machines, const PriceList& prices, const Style& style);
 std::string machines_json(const std::vector<Machine>& machines);  // a list, for orrery.search/1
 std::string machines_csv(const std::vector<Machine>& machines);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kObjectives[] = {"time", "cost", "memory"};
 
-// A machine that was searched on, and what was found.
+// A machine that was searched, and the result.
 struct SearchCase {
   SearchTarget target;
   std::optional<Space> space;
@@ -46,7 +46,8 @@ SearchOptions options_for(const SearchCommandOptions& o, const Common& common) {
   return options;
 }
 
-// Why a machine is not within the limits, "" if it is. make_machine has said so already where nothing fits.
+// Why a machine is not within the limits, "" if it is. Machines where nothing fits have a reason from make_machine
+// already.
 std::string beyond_limits(const Machine& m, const SearchCommandOptions& o) {
   if (o.deadline_days > 0 && m.days > o.deadline_days)
     return fmt::format("{:.{}f} days, above --deadline {:.4g}", *m.days, *m.days < 1 ? 3 : 1, o.deadline_days);
@@ -73,7 +74,7 @@ SearchCase search_case(SearchTarget target, const SearchCommandOptions& o, const
   return c;
 }
 
-// What a machine is chosen by: its memory, what a token costs to rent, or the run's time.
+// The figure by which a machine is chosen: the memory, the rent per token, or the time of the run.
 double value_of(const Machine& m, const SearchCommandOptions& o) {
   if (o.objective == "memory") return static_cast<double>(m.memory);
   if (o.objective == "cost") return *m.usd_per_Mtoken;
@@ -127,8 +128,8 @@ FrontRow front_row(const SearchCase& c, const Found& found) {
   return row;
 }
 
-// Faster strategies need more memory: the best of a machine in ever less of it, down to where nothing fits. Whether
-// that was reached.
+// Adds the best strategies of a machine in ever less memory, down to where nothing fits: faster strategies need more
+// memory. Returns whether that end was reached.
 bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Common& common,
                   std::vector<FrontRow>& front) {
   constexpr std::size_t kMost = 64;
@@ -145,14 +146,14 @@ bool add_to_front(const SearchCase& c, const SearchCommandOptions& o, const Comm
   return false;
 }
 
-// All that a search of several machines comes to.
+// Everything that a search of several machines has found.
 struct Findings {
   std::vector<SearchCase> cases;
   const SearchCase* best = nullptr;  // nullptr: no machine can be chosen
   std::optional<Advice> advice;
   std::optional<Rival> rival;
   std::vector<FrontRow> front;
-  bool front_cut = false;            // less memory than that of its last row may do
+  bool front_cut = false;            // whether strategies may exist in less memory than that of the last row
   std::vector<std::string> dropped;  // machines that the search was stopped before
 
   const SearchCase& shown() const { return best != nullptr ? *best : cases.front(); }
@@ -242,7 +243,7 @@ void check_options(const SearchCommandOptions& o, const Common& common) {
   if (!o.maximize.empty()) check_maximize(o);
 }
 
-// What rents nothing cannot be chosen by its rent.
+// Machines without any known rent cannot be chosen by rent.
 void check_prices(const std::vector<SearchTarget>& targets, const SearchCommandOptions& o, const PriceList& prices) {
   if (o.objective != "cost" && o.budget_usd <= 0) return;
   for (const SearchTarget& t : targets) {
@@ -279,7 +280,7 @@ Outcome search_command(const SearchCommandOptions& given, const Common& common) 
   f.best = choose(f.cases, o);
   const bool proven = !f.cases.back().result.stopped && f.best != nullptr;
   const SearchCase& shown = f.shown();
-  // In every process: any of them may be the one that is left to print.
+  // Every process computes the advice: any of them may be the one that is left to print.
   if (proven && !o.csv) f.advice = advice(*shown.space, shown.profile, shown.result, common.threads);
   f.rival = rival_of(shown, o);
   for (const SearchCase& c : f.cases) {

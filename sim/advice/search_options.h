@@ -13,25 +13,25 @@
 
 namespace orrery {
 
-// orrery search: the best strategies that fit, proven, and why the others lose; on several machines, which one for how
-// much. Exit status 1 where nothing fits or the user stopped it before that was proven; then what was found so far is
-// printed. Throws Error for bad input.
+// orrery search: finds the best strategies that fit, with proof, and why the others lose; with several machines, also
+// which machine to choose and what it costs. Exit status 1 where nothing fits, or the user stopped the search before
+// the proof; then the strategies found so far are printed. Throws Error for bad input.
 struct SearchCommandOptions {
   std::string spec;
-  SpecText text{};  // that the command has read from it
+  SpecText text{};  // text of the spec, as the command has read it
   std::vector<std::string> overrides;
   std::string profile;
   std::vector<std::int64_t> gpus;     // none: the spec's
   std::vector<std::string> clusters;  // nodes by name; none: the spec's
   std::string objective = "time";     // time | cost | memory
   std::string maximize;               // micro_batch | sequence | layers, "" = nothing
-  double max_memory_GiB = 0;          // of a GPU, 0 = what it has
+  double max_memory_GiB = 0;          // memory of a GPU that may be used, 0 = all of it
   std::int64_t max_gpus = 0;
   double deadline_days = 0, budget_usd = 0, tokens = 0;
   std::string prices;                // a price list's path, "" = the built-in one
   std::vector<std::string> against;  // a strategy to judge beside: "strategy.tensor=8"
   std::size_t top = 5;
-  double within = 0;  // percent of the best that may be missed
+  double within = 0;  // percent by which the result may miss the best
   bool csv = false, pareto = false;
   const std::atomic<bool>* stop = nullptr;
   Peers* peers = nullptr;  // processes that run the same command, each to the same outcome

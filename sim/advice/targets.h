@@ -8,16 +8,16 @@
 
 namespace orrery {
 
-// A spec on one of the machines that a search was asked for. open.overrides repeat it.
+// A spec on one of the machines that a search was asked for. open.overrides make the same machine again.
 struct SearchTarget {
   OpenSpec open;
-  std::vector<std::string> overrides;  // that made the machine, after the command's own
+  std::vector<std::string> overrides;  // overrides that made the machine, after those of the command
   std::int64_t gpus = 0;
 };
 
-// Every --cluster with every number of --gpus, with as many nodes as that needs; absent ones are the spec's. Another
-// node keeps what the spec says of the site: stragglers, oversubscription, failures. more: overrides on top. Throws
-// Error where --max-gpus leaves none.
+// Targets for every --cluster with every number of --gpus, with as many nodes as that number needs; options that are
+// absent are taken from the spec. Another node keeps the spec's figures of the site: stragglers, oversubscription,
+// failures. more: further overrides. Throws Error where --max-gpus leaves none.
 std::vector<SearchTarget> targets_of(const SearchCommandOptions& options, const std::vector<std::string>& more = {});
 
 }  // namespace orrery

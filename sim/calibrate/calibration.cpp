@@ -13,14 +13,14 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kWarmUp = 2;  // steps
-constexpr double kAlone = 0.05;     // share of a task during which another may run
-constexpr double kSlowed = 0.9;     // share during which it must
+constexpr std::size_t kWarmUp = 2;  // steps that warm up
+constexpr double kAlone = 0.05;     // most of a task during which another may run while the task counts as alone
+constexpr double kSlowed = 0.9;     // share of a task during which another must run for the task to count as slowed
 constexpr std::size_t kFewest = 4;  // repetitions that make a sample
 
 using Busy = std::pair<Picoseconds, Picoseconds>;
 
-// Sorted, without overlap.
+// Sorts intervals and joins those that overlap.
 std::vector<Busy> joined(std::vector<Busy> all) {
   std::sort(all.begin(), all.end());
   std::vector<Busy> result;
@@ -33,7 +33,7 @@ std::vector<Busy> joined(std::vector<Busy> all) {
   return result;
 }
 
-// Which share of [begin, end] the intervals cover.
+// The share of [begin, end] that the intervals cover.
 double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picoseconds end) {
   if (end <= begin) return 0;
   Picoseconds sum = 0;
@@ -44,7 +44,7 @@ double share_of(const std::vector<Busy>& intervals, Picoseconds begin, Picosecon
   return static_cast<double>(sum) / static_cast<double>(end - begin);
 }
 
-// Mean of the middle half: adds up like a mean, and a stranger that took the core once does not count.
+// Mean of the middle half: it adds up like a mean, and another process that took the core once does not count.
 double middle(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 4);
@@ -56,8 +56,8 @@ double mean(const std::vector<Seconds>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Samples whose sizes differ by less than half an octave are one; and what moves more bytes takes no less time: where
-// it seemed to, the neighbours share their mean. Single transfers scatter more than single ops.
+// Joins samples whose sizes differ by less than half an octave. A transfer of more bytes takes no less time: where it
+// seemed to, the neighbours share their mean. Single transfers scatter more than single ops.
 void smooth(std::vector<TransferSample>& samples) {
   const auto join = [](const TransferSample& a, const TransferSample& b) {
     const double x = static_cast<double>(a.count), y = static_cast<double>(b.count);
@@ -102,12 +102,12 @@ std::vector<std::size_t> middle_steps(std::span<const RankRun> runs) {
   return {order.begin() + static_cast<std::ptrdiff_t>(cut), order.end() - static_cast<std::ptrdiff_t>(cut)};
 }
 
-// As many rows as a router sends are hardly ever the same number: they count as the nearest of two an octave.
+// Rounds the rows that a router sends, hardly ever the same number twice, to the nearest of two sizes per octave.
 std::int64_t rounded_rows(std::int64_t rows) {
   return std::llround(std::exp2(std::round(2 * std::log2(static_cast<double>(rows))) / 2));
 }
 
-// A shape whose times are put together, and what part of the work a task of it does.
+// A shape under which times are collected, and the part of the work of that shape that a task does.
 struct CommonShape {
   WorkShape shape;
   double part = 1;
@@ -130,8 +130,10 @@ CommonShape common_shape(const Plan& plan, TaskId t) {
 struct Observations::Step {
   const Plan& plan;
   Trace trace;
-  const std::vector<Bytes>& cleared;                          // by task
-  std::vector<std::vector<Busy>> compute, transfers, beside;  // by slot; beside compute: the host's copies and updates
+  const std::vector<Bytes>& cleared;  // bytes cleared, by task
+
+  // Busy intervals by slot; beside compute: the host's copies and updates.
+  std::vector<std::vector<Busy>> compute, transfers, beside;
 
   Step(const Plan& p, Trace t, const std::vector<Bytes>& c) : plan(p), trace(std::move(t)), cleared(c) {
     for (const RankSlot& slot : plan.slots) {
@@ -196,7 +198,8 @@ void Observations::add(const Seen& one, Seen& to) {
     (to.*list).insert((to.*list).end(), (one.*list).begin(), (one.*list).end());
 }
 
-// All ends must be alone, or all slowed. One of a batch ends when the whole batch has, which says nothing about it.
+// A transfer is taken where all ends were alone, or all slowed. A transfer of a batch ends when the whole batch has,
+// which says nothing about the single transfer.
 void Observations::add_transfer(const Step& step, std::uint32_t match) {
   const auto members = step.plan.members_of(match);
   double least = 1, most = 0;
@@ -217,7 +220,7 @@ void Observations::add_transfer(const Step& step, std::uint32_t match) {
   (most <= kAlone ? seen.alone : seen.slowed).push_back(sum / static_cast<double>(members.size()));
 }
 
-// From the moment when nothing but its own thread held a task up until it ran.
+// Adds the wait of a task: from the moment when nothing but its own thread held it up until it ran.
 void Observations::add_waits(const Step& step, TaskId t) {
   const Plan& plan = step.plan;
   const RankSlot& slot = plan.slots[plan.slot_of(t)];
@@ -233,7 +236,7 @@ void Observations::add_waits(const Step& step, TaskId t) {
     host_wake_.push_back(wait);
   else if (!here)
     (there ? wake_ : gap_).push_back(wait);
-  // Where its rank goes on computing, nobody waits for the transfer.
+  // While the rank of a transfer goes on computing, nobody waits for the transfer.
   if (here && !there && !is_host_work(plan.op_of(s.cause)))
     (computes_meanwhile(step, t) ? busy_transfer_start_ : transfer_start_).push_back(wait);
 }

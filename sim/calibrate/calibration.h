@@ -14,19 +14,19 @@
 
 namespace orrery {
 
-// What lies between the tasks of one step, as plain means, which add up to all of it: from the moment when nothing but
-// its own thread held a task up until it ran.
+// The waits between the tasks of one step, as plain means, which add up to the whole time between tasks: a wait lasts
+// from the moment when nothing but its own thread held a task up until the task ran.
 struct Waits {
   Seconds gap = 0, transfer_start = 0, wake = 0;  // as in MeasuredTimes
-  Seconds busy_transfer_start = 0;                // of a transfer whose rank computes meanwhile
-  Seconds host_start = 0, host_wake = 0;          // before what the host copies or updates, and of what waits for that
-  std::vector<bool> busy;                         // by task: such a transfer
+  Seconds busy_transfer_start = 0;                // transfer_start of a transfer whose rank computes meanwhile
+  Seconds host_start = 0, host_wake = 0;  // wait before the host copies or updates, and wait of a task for such work
+  std::vector<bool> busy;                 // by task: whether it is a transfer whose rank computes meanwhile
 };
 
-// What single tasks took in executed runs, sorted by what they do. Of a run it takes the middle half of its steps by
-// duration, without the first two, which warm up: what happens in a typical step, outliers of others left out. A task
-// counts as alone where nothing else of its rank runs, as slowed where a transfer (of a compute task) or compute (of a
-// transfer) runs all the while; so do compute and what the host copies or updates beside it.
+// Durations of single tasks in executed runs, sorted by their kind of work. From each run the class takes the middle
+// half of the steps by duration, without the first two, which warm up: typical steps, without outliers. A task counts
+// as alone if nothing else of its rank runs, and as slowed if a transfer (for a compute task) or compute (for a
+// transfer) runs all the while; the same goes for compute beside the copies and updates of the host.
 class Observations {
  public:
   // unfolded: the plan of all ranks.
@@ -36,8 +36,8 @@ class Observations {
   // left out; transfers of almost the same size are one sample.
   MeasuredTimes times() const;
 
-  // Quartile distance over median, averaged over all compute by time: what one repetition says about the next. Ops on
-  // as many tokens as a router sends, and what the host does beside, take no part.
+  // Quartile distance over median, averaged over all compute by time: the reliability of one repetition. Ops whose
+  // number of tokens a router decides, and the work of the host, take no part.
   double noise() const;
 
   static Waits waits(const Plan& unfolded, const Trace& step);
@@ -46,8 +46,8 @@ class Observations {
   struct Seen {
     double amount = 0;
     std::vector<Seconds> alone, slowed;
-    std::vector<Seconds> beside, copied;  // compute beside the host's work, and the other way round
-    bool steady = false;                  // compute of the same size every time
+    std::vector<Seconds> beside, copied;  // times of compute beside the host's work, and the other way round
+    bool steady = false;                  // whether it is compute of the same size every time
   };
   struct Step;  // one step of one run, while it is read
   using Shapes = std::map<std::vector<double>, Seen>;
@@ -74,7 +74,7 @@ struct CalibrationSpec {
 };
 std::vector<CalibrationSpec> calibration_specs(std::int64_t ranks, bool quick);
 
-// The same for one GPU: bf16, widths of models of 0.3 to 70 billion parameters, a layer of each.
+// The calibration specs for one GPU: bf16, widths of models of 0.3 to 70 billion parameters, a layer of each.
 std::vector<CalibrationSpec> gpu_calibration_specs(bool quick);
 
 }  // namespace orrery

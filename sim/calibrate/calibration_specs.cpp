@@ -8,13 +8,13 @@
 namespace orrery {
 namespace {
 
-// A model and a micro-batch: what shapes the products have.
+// A model and a micro-batch, which determine the shapes of the products.
 struct Shape {
   std::int64_t hidden, heads, kv_heads, feed_forward, vocab, sequence, micro_batch;
-  std::int64_t head_dim = 0;  // 0: hidden over heads
+  std::int64_t head_dim = 0;  // dimension of a head; 0: hidden over heads
 };
 
-// hidden x tokens, with widths and heads that vary in between.
+// Shapes over a grid of hidden x tokens, with widths and heads that vary in between.
 constexpr Shape kShapes[] = {
     {64, 2, 1, 176, 512, 32, 2},   {64, 4, 4, 256, 256, 64, 4},     {64, 2, 2, 96, 2048, 256, 4},
     {128, 4, 2, 352, 1024, 64, 1}, {128, 2, 2, 512, 384, 128, 2},   {128, 4, 4, 256, 512, 128, 8},
@@ -22,11 +22,12 @@ constexpr Shape kShapes[] = {
     {512, 8, 8, 1408, 512, 64, 1}, {512, 16, 4, 2048, 1024, 64, 4}, {512, 8, 4, 1024, 256, 256, 3},
 };
 constexpr std::size_t kQuick[] = {3, 4};  // every kind of op and transfer, for steps of their size
-constexpr std::int64_t kQuickSteps = 10;  // of which the middle half of eight count
-// hidden * tokens: a step below takes a tenth of a second, beyond a whole one.
+constexpr std::int64_t kQuickSteps = 10;  // number of steps, of which the middle half of eight count
+
+// Limits of hidden * tokens: a step below kShortStep takes a tenth of a second, a step above kLongStep a whole one.
 constexpr std::int64_t kShortStep = std::int64_t{128} * 256, kLongStep = std::int64_t{512} * 512;
 
-// Of models for GPUs: whole layers, and what tensor parallelism leaves of larger ones.
+// Shapes of models for GPUs: whole layers, and the parts of larger layers that tensor parallelism leaves on a rank.
 constexpr Shape kGpuShapes[] = {
     {1024, 16, 8, 2816, 32000, 1024, 2},   {1024, 16, 16, 4096, 50304, 2048, 4},
     {1536, 12, 4, 4096, 32000, 2048, 1},   {2048, 16, 16, 5632, 32000, 2048, 2},
@@ -39,7 +40,7 @@ constexpr Shape kGpuShapes[] = {
 };
 constexpr std::int64_t kGpuSteps = 14;
 
-// Kinds of layers: everything that differs in its ops.
+// Kinds of layers: one for everything in which the ops of layers differ.
 constexpr std::string_view kLlama = "gated: true, norm: rmsnorm, positions: rope, bias: false";
 constexpr std::string_view kGpt =
     "gated: false, norm: layernorm, positions: learned, bias: true, tied_embeddings: true";
@@ -63,12 +64,12 @@ CalibrationSpec spec(const std::string& name, const Shape& s, std::string_view k
   return c;
 }
 
-// Of so many micro-batches on each of the data ranks.
+// The batch of so many micro-batches on each of the data ranks.
 std::string batch(const Shape& s, std::int64_t data, std::int64_t micro_batches) {
   return fmt::format("global_batch: {}, ", s.micro_batch * data * micro_batches);
 }
 
-// All kinds of compute over the shapes; gradients of a whole chunk, or buckets, as exposed transfers.
+// Adds all kinds of compute over the shapes; gradients of a whole chunk, or buckets, are exposed transfers.
 void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks, std::size_t number) {
   const double buckets[] = {0, 0.25, 1, 4};
   const std::string data =
@@ -78,7 +79,7 @@ void add_compute(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64
   if (number % 3 == 0) specs.push_back(spec("dropout", s, kDropout, 1, ranks, data));
 }
 
-// Transfers between the ranks of a layer, of a pipeline, of shards.
+// Adds transfers between the ranks of a layer, of a pipeline, of shards.
 void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   if (s.heads % ranks == 0 && s.kv_heads % ranks == 0) {
     const std::string tensor = fmt::format("{}tensor: {}, {}", batch(s, 1, 2), ranks, kExposed);
@@ -97,7 +98,8 @@ void add_transfers(std::vector<CalibrationSpec>& specs, const Shape& s, std::int
                        fmt::format("{}data: {}, sharding: zero3, {}", batch(s, ranks, 2), ranks, kExposed)));
 }
 
-// Experts over the ranks; what leaves the device and comes back. Every rank's host copies beside its compute.
+// Adds specs with experts over the ranks, and with states and activations off the device. The host of every rank copies
+// beside compute.
 void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}, {}", batch(s, ranks, 2), ranks, kExposed);
   const auto experts = [&](std::int64_t count, std::int64_t top_k, std::int64_t width, const char* more) {
@@ -116,7 +118,7 @@ void add_families(std::vector<CalibrationSpec>& specs, const Shape& s, std::int6
   specs.push_back(spec("activations", s, kLlama, 3, ranks, data + ", offload: {activations: cpu}"));
 }
 
-// The same shapes with transfers under compute.
+// Adds specs of the same shapes with transfers under compute.
 void add_overlapped(std::vector<CalibrationSpec>& specs, const Shape& s, std::int64_t ranks) {
   const std::string data = fmt::format("{}data: {}", batch(s, ranks, 2), ranks);
   specs.push_back(spec("overlapped", s, kLlama, 4, ranks, data + ", bucket_MiB: 1"));

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kFewestEnds = 4;  // repetitions that make a sample, of ends that may have waited
+constexpr std::size_t kFewestEnds = 4;  // ends that make a sample, where some may have waited
 
 struct SampleSummary {
   Seconds median = 0;
@@ -35,7 +35,8 @@ void add(TransferTimes& transfers, const TransferRow& row) {
   transfers[{row.kind, row.ranks, row.nodes}][row.bytes].push_back(row.seconds);
 }
 
-// The ends of a collective that all ranks' traces show took as long as the shortest; of others the shortest of a size.
+// Adds transfers from ends of collectives: a collective in the traces of all ranks took as long as the shortest end,
+// another as long as the shortest end of the same size.
 void add_ends(TransferTimes& transfers, const std::vector<Imported>& files,
               std::map<std::string, std::int64_t>& refused) {
   std::map<std::string, std::vector<TransferRow>> collectives;
@@ -98,7 +99,8 @@ std::vector<OpTable> op_tables(const std::vector<Imported>& files) {
   return tables;
 }
 
-// The first table of each size of communicator; another one of the same size adds nothing that a plan could ask for.
+// Adds the first table of each size of communicator; another one of the same size adds nothing that a plan could ask
+// for.
 void add_nccl(Profile& profile, const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused) {
   for (const Imported& file : files) {
     for (const LoggedNccl& logged : file.nccl) {
@@ -123,7 +125,7 @@ void append(Imported& to, Imported from) {
 struct TestName {
   std::string_view text, kind;
 };
-// In this order: "allreduce" holds "reduce".
+// The order matters: "allreduce" contains "reduce".
 constexpr TestName kTestNames[] = {
     {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
     {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"sendrecv", "message"},

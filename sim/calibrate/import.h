@@ -26,14 +26,14 @@ struct OpRow {
   Seconds seconds = 0;
 };
 
-// One rank's end of a collective in a trace: how long it waited there cannot be told from how long it moved, so the
-// ends of all ranks are compared. key: the same for the same collective on every rank.
+// One rank's end of a collective in a trace: the time that it waited cannot be told from the time that it moved data,
+// so the ends of all ranks are compared. key: the same for the same collective on every rank.
 struct CollectiveEnd {
   std::string key;
   TransferRow row;
 };
 
-// What one file holds. refused: rows that were not taken, by reason.
+// The contents of one file. refused: rows that were not taken, by reason.
 struct Imported {
   std::map<std::string, std::string> fingerprint;  // "device": "NVIDIA H100 80GB HBM3", ...
   std::vector<TransferRow> transfers;
@@ -43,28 +43,30 @@ struct Imported {
   std::map<std::string, std::int64_t> refused;
 };
 
-// Each reads one kind of file. path names it in Errors ("path:line: what and what to do") and, where it does not say
-// which collective it measured, by its own name. A row that holds no measurement is refused and counted; a broken file
-// throws.
-Imported import_nccl_tests(const std::string& path, std::string_view text);       // what *_perf prints
-Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // what *_perf -J writes
+// Each function reads one kind of file. path names the file in Errors ("path:line: what and what to do") and, if the
+// file does not say which collective it measured, names the collective too. A row that holds no measurement is refused
+// and counted; a broken file throws.
+Imported import_nccl_tests(const std::string& path, std::string_view text);       // output of *_perf
+Imported import_nccl_tests_json(const std::string& path, std::string_view text);  // output of *_perf -J
 Imported import_nccl_log(const std::string& path, std::string_view text);  // NCCL_DEBUG=INFO, subsystems GRAPH, TUNING
 Imported import_kineto(const std::string& path, std::string_view text);    // PyTorch's profiler, or orrery run --trace
 
-// Whichever of them a file is; a log may hold several.
+// Imports a file of any of these kinds; a log may hold several.
 Imported import_file(const std::string& path);
 Imported import_text(const std::string& path, std::string_view text);
 
 // The profile of some files: medians and quartile distances of rows of the same shape, the rest from the built-in
-// profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest
-// of all ranks' ends; where not all ranks' traces are there, the shortest of at least four of its size. refused grows
-// by those of which that cannot be told.
+// profile (Profile::rest_built_in). A collective in traces takes as long as on the rank that came last: the shortest of
+// all ranks' ends; without the traces of all ranks, the shortest of at least four ends of that size. refused grows by
+// the collectives for which that cannot be told.
 Profile profile_of(const std::vector<Imported>& files, std::map<std::string, std::int64_t>& refused);
 
-// "all_reduce" of "all_reduce_perf", "reduce_scatter" of "/opt/reduce_scatter_perf_mpi", "message" of "sendrecv_perf",
-// "all_reduce" of "all-reduce-8.txt"; "" if it names none.
+// The kind that a program or file name tells: "all_reduce" for "all_reduce_perf", "reduce_scatter" for
+// "/opt/reduce_scatter_perf_mpi", "message" for "sendrecv_perf", "all_reduce" for "all-reduce-8.txt"; "" if it names
+// none.
 std::string nccl_tests_kind(std::string_view program);
-// Ranks that a kind of nccl-tests' rows are timed over: two for a message, whatever the ring of them.
+// A row with the ranks that a kind of nccl-tests' rows are timed over: two for a message, however many ranks form the
+// ring.
 TransferRow nccl_tests_row(const std::string& kind, std::int64_t ranks, std::int64_t nodes);
 
 }  // namespace orrery

@@ -1,6 +1,6 @@
-// A Kineto trace: PyTorch's, whose kernels are told by the operator that launched them ("External id") and its shapes,
-// or one of `orrery run --trace`, whose kernels say themselves what they are ("kind", "sizes"). Kernels that ran beside
-// others are taken as they are.
+// Reads a Kineto trace: one of PyTorch, whose kernels are recognised by the operator that launched them ("External id")
+// and the shapes of its inputs, or one of `orrery run --trace`, whose kernels name their kind and sizes ("kind",
+// "sizes"). Kernels that ran beside others are taken as they are.
 #include <set>
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ class KinetoTrace {
       kernels.push_back(&e);
       devices.insert(dump_of(e, "pid"));
     }
-    if (devices.size() > 1) node_gpus_ = 0;  // many ranks in one file: where they ran is not said
+    if (devices.size() > 1) node_gpus_ = 0;  // many ranks in one file: their nodes are not told
     for (const JsonValue* e : kernels) kernel(*e);
     for (const auto& [id, time] : times_) recognise_operator(id, time);
     return std::move(result_);
@@ -83,7 +83,7 @@ class KinetoTrace {
       result_.fingerprint["nccl"] = version->text();
   }
 
-  // What launched kernels, and which threads autograd runs on.
+  // Notes the operators that launched kernels, and the threads that autograd runs on.
   void note_operator(const JsonValue& e) {
     const std::string name = e.text_or("name", ""), category = e.text_or("cat", "");
     const auto args = e.find("args");
@@ -140,7 +140,7 @@ class KinetoTrace {
     if (time > 0) result_.ops.push_back({std::get<WorkShape>(what), time});
   }
 
-  // The n-th of its name in its group on every rank is the same collective.
+  // The n-th collective of the same name in the same group is the same collective on every rank.
   void collective(const JsonValue& args, Seconds time, const std::string& device) {
     TransferRow row{std::string(torch_kind(args.at("Collective name").text())),
                     args.whole_or("Group size", 0, 0, sensible::kMostMembers)};
@@ -153,7 +153,7 @@ class KinetoTrace {
     const std::string members = args.text_or("Process Group Ranks", args.text_or("Process Group Name", ""));
     std::string group = row.kind + ' ' + members;
     row.nodes = nodes_of(members);
-    if (row.kind == "message") {  // between two of the group
+    if (row.kind == "message") {  // a message is between two ranks of the group
       const std::string ends = fmt::format("[{}, {}]", dump_of(args, "Src Rank"), dump_of(args, "Dst Rank"));
       row.ranks = 2;
       row.nodes = nodes_of(ends);
@@ -163,7 +163,7 @@ class KinetoTrace {
     result_.ends.push_back({fmt::format("{} {}", group, count_[{device, group}]++), row});
   }
 
-  // "[0, 1, 2, 3]" over nodes of as many GPUs as the trace names; 0: not told.
+  // Nodes of the ranks "[0, 1, 2, 3]", with as many GPUs a node as the trace names; 0: not told.
   std::int64_t nodes_of(const std::string& members) const {
     const nlohmann::json list = nlohmann::json::parse(members, nullptr, false);
     if (node_gpus_ < 2 || !list.is_array()) return 0;
@@ -180,11 +180,13 @@ class KinetoTrace {
   JsonValue root_;
   std::int64_t node_gpus_ = 0;
   Imported result_;
-  std::map<std::int64_t, const JsonValue*> operators_;      // by external id
-  std::set<std::pair<std::string, std::string>> autograd_;  // threads
+  std::map<std::int64_t, const JsonValue*> operators_;      // operators by external id
+  std::set<std::pair<std::string, std::string>> autograd_;  // threads that autograd runs on
   Products forward_;
-  std::map<std::int64_t, Seconds> times_;                              // of an operator's kernels, by external id
-  std::map<std::pair<std::string, std::string>, std::int64_t> count_;  // of collectives, by device and group
+  std::map<std::int64_t, Seconds> times_;  // times of an operator's kernels, by external id
+
+  // number of collectives so far, by device and group
+  std::map<std::pair<std::string, std::string>, std::int64_t> count_;
 };
 
 }  // namespace

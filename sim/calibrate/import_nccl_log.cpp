@@ -1,6 +1,6 @@
-// NCCL's own log: the graphs that its search found ("Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000, type
-// NVL/PIX, sameChannels 1"), the channels of a communicator, and the tuner's table of latency (us) and bandwidth (GB/s
-// of payload) by collective, algorithm and protocol. Lines of many processes may be mixed: each carries its thread.
+// Reads NCCL's own log: the graphs that its search found ("Pattern 4, crossNic 0, nChannels 12, bw 30.000000/30.000000,
+// type NVL/PIX, sameChannels 1"), the channels of a communicator, and the tuner's table of latency (us) and bandwidth
+// (GB/s of payload) by collective, algorithm and protocol. Lines of many processes may be mixed: each names its thread.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -55,11 +55,11 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-// What one thread has logged of the communicator that it sets up.
+// The lines that one thread has logged about the communicator that it sets up.
 struct OpenCommunicator {
   LoggedNccl logged;
   bool sized = false;                   // ranks and nodes are known
-  std::vector<std::string> algorithms;  // of the table's header: by group of protocols
+  std::vector<std::string> algorithms;  // algorithms in the header of the table, by group of protocols
   std::vector<std::string> protocols;
 };
 
@@ -108,7 +108,8 @@ class NcclLogText {
       close(c);
   }
 
-  // The pattern's number is src/include/graph.h's: 1 to 3 trees, of which 3 is the plain one; 4 ring; 5 NVLS.
+  // Reads a graph; the numbers of patterns are those of src/include/graph.h: 1 to 3 trees, of which 3 is the plain one;
+  // 4 ring; 5 NVLS.
   void graph(OpenCommunicator& c, std::string_view text) {
     LineScanner scan(text);
     const auto figure = [&](std::string_view before) {
@@ -127,7 +128,7 @@ class NcclLogText {
     if (!pattern || !across || !count || !intra_rate || !inter_rate || inter_name.empty() || !same)
       fail("a line 'Pattern ...' of a form that is not known");
     const auto intra = find_path(intra_name), inter = find_path(inter_name);
-    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // CollNet, or not found
+    if (*pattern > 5 || *count == 0 || !intra || !inter) return;  // the pattern is CollNet, or was not found
     auto& graph = *pattern == 4 ? c.logged.ring : *pattern == 5 ? c.logged.nvls : c.logged.tree;
     graph = NcclGraph{static_cast<int>(*count), *intra_rate, *inter_rate, *intra, *inter, *pattern == 3, *same == 1};
   }
@@ -172,7 +173,7 @@ class NcclLogText {
     if (cells.size() < 2 || cells[0] == "Max NThreads" || cells[0].starts_with("threadThresholds")) return;
     if (cells[0] == "Algorithm" || cells[0] == "Protocol") {
       (cells[0] == "Algorithm" ? c.algorithms : c.protocols).assign(cells.begin() + 1, cells.end());
-    } else if (cells[0] == "Latency/AlgBw") {  // before 2.19: both in one line
+    } else if (cells[0] == "Latency/AlgBw") {  // NCCL before 2.19 has both in one line
       old_header(c, cells);
     } else {
       for (const LoggedCollective& name : kLoggedCollectives) {
@@ -203,7 +204,7 @@ class NcclLogText {
     }
   }
 
-  // "  15.2/  43.6"; a way that is switched off has bandwidth 0.
+  // Latency and bandwidth of a cell, "  15.2/  43.6"; an algorithm that is switched off has bandwidth 0.
   NcclRow figures_of(const std::string& text) const {
     const std::size_t slash = text.find('/');
     const std::string left = trimmed(text.substr(0, slash)),
@@ -211,7 +212,7 @@ class NcclLogText {
     const auto number = [&](const std::string& word) {
       double value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // and no nan
+      const bool sensible = value >= 0 && value <= sensible::kMostGBps;  // also refuses nan
       if (word.empty() || error != std::errc() || end != word.data() + word.size() || !sensible)
         fail(fmt::format("'{}' is no latency/bandwidth of the tuning table", text.substr(0, sensible::kLongestWord)));
       return value;
@@ -241,7 +242,8 @@ class NcclLogText {
     c = {};
   }
 
-  // Every rank logs the graphs, rank 0 alone the table: of one size, the log with the table is kept.
+  // Keeps one log for each size of communicator: every rank logs the graphs, rank 0 alone the table, and the log with
+  // the table is kept.
   void keep(const LoggedNccl& logged) {
     for (LoggedNccl& known : result_.nccl) {
       if (known.ranks != logged.ranks || known.nodes != logged.nodes) continue;
@@ -254,7 +256,7 @@ class NcclLogText {
   std::string path_;
   std::size_t line_ = 0;
   Imported result_;
-  std::map<std::string, OpenCommunicator> open_;  // by thread
+  std::map<std::string, OpenCommunicator> open_;  // communicators that are being set up, by thread
 };
 
 }  // namespace

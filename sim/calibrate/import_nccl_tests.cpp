@@ -1,5 +1,5 @@
-// What all_reduce_perf and its kin print. TestColumns are found by the names of their header, so that old and new
-// versions, and further columns, do not matter; what mpirun or srun put before each line is taken off.
+// Reads the output of all_reduce_perf and its kin. TestColumns are found by the names in the header, so that old and
+// new versions, and further columns, do not matter; prefixes that mpirun or srun put before each line are taken off.
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -99,7 +99,7 @@ bool is_integer(const std::string& word) {
 struct TestColumns {
   std::vector<std::string> names;
   std::size_t redop = 0, size = 0;
-  std::vector<std::size_t> time, wrong;  // out of place, in place
+  std::vector<std::size_t> time, wrong;  // columns of times and of wrong results: out of place, in place
 };
 
 // "# size count type redop root time algbw busbw #wrong time ..."; "error" in old versions, whose figure is a
@@ -154,7 +154,7 @@ class NcclTestsOutput {
     }
   }
 
-  // A new test: in the header of new versions, or in the command line that a script has echoed.
+  // Starts a new test; it is named in the header of new versions, or in the command line that a script has echoed.
   void name_program(std::string_view line) {
     const std::string_view program = program_in(line);
     if (program.empty()) return;
@@ -168,8 +168,8 @@ class NcclTestsOutput {
     constexpr std::string_view kVersion = "nccl-tests version ", kLibrary = "nccl-library=";
     LineScanner scan(line);
     if (const auto rank = tested_rank(line)) {
-      if (started_) ranks_ = 0, hosts_.clear(), started_ = false;  // the next test of the same file
-      if (rank->group != 0) return;                                // groups run at once, each by itself
+      if (started_) ranks_ = 0, hosts_.clear(), started_ = false;  // the next test of the same file begins
+      if (rank->group != 0) return;                                // groups run at the same time, each by itself
       ++ranks_;
       hosts_.emplace(rank->host);
       result_.fingerprint.emplace("device", rank->device);
@@ -218,7 +218,7 @@ class NcclTestsOutput {
     for (const std::size_t w : c.wrong) {
       if (at(words, w).value_or(0) > 0) return refuse("the result was wrong");
     }
-    std::optional<double> us;  // out of place, where it was measured
+    std::optional<double> us;  // time in microseconds: out of place, where that was measured
     for (const std::size_t t : c.time) {
       if (!us) us = at(words, t);
     }
@@ -235,10 +235,10 @@ class NcclTestsOutput {
   std::size_t line_ = 0;
   Imported result_;
   std::optional<TestColumns> columns_;
-  std::string program_, unknown_;  // the kind that is measured; a program whose kind no plan has
+  std::string program_, unknown_;  // program_: the kind that is measured; unknown_: a program whose kind no plan has
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
-  bool started_ = false;  // a row of the test has been read
+  bool started_ = false;  // whether a row of the test has been read
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What all_reduce_perf -J writes: {"version", "args": [program, ...], "nccl_version", "config": {"nthreads", "ngpus",
-// "devices": [{"hostname", "device_info"}]}, "results": [{"size", "out_of_place": {"time", "nwrong"}, "in_place"}]}.
+// Reads the output of all_reduce_perf -J: {"version", "args": [program, ...], "nccl_version", "config": {"nthreads",
+// "ngpus", "devices": [{"hostname", "device_info"}]}, "results": [{"size", "out_of_place": {"time", "nwrong"},
+// "in_place"}]}.
 #include <optional>
 #include <set>
 
@@ -14,9 +15,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kMostOfProcess = 65536;  // devices
+constexpr std::int64_t kMostOfProcess = 65536;  // most devices of a process
 
-// Out of place, where it was measured; nullopt where neither was. `wrong` becomes true where a result was.
+// The time of a row: out of place, where that was measured, else in place; nullopt where neither was. `wrong` becomes
+// true where a result was wrong.
 std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   std::optional<double> us;
   for (const char* place : {"out_of_place", "in_place"}) {
@@ -33,7 +35,7 @@ std::optional<double> tested_time(const JsonValue& result, bool& wrong) {
   return us;
 }
 
-// Each process writes down the first of its devices alone.
+// Each process lists only the first of its devices.
 struct TestedRanks {
   std::int64_t count = 0;
   std::set<std::string> hosts;

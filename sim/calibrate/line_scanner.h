@@ -22,8 +22,9 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Takes a line apart from left to right in one pass, however long it is. What is not there leaves it where it was; the
-// digits of a number that is out of range are taken even so, and nothing is returned for them.
+// Takes a line apart from left to right in one pass, however long the line is. Text that is not found leaves the
+// scanner where it was; the digits of a number that is out of range are skipped all the same, and no number is
+// returned.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view line) : rest_(line) {}
@@ -36,14 +37,14 @@ class LineScanner {
     rest_.remove_prefix(text.size());
     return true;
   }
-  // To what follows the next place where the text stands.
+  // Skips past the next occurrence of a text.
   bool skip_past(std::string_view text) {
     const std::size_t at = rest_.find(text);
     if (at == std::string_view::npos) return false;
     rest_.remove_prefix(at + text.size());
     return true;
   }
-  // The characters that are of a kind; may be none.
+  // Takes the next characters of a kind; there may be none.
   template <class Is>
   std::string_view take_while(Is is) {
     std::size_t n = 0;
@@ -56,7 +57,7 @@ class LineScanner {
   std::string_view word() {
     return take_while([](char c) { return !is_space(c); });
   }
-  // Digits, of a number of at most `most`.
+  // Takes a whole number of at most `most`.
   std::optional<std::int64_t> whole(std::int64_t most) {
     const std::string_view digits = take_while(is_digit);
     std::int64_t value = 0;
@@ -64,7 +65,7 @@ class LineScanner {
     if (digits.empty() || error != std::errc() || value > most) return std::nullopt;
     return value;
   }
-  // Digits and points, finite and at most `most`.
+  // Takes a decimal number, finite and at most `most`.
   std::optional<double> number(double most) {
     const std::string_view digits = take_while([](char c) { return is_digit(c) || c == '.'; });
     double value = 0;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-// One minute's load average: others that run here show in it.
+// The load average of one minute: other programs that run on this machine show in it.
 std::string load() {
   double one = 0;
   return ::getloadavg(&one, 1) == 1 ? fmt::format("{:.1f}", one) : "unknown";
@@ -50,13 +50,13 @@ Measured measure(const CalibrationSpec& spec, const std::string& folder, const s
   return m;
 }
 
-// A machine on which others work: nothing that is measured there is of use.
+// Thrown on a machine on which other programs work: measurements there are of no use.
 struct TooNoisy : Error {
   using Error::Error;
 };
 
-// The least noisy of some attempts; the first that is quiet enough ends them. A noisy one of a GPU is taken and said to
-// be: who rents one cannot lock its clocks.
+// The least noisy of some attempts; the first that is quiet enough ends them. A noisy attempt on a GPU is taken and
+// reported as noisy: the user of a rented GPU cannot lock its clocks.
 Measured measure_quietly(const CalibrationSpec& spec, const std::string& folder, const CalibrateOptions& options,
                          const Common& common) {
   const double limit = options.noise;
@@ -88,7 +88,7 @@ void describe(Profile& profile, const RankRun& run, const CalibrateOptions& opti
                          {"ranks", fmt::format("{}", options.ranks)}};
 }
 
-// The measurements of single kernels fill what the runs left open.
+// Adds measurements of single kernels where the runs left none.
 void describe_gpu(Profile& profile, const GpuProbe& probe, const std::string& clocks_before) {
   profile.fingerprint.insert(profile.fingerprint.end(), probe.fingerprint.begin(), probe.fingerprint.end());
   profile.fingerprint.emplace_back("clocks before", clocks_before);
@@ -111,7 +111,7 @@ void write_kernels(const CalibrateOptions& options, const GpuProbe& probe) {
   write_file(stem + ".kernels.json", probe.text);
 }
 
-// What became of the specs: runs that were taken, and the lines of those that were not or are noisy.
+// The outcomes of the specs: runs that were taken, and the lines of runs that were not taken or are noisy.
 struct Outcomes {
   Observations all;
   std::vector<std::string> failed, noisy;
@@ -164,7 +164,7 @@ class Calibration {
     }
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       add(i);
-      if (gpu_ && outcomes_.taken > 0) write_profile();  // who rents a GPU may be cut off
+      if (gpu_ && outcomes_.taken > 0) write_profile();  // a rented GPU may be cut off
     }
     const Profile profile = write_profile();
     return {.text = summary(profile, options_, outcomes_),
@@ -173,7 +173,7 @@ class Calibration {
   }
 
  private:
-  // One that fails is left out and told of; without any there is nothing to go on with.
+  // Adds the runs of a spec. A spec that fails is left out and reported; without any run calibration cannot go on.
   void add(std::size_t i) {
     const std::string& name = specs_[i].name;
     Common quieter = common_;
@@ -214,7 +214,7 @@ class Calibration {
   TemporaryFolder folder_;
   std::string load_before_, clocks_before_;
   GpuProbe probe_;
-  Profile profile_;  // but for its times
+  Profile profile_;  // the profile without its times
   Outcomes outcomes_;
 };
 

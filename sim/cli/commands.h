@@ -34,8 +34,8 @@ struct CalibrateOptions {
   std::string out;  // "" = stdout, of an import
   std::string device = "cpu";
   std::int64_t ranks = 2;
-  bool quick = false;                // two small shapes
-  double noise = 0.3;                // quartile distance over median that is accepted, by time
+  bool quick = false;                // measure two small shapes only
+  double noise = 0.3;                // accepted noise: quartile distance over median, by time
   std::string date;                  // "" = today
   std::vector<std::string> imports;  // files that others measured: read instead of measuring
 };
@@ -43,15 +43,15 @@ Outcome calibrate_command(const CalibrateOptions& options, const Common& common)
 Outcome import_command(const CalibrateOptions& options);
 
 // Predicts every spec with a profile (on CPU ranks without one, the machine is measured in short form first), runs it,
-// and compares: kinds of ops, the engine (measured durations played
-// again), the step, memory. Status 4 (kOutOfTolerance) when a step is further off than `tolerance`.
-// Or, of files of published measurements, predicts every row and prints how far off it is; or does so of the built-in
-// recipes.
+// and compares: kinds of ops, the engine (measured durations played again), the step, memory. Status 4
+// (kOutOfTolerance) when a step is further off than `tolerance`. Or predicts every row of files of published
+// measurements and prints the errors; or does so for the built-in recipes.
 struct ValidateOptions {
   std::vector<std::string> specs, overrides;
-  std::vector<std::string> published;  // files; then nothing is run
-  bool recipes = false;                // likewise
-  bool leave_one_out = false;          // fits the listed numbers again without each source
+  std::vector<std::string> published;  // files of published measurements; then nothing is run
+  bool recipes = false;                // the built-in recipes are predicted; then nothing is run
+  bool leave_one_out = false;          // fit the listed numbers again without each source
+
   // Files to write: SVG, Markdown, models/data/intervals.json, models/data/validated_rows.json; "" = none.
   std::string scatter, page, intervals, rows;
   std::string profile;
@@ -60,16 +60,16 @@ struct ValidateOptions {
   std::int64_t steps = 20;
   double tolerance = 0.25;
   std::string out;        // a folder for the raw results, "" = not kept
-  bool composed = false;  // compute and memory of GPU ranks that run one by one, instead of steps
+  bool composed = false;  // compare compute and memory of GPU ranks that run one by one, instead of steps
 };
 inline constexpr int kOutOfTolerance = 4;
 Outcome validate_command(const ValidateOptions& options, const Common& common);
 Outcome validate_published_command(const ValidateOptions& options, const Common& common);
 Outcome validate_recipes_command(const Common& common);
 
-// Every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside [] and
-// {} do not separate. An impossible combination is a row with its reason, unless nothing is varied or no combination is
-// possible: then its Error is thrown.
+// Predicts every spec under every combination of the varied values. vary: "strategy.sharding=none,zero1"; commas inside
+// [] and {} do not separate. An impossible combination is a row with the reason, unless nothing is varied or no
+// combination is possible: then the Error of the combination is thrown.
 struct CompareOptions {
   std::vector<std::string> specs;
   std::vector<std::string> overrides, vary;
@@ -84,7 +84,8 @@ struct ExplainOptions {
 };
 Outcome explain_command(const ExplainOptions& options, const Common& common);
 
-// what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming them for anything else.
+// Lists names. what: models, clusters, gpus, schedules, shardings, software or recipes. Throws Error naming these words
+// for anything else.
 Outcome list_command(std::string_view what, const Common& common);
 std::vector<std::string_view> list_names();
 

@@ -28,16 +28,16 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-// One row: a spec with one value of every axis, and what became of it.
+// One row: a spec with one value of every axis, and the outcome.
 struct Case {
   std::string spec;
-  std::shared_ptr<const SpecText> text;  // none where it cannot be read
-  std::vector<std::string> values;       // by axis
+  std::shared_ptr<const SpecText> text;  // text of the spec; none where it cannot be read
+  std::vector<std::string> values;       // value of each axis
   std::vector<std::string> overrides;
   std::string name;
   std::optional<Report> report;
   std::exception_ptr failure;
-  std::string reason;  // of an impossible one
+  std::string reason;  // why a combination is impossible
 };
 
 // "a,[b,c],d" -> a; [b,c]; d.
@@ -72,7 +72,7 @@ std::string stem(const std::string& path) {
 std::shared_ptr<const SpecText> text_of_spec(const std::string& spec) {
   try {
     return std::make_shared<const SpecText>(read_spec_text(spec));
-  } catch (const Error&) {  // said where the case is predicted
+  } catch (const Error&) {  // the error is reported where the case is predicted
     return nullptr;
   }
 }
@@ -109,7 +109,7 @@ void predict_case(Case& c, const std::string& profile) {
   }
 }
 
-// Workers take the next case each until none is left; every result lies in its case.
+// Predicts all cases: workers take the next case until none is left; every result is stored in the case.
 void predict_all(std::vector<Case>& cases, const std::string& profile, const Common& common) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
@@ -145,7 +145,7 @@ std::string to_json(const std::vector<Case>& cases) {
   return list.dump(2) + '\n';
 }
 
-// Tokens per second of the best row that fits; of the best at all when none does.
+// Tokens per second of the best row that fits; of the best row of all when none fits.
 double best_rate(const std::vector<Case>& cases) {
   double best = 0, fitting = 0;
   for (const Case& c : cases) {

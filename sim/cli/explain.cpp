@@ -27,7 +27,7 @@ constexpr std::size_t kValidatedRows = 5;
 
 double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-// Why a key that was given changes nothing, or "".
+// Why a key of the spec changes nothing, or "".
 std::string_view idle(const Spec& spec, const std::string& key) {
   const bool of_units = key == "strategy.prefetch_units" || key == "strategy.units_in_flight";
   return of_units && !row_of(spec.strategy.sharding).shards_parameters ? "; no effect: no units are gathered" : "";
@@ -57,7 +57,7 @@ std::string with_numbers(const StateFormula& f, double elements) {
                      part(f.optimizer + f.copies, f.shards_optimizer));
 }
 
-// Where states lie that are not on the device, and what a rank copies in a step.
+// The places of states that are not on the device, and the bytes that a rank copies in a step.
 std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula& f) {
   const Offload& o = spec.strategy.offload;
   std::string text(kIndented);
@@ -76,8 +76,8 @@ std::string offloaded(const Spec& spec, const Prediction& p, const StateFormula&
   return text + '\n';
 }
 
-// What servers write to go on from: weights and optimizer states, which are all that the plan has of them but
-// gradients.
+// The snapshots that servers write to go on from: weights and optimizer states, which are all states that the plan has
+// on servers except gradients.
 std::string snapshots(const Spec& spec, const Prediction& p) {
   const auto& servers = spec.strategy.parameter_server;
   if (!servers || servers->snapshot_every == 0) return "";
@@ -89,7 +89,8 @@ std::string snapshots(const Spec& spec, const Prediction& p) {
 }
 
 std::string states(const Spec& spec, const Prediction& p, const Style& style) {
-  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};  // that have shards of their own
+  // dimensions that have shards of their own
+  constexpr Dimension kOthers[] = {Dimension::expert_data, Dimension::embedding};
   const StateFormula all = state_formula(spec, p.plan);
   const StateFormula f = of_slot(all, p.plan, 0);
   const double largest = as_double(p.report.memory.peak);
@@ -117,7 +118,7 @@ std::string states(const Spec& spec, const Prediction& p, const Style& style) {
     const auto add = [&](StateFormula kept, Dimension copies) {
       const double n = as_double(elements_of(p.plan, s, copies));
       if (n == 0 && copies != Dimension::data) return;
-      kept.parameters *= p.plan.slots[s].versions;  // all of them
+      kept.parameters *= p.plan.slots[s].versions;  // bytes of all versions of the weights
       elements += n;
       bytes += kept.bytes(n);
       numbers += (numbers.empty() ? "" : " + ") + with_numbers(kept, n);
@@ -154,7 +155,8 @@ std::string route_text(const Route& route) {
   return text;
 }
 
-// By dimension: the way from the first member of rank 0's group to the next. What a link carries, before any protocol.
+// The link from the first member of rank 0's group to the next, by dimension, with the bytes per second that the link
+// carries before any protocol.
 std::string routes_text(const Spec& spec, const Prediction& p, const Style& style) {
   Table t;
   t.columns = {{"group", "", Align::left},
@@ -191,8 +193,8 @@ std::string bubble_text(const Spec& spec, const Report& report, const Style& sty
   return text;
 }
 
-// Whether a step's gradient depends on the micro-batches that it is made in. A norm is over one token's hidden
-// states; routers alone look at several samples.
+// Whether the gradient of a step depends on the micro-batches that it is computed in. A norm is over the hidden states
+// of one token; only routers look at several samples.
 std::string coupling_text(const Spec& spec, const Style& style) {
   if (spec.strategy.micro_batches() == 1) return "";
   std::string text = '\n' + heading("What micro-batches have in common", style) + '\n';
@@ -218,7 +220,7 @@ std::string coupling_text(const Spec& spec, const Style& style) {
   return text;
 }
 
-// The kinds of op that the step's length hangs on, by their time on the critical path.
+// The kinds of op on the critical path of the step, by their time on it.
 std::string critical_text(const Prediction& p, const Style& style) {
   std::map<std::string, Picoseconds> by_name;
   Picoseconds busy = 0, before = 0, late = 0;
@@ -245,7 +247,7 @@ std::string critical_text(const Prediction& p, const Style& style) {
   return '\n' + heading("Critical path", style) + '\n' + print(t, kIndented);
 }
 
-// What a technique's transfers come to: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
+// Bytes and exposed time of a technique's transfers: "; here 378.2 GB a step leave a GPU, 0.80 s of it exposed".
 std::string spent_text(const Report& report, const std::string& group) {
   double bytes = 0, exposed = 0;
   for (const CommunicationRow& row : report.communication) {
@@ -257,7 +259,7 @@ std::string spent_text(const Report& report, const std::string& group) {
   return fmt::format("; here {} a step leave a GPU, {} exposed", orrery::volume_text(bytes), time_text(exposed));
 }
 
-// What the techniques in use save and cost, what the step would be without each, and with others.
+// The savings and costs of the techniques in use, and the step without each of them and with others.
 std::string advice_text(const Spec& spec, const Prediction& p, const Common& common) {
   std::string used, others;
   for (const Effect& e : effects(p.profile, p.report, techniques(spec), common.threads)) {
@@ -275,7 +277,7 @@ std::string advice_text(const Spec& spec, const Prediction& p, const Common& com
   return text;
 }
 
-// How far off predictions of steps like this one were.
+// The errors of predictions of steps like this one.
 std::string validated_text(const Spec& spec, const Style& style) {
   Table t;
   t.columns = {{"published row", "", Align::left},

@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Says that a command is still at work, "simulate: 6 s", wherever it has said nothing itself for an interval: from a
-// thread of its own, until it is destroyed. It never says anything in the first interval.
+// Prints that a command is still at work, "simulate: 6 s", whenever the command has printed nothing for an interval:
+// from a thread of its own, until the object is destroyed. Nothing is printed in the first interval.
 class Heartbeat {
  public:
   Heartbeat(Progress progress, std::string command, std::chrono::milliseconds interval = std::chrono::seconds(3));
@@ -20,7 +20,7 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Passes a line of the command's own on.
+  // Passes on a line that the command itself prints.
   void say(std::string_view line);
 
  private:

@@ -132,7 +132,8 @@ ordered_json value_of(const std::string& cell) {
   return value.is_number() ? value : ordered_json(cell);
 }
 
-// One object a row, with the table's own words: {"gpu": "h100-sxm", "bf16 (TFLOP/s)": 989.4, ...}.
+// A table as JSON: one object for each row, with the names of the columns as keys: {"gpu": "h100-sxm", "bf16
+// (TFLOP/s)": 989.4, ...}.
 std::string to_json(const Table& table) {
   ordered_json list = ordered_json::array();
   for (const std::vector<std::string>& cells : table.rows) {

@@ -62,7 +62,7 @@ void add_shared(CLI::App& app, std::vector<std::string>& overrides, std::string&
       ->type_name("FILE");
 }
 
-// unit: that a bare figure has; name: of the value, in the help.
+// An option whose figure is positive. unit: the unit of a bare figure; name: name of the value in the help.
 void positive(CLI::Option* option, const char* name, std::string_view unit = "", double most = 1e18) {
   const auto read = [=](std::string& text) { return orrery::read_figure(text, {name, unit, most}); };
   option->transform(CLI::Validator(read, ""))->type_name(name);
@@ -238,7 +238,7 @@ void set_up(CLI::App& app, Options& o) {
   app.add_option("--threads", o.threads, "workers; results do not depend on it")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.allow_extras();  // refused by check_extras(), in words of our own
+  app.allow_extras();  // check_extras() refuses extra words with a message of its own
   app.fallthrough();
   app.require_subcommand(0, 1);
   add_simulate(app, o);
@@ -282,7 +282,8 @@ void check_extras(const CLI::App& app) {
   if (chosen.empty()) throw Error(fmt::format("no command; known: {}; orrery -h says more", fmt::join(known, ", ")));
 }
 
-// mpirun gives every process a terminal of its own, and passes on what it prints, to a file or not.
+// Whether a descriptor is a terminal. Under mpirun it is none: mpirun gives every process a terminal of its own, and
+// passes on the output, to a file or not.
 bool is_terminal(int descriptor) {
   const char* kind = std::getenv("TERM");
   return ::isatty(descriptor) != 0 && orrery::launched_rank() < 0 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
@@ -302,7 +303,7 @@ orrery::Common common_of(const Options& o) {
   return common;
 }
 
-// Where a launcher passes stderr on there is no terminal to draw on: a line every ten seconds.
+// A launcher that passes stderr on gives no terminal to draw on: progress is a line every ten seconds.
 orrery::Progress progress_in_lines() {
   using Clock = std::chrono::steady_clock;
   const auto last = std::make_shared<Clock::time_point>(Clock::now());
@@ -313,7 +314,7 @@ orrery::Progress progress_in_lines() {
   };
 }
 
-// Under mpirun or srun all processes search together, and the first one speaks, while the others are still there:
+// Under mpirun or srun all processes search together, and the first one reports, while the others are still there:
 // mpirun passes Ctrl-C on as SIGTERM, and gives no more than a second.
 orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<orrery::Peers>& peers) {
   peers = orrery::peers_of_environment();
@@ -326,7 +327,7 @@ orrery::Outcome search(const Options& o, orrery::Common common, std::unique_ptr<
   common.progress = speaks && !o.quiet ? progress_in_lines() : [](std::string_view) {};
   try {
     return orrery::search_command(options, common);
-  } catch (const Error&) {  // of all processes: the first one speaks, and the others wait for its word
+  } catch (const Error&) {  // an error of all processes: the first one reports it, and the others wait for it
     if (peers->first() != peers->rank()) return {};
     peers->gather("failed");
     throw;
@@ -396,7 +397,8 @@ int main(int argc, char** argv) {
     return run_command_line(argc, argv);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code);
-  } catch (const orrery::Interrupted& stop) {  // everything is cleaned up; end as who started us expects
+    // everything is cleaned up; end by the signal, as the parent process expects
+  } catch (const orrery::Interrupted& stop) {
     std::signal(stop.signal, SIG_DFL);
     std::raise(stop.signal);
     return kFailure;

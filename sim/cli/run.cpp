@@ -38,7 +38,7 @@ Outcome report_run(const Job& job, const std::vector<RankRun>& runs, Seconds sta
   return {common.json ? to_json(report) : report_text(job.spec, report, common.style)};
 }
 
-// The other ranks' results are there when they say so, which may be a moment after rank 0 has ended.
+// Waits for the results of the other ranks, which may come a moment after rank 0 has ended.
 void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree) {
   Witnesses witnesses(folder, job.plan.ranks, false, now());
   const Seconds start = now();
@@ -53,7 +53,7 @@ void wait_for_files(const Job& job, const std::string& folder, ProcessTree& tree
   }
 }
 
-constexpr int kSignalled = 128;  // of ProcessTree::status(): killed by the signal above it
+constexpr int kSignalled = 128;  // a ProcessTree::status() above this is a signal plus this
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 
@@ -66,7 +66,7 @@ class JobFolder {
     check_owner();
   }
   ~JobFolder() {
-    std::error_code ignored;  // nobody is left to be told
+    std::error_code ignored;  // errors are ignored: nobody is left to be told
     if (owner_) fs::remove_all(path_, ignored);
   }
   JobFolder(const JobFolder&) = delete;
@@ -74,7 +74,8 @@ class JobFolder {
   const std::string& path() const { return path_; }
 
  private:
-  // Its name can be guessed: whoever made it before could have put links there, or read what ranks leave.
+  // The name of the folder can be guessed: another user who made it before could have put links there, or read the
+  // files that ranks leave.
   void check_owner() const {
     struct stat status {};
     const bool there = ::lstat(path_.c_str(), &status) == 0;
@@ -92,7 +93,7 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   return rank_arguments(find_rank_program(job.options.device), arguments);
 }
 
-// The user's own launcher has started this process as one of the ranks, and ends them all when one fails.
+// Runs this process as one of the ranks: the user's own launcher has started it, and ends all ranks when one fails.
 [[noreturn]] void become_rank(const Job& job) {
   const JobFolder folder(job_folder(), false);
   std::vector<std::string> words = launched_arguments(job, folder.path());
@@ -104,7 +105,7 @@ std::vector<std::string> launched_arguments(const Job& job, const std::string& f
   throw Error(fmt::format("{}: cannot be started: {}", words[0], std::strerror(errno)), 1);
 }
 
-// Rank 0 is a child of this process, which stays to report and to leave nothing behind.
+// Runs rank 0 of a launched job as a child of this process, which stays to report and to leave nothing behind.
 Outcome run_launched(const Job& job, const Common& common) {
   const Seconds started = now();
   const HeldSignals signals;

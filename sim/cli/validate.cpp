@@ -21,16 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostHere = 64;  // ranks of one machine that are measured at once
-constexpr double kAnyNoise = 1e9;       // a busy machine is predicted badly rather than not; how busy it was is printed
+constexpr std::int64_t kMostHere = 64;  // most ranks of one machine that are measured at once
 
-// The ranks' own files, as they were read.
+// accepted noise: a busy machine gives a bad prediction rather than none; its noise is printed
+constexpr double kAnyNoise = 1e9;
+
+// Keeps the files of the ranks, as they were read.
 void keep(const std::string& folder, const std::vector<RankRun>& runs) {
   fs::create_directories(folder);
   for (const RankRun& run : runs) write_rank_run(rank_file(folder, run.rank), run);
 }
 
-// A spec that was run, and what was predicted of it.
+// A spec that was run, with the prediction.
 struct Ran {
   Job job;
   Prediction prediction;
@@ -63,12 +65,12 @@ void write(const ValidateOptions& options, const std::string& name, const std::s
   file.commit();
 }
 
-// The rows of all specs that are run. One that fails is a row that says why, unless it is the only one; the file is
-// written anew after each, so that what was measured stays whatever comes next.
+// The rows of all specs that are run. A spec that fails is a row with the reason, unless it is the only one; the file
+// is written anew after each row, so that measurements stay even if a later run fails.
 template <class Row>
 struct Rows {
   std::vector<Row> rows;
-  int status = 0;  // of the first that failed
+  int status = 0;  // status of the first comparison that failed
 
   template <class Compare>
   void run(const ValidateOptions& options, const Common& common, const std::string& file, const Compare& compare) {
@@ -117,7 +119,7 @@ Outcome validate_composed(const ValidateOptions& options, const Common& common) 
   return outcome;
 }
 
-// As many ranks as the first spec has that can be read; the others' errors are told in their rows.
+// The number of ranks of the first spec that can be read; the errors of other specs are reported in their rows.
 std::int64_t ranks_to_measure(const ValidateOptions& options) {
   for (const std::string& path : options.specs) {
     try {
@@ -130,7 +132,7 @@ std::int64_t ranks_to_measure(const ValidateOptions& options) {
   return 2;
 }
 
-// On a machine that nobody has measured yet.
+// Validates on a machine without a profile, which is measured first.
 Outcome validate_unmeasured(ValidateOptions options, const Common& common) {
   const TemporaryFolder folder(short_temporary());
   options.profile = folder.path() + "/machine.json";

@@ -18,7 +18,7 @@ struct Row {
   NamedRecipe recipe;
   Spec spec;
   Report report;
-  double predicted = 0;  // the recipe's figure
+  double predicted = 0;  // predicted figure of the recipe
 
   double error() const { return predicted / recipe.value - 1; }
 };
@@ -41,7 +41,7 @@ std::string figure_text(const std::string& figure, double value) {
   return fmt::format("{:.0f} TFLOP/s", value);
 }
 
-// A recipe's figure as its paper counts it: attention over all s x s.
+// The predicted figure of a recipe, counted as in its paper: attention over all s x s.
 double predicted_figure(const Report& r, const std::string& figure) {
   if (figure == "mfu") return r.mfu_full_attention;
   if (figure == "model_tflops_per_gpu") return r.model_tflops_full_attention;

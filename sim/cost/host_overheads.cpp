@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// The part of a block's forward ops that its backward runs again: the host calls them again.
+// The share of a block's forward ops that backward runs again: the host calls them again.
 double recomputed_share(const Plan& plan, const Block& block) {
   const auto again = std::count_if(block.backward.begin(), block.backward.end(),
                                    [&](std::uint32_t op) { return plan.ops[op].recompute; });
@@ -32,7 +32,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
   const auto last_of = [](const std::vector<std::uint32_t>& pass) {
     return std::span(pass).last(std::min<std::size_t>(1, pass.size()));
   };
-  // What stands at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and logits.
+  // Finds the blocks at the ends of a stage; where stages share the vocabulary, each has a part of the lookups and
+  // logits.
   const bool shared = std::any_of(plan.blocks.begin(), plan.blocks.end(),
                                   [](const Block& block) { return block.role == BlockRole::exchange; });
   for (const Block& block : plan.blocks) {
@@ -47,7 +48,8 @@ void add_host_overheads(const Plan& plan, const Software& software, double far_u
     if (first) add(last_of(block.forward), software.micro_batch_us);
     if (last) add(last_of(block.backward), software.micro_batch_us);
   }
-  // Once a step: where the host has read the loss, else in however many parts a rank updates.
+  // The overhead of a step goes to the op after which the host has read the loss; without such an op it is divided over
+  // the parts in which a rank updates.
   const auto reads_loss = [](const Op& op) {
     const auto* wait = std::get_if<Wait>(&op.work);
     return wait != nullptr && wait->device && op.phase == Phase::step;

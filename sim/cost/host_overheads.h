@@ -8,9 +8,9 @@
 
 namespace orrery {
 
-// What a stack's host does beside launching and calling, added to the issue of the ops of a row: per layer and pass
-// (`far_us` further, microseconds), per micro-batch at a stage's ends, and once a step, in however many parts a rank
-// updates.
+// Adds to the issue times of a row the work of a stack's host beside launching and calling: per layer and pass
+// (`far_us` more, microseconds), per micro-batch at the ends of a stage, and once a step, divided over the parts in
+// which a rank updates.
 void add_host_overheads(const Plan& plan, const Software& software, double far_us, std::vector<OpTiming>& row);
 
 }  // namespace orrery

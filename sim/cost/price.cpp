@@ -27,9 +27,9 @@ namespace {
 
 constexpr double kPressureUnit = 65536;
 
-// How the members of a group lie on the nodes, e.g. {8, 8}. A slot's: by dimension; then whether the hops to the stages
-// that the plan's transfers name (by Transfer::offset, in order) stay in a node, whether they leave a pod, and which
-// dimensions' groups leave one.
+// How the members of a group lie on the nodes, e.g. {8, 8}. The key of a slot: the spread of each dimension; then
+// whether the hops to the stages that the plan's transfers name (by Transfer::offset, in order) stay in a node, whether
+// they leave a pod, and which dimensions' groups leave a pod.
 using Spread = std::vector<int>;
 constexpr std::size_t kHops = kDimensions, kHopCrossings = kDimensions + 1, kCrossings = kDimensions + 2,
                       kSlowdown = kDimensions + 3;
@@ -82,7 +82,7 @@ class Pricer {
   Spread spread(const GroupTable& table, std::int64_t rank) const {
     Spread result;
     std::int64_t last = -1;
-    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // in rank order, so node by node
+    for (const std::int32_t r : table.groups[table.member_of[rank]]) {  // ranks in order, so node by node
       const std::int64_t node = node_of(r);
       if (node != last) result.push_back(0);
       ++result.back();
@@ -91,7 +91,7 @@ class Pricer {
     return result;
   }
 
-  // By dimension: 1 where the rank's group lies in several pods.
+  // By dimension: 1 if the group of the rank lies in several pods.
   Spread crossings(std::int64_t rank) const {
     Spread result;
     for (std::size_t d = 0; d < kDimensions; ++d)
@@ -114,7 +114,7 @@ class Pricer {
     return group[(at + offset + size) % size];
   }
 
-  // One connection per channel of every communicator that the slot's lanes use.
+  // Bytes of NCCL's buffers: one connection per channel of every communicator that the lanes of the slot use.
   Bytes communicator_bytes(std::uint32_t s, const std::vector<Spread>& lie) {
     std::set<Dimension> used;
     for (TaskId t = plan_.slots[s].begin; t < plan_.slots[s].end; ++t) {
@@ -136,12 +136,12 @@ class Pricer {
         .first->second;
   }
 
-  // What lies between tasks was measured too; an import tells durations alone.
+  // Whether the waits between tasks were measured too; an import has durations alone.
   bool calibrated() const { return !profile_.measured.empty() && !profile_.rest_built_in; }
 
   static std::int64_t ranks_in(const Spread& members) { return std::accumulate(members.begin(), members.end(), 0); }
 
-  // The same transfer in another time, in which it takes other shares of its links.
+  // The same transfer with another duration, in which it takes other shares of its links.
   static NcclChoice lasting(NcclChoice choice, Seconds time) {
     choice.nic_share *= choice.seconds / time;
     choice.nvlink_share *= choice.seconds / time;
@@ -149,7 +149,7 @@ class Pricer {
     return choice;
   }
 
-  // What was measured goes before the model.
+  // Measured times take precedence over the model.
   NcclChoice measured(NcclChoice choice, std::string_view kind, const Spread& members, Bytes bytes) const {
     const TransferTable* table =
         find_transfers(profile_.measured, kind, ranks_in(members), static_cast<std::int64_t>(members.size()));
@@ -177,7 +177,7 @@ class Pricer {
     return result;
   }
 
-  // Between steps a measured host puts the last one away before it issues the first task.
+  // Between steps a measured host finishes the last step before it issues the first task of the next.
   void add_step_begin() {
     std::set<std::pair<std::uint32_t, std::uint32_t>> firsts;
     for (std::uint32_t s = 0; s < plan_.slots.size(); ++s)
@@ -208,10 +208,10 @@ class Pricer {
     return static_cast<double>(spec_.strategy.tensor) * std::cbrt(static_cast<double>(lie.size()));
   }
 
-  // Per layer and pass.
+  // Microseconds of host time that far stages add per layer and pass.
   double far_stage_us() const { return has_far_stages() ? spec_.software.far_stage_layer_us * tensor_reach() : 0; }
 
-  // Of the time that issuing a layer takes, what the host needs.
+  // Finds the part of the time of issuing a layer that the host needs.
   void find_host_parts() {
     const double far = far_stage_us(), own = spec_.software.host_layer_us;
     if (far == 0 && own == 0) return;
@@ -219,7 +219,8 @@ class Pricer {
     if (whole <= far) return;
     const double mine = own > 0 ? std::min(own, whole - far) : whole - far;
     prices_.host_part = (far + mine) / whole;
-    // What far stages add is the host's too, but while a pipeline fills: then it waits for nobody, its device for them.
+    // The time that far stages add is the host's too, except while a pipeline fills: then the host waits for nobody,
+    // and the device waits for the other stages.
     prices_.filling_part = mine / whole;
   }
 
@@ -230,10 +231,10 @@ class Pricer {
 
   void compute(std::size_t i, OpTiming& t, double slowdown) const {
     const Op& op = plan_.ops[i];
-    // Samples are from one end to the next, so the gaps are in them.
+    // Samples are measured from the end of one kernel to the end of the next, so the gaps are in them.
     const bool sampled = calibrated() && measured_time(profile_.measured, op.work, plan_.element_bytes);
     const Seconds gap = sampled ? profile_.measured.gap : profile_.kernel_gap_us * kMicrosecond * kernels_of(op.work);
-    // Like GPUs differ in work whose pace is the clock's; what streams through memory hardly does.
+    // GPUs of one kind differ in the pace of work that the clock limits, hardly in work that streams through memory.
     const bool clocked = std::holds_alternative<Gemm>(op.work) || std::holds_alternative<GroupedGemm>(op.work) ||
                          std::holds_alternative<FlashAttention>(op.work);
     const Seconds time = (compute_[i] * (clocked ? slowest_ : 1) + gap) * slowdown;
@@ -278,7 +279,7 @@ class Pricer {
     return lasting(choice, choice.seconds + nccl_late_members(members, c.kind));
   }
 
-  // A group of one copies in its memory.
+  // The price of a collective of one rank, which copies in its own memory.
   NcclChoice copied(const Collective& c) const {
     NcclChoice choice;
     choice.seconds = choice.nccl_seconds =
@@ -293,7 +294,8 @@ class Pricer {
     return {(nodes - 1) / nodes * parts_met(moe, nodes), parts_met(moe, static_cast<double>(ranks_in(members)))};
   }
 
-  // A hop of the pipeline, to a neighbour or farther: inside a node or between two, one rank of each.
+  // The price of a send along the pipeline, to a neighbour or farther: inside a node, or between two nodes with one
+  // rank on each.
   NcclChoice send(const Op& op, const Transfer& t, const std::vector<Spread>& lie) {
     const auto way = static_cast<std::size_t>(std::distance(offsets_.begin(), offsets_.find(t.offset)));
     const bool near = lie[kHops][way] == 1;
@@ -310,16 +312,18 @@ class Pricer {
     return lasting(choice, choice.seconds + nccl_choose(group, CollectiveKind::all_gather, t.bytes).seconds);
   }
 
-  // Whether a stage's tensor ranks, which hold the same, each send a share of it, and the receivers gather the rest.
+  // Whether the tensor ranks of a stage, which hold the same hidden states, each send a share of them, and the
+  // receivers gather the rest.
   bool is_scattered(const Op& op) const {
     const Strategy& s = spec_.strategy;
     const std::string& what = spec_.software.scattered_sends;
-    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;  // BPipe's
+    // activation eviction (BPipe)
+    const bool moved = op.lane == LaneKind::send_partner || op.lane == LaneKind::receive_partner;
     return s.tensor > 1 && !s.on_grid() && !s.sequence_parallel && !moved &&
            (what == "all" || (what == "activations" && op.phase == Phase::forward));
   }
 
-  // A transfer between pods, which waits for the busiest uplink.
+  // The price of a transfer between pods, which waits for the busiest uplink.
   NcclChoice over_uplinks(NcclChoice c, Dimension d, const NcclModel& members, Uplinks::Pattern pattern) const {
     const NcclTopology& t = members.topology;
     const double node_bytes = c.nic_share * t.nics * t.nic_GBps * 1e9 * c.seconds;
@@ -331,7 +335,7 @@ class Pricer {
     const double sms = spec_.cluster.gpu.sms;
     const double taken = std::min<double>(choice.channels, sms / 2);
     t.pressure = static_cast<std::uint32_t>(kPressureUnit * (taken / (sms - taken)) * (1 + profile_.contention) + 0.5);
-    // What crosses a port is read from and written to memory on its way, once each at least.
+    // Bytes that cross a port are read from and written to memory on the way, at least once each.
     const double wire = choice.nvlink_share * spec_.cluster.gpu.nvlink_GBps * 1e9;
     t.memory = memory_share(2 * wire);
     t.nic = static_cast<Rate>(std::min(choice.nic_share, 1.0) * static_cast<double>(kFullRate));
@@ -373,9 +377,9 @@ class Pricer {
   const Spec& spec_;
   const Profile& profile_;
   std::vector<Seconds> compute_;
-  std::set<std::int64_t> offsets_;  // of the plan's transfers
+  std::set<std::int64_t> offsets_;  // offsets of the plan's transfers (Transfer::offset)
   std::int64_t node_gpus_ = 1;
-  double slowest_ = 1;  // of the job's GPUs
+  double slowest_ = 1;  // slowdown of the slowest of the job's GPUs
   std::map<Spread, NcclModel> models_;
   Uplinks uplinks_;
   Prices prices_;

@@ -45,7 +45,7 @@ class MeasuredPricer {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (used[i]) result[i] = moves(plan_.ops[i]) ? transfer(slot, i) : compute(slot, i);
     }
-    // Between steps the host puts the last one away before it issues the first task.
+    // Between steps the host finishes the last step before it issues the first task of the next.
     result[plan_.tasks[plan_.slots[slot].begin].op].issue += picoseconds(times_.step);
     return result;
   }
@@ -91,7 +91,7 @@ class MeasuredPricer {
   const Spec& spec_;
   const Profile& profile_;
   const MeasuredTimes& times_;
-  std::vector<Bytes> cleared_;  // by op
+  std::vector<Bytes> cleared_;  // cleared bytes, by op
   Prices prices_;
 };
 

@@ -12,13 +12,13 @@ NcclModel pair_on(const Spec& spec, const Profile& profile, std::vector<int> mem
   return nccl_model(spec.cluster, members, {spec.software.nccl_minor, spec.gpus}, profile.nccl);
 }
 
-// Of a machine's host; 0: not known.
+// Memory bandwidth of a machine's host; 0: not known.
 double memory_GBps(const Spec& spec) {
   const auto& host = spec.cluster.host;
   return host && host->dram_GBps > 0 ? host->dram_GBps : 0;
 }
 
-// On one machine; at_once: of so many workers.
+// A push or pull on one machine; at_once: number of workers that push or pull at once.
 NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& spec, const Profile& profile) {
   NcclModel pair = pair_on(spec, profile, {2});
   pair.topology.nvlink_GBps = 0;
@@ -28,7 +28,7 @@ NcclChoice served_here(const Collective& c, std::int64_t at_once, const Spec& sp
   return nccl_point_to_point(pair, true, std::max(c.bytes, static_cast<Bytes>(held)));
 }
 
-// Workers' messages to heads of chains, or from their tails.
+// Messages of the workers to the heads of chains, or from the tails of chains.
 NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), workers = plan.workers(), node = std::min(gpus, workers);
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus), nodes = ceil_div(workers, node);
@@ -37,7 +37,8 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
   const std::int64_t near = beside ? c.servers / nodes : 0;  // servers on each worker's machine
   const std::int64_t on_nic = beside ? ceil_div(ceil_div(c.servers, nodes), nics) : 1;
   const double each = static_cast<double>(c.bytes) / static_cast<double>(c.servers);
-  if (own_pace(spec.strategy)) {  // one worker's: the others share the ports while theirs are under way
+  // one worker's messages: the other workers share the ports while their own are under way
+  if (own_pace(spec.strategy)) {
     return nccl_point_to_point(pair_on(spec, profile, {1, 1}), false,
                                static_cast<Bytes>(each * static_cast<double>(c.servers - near)));
   }
@@ -47,12 +48,13 @@ NcclChoice around(const Collective& c, const Plan& plan, const Spec& spec, const
                              static_cast<Bytes>(std::max(of_workers, of_servers)));
 }
 
-// What all chains hand on at once, from one server of each to the next.
+// The time in which all chains at once pass the sums on, from one server of each to the next.
 Seconds hop(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile) {
   const std::int64_t gpus = nccl_node_gpus(spec.cluster), node = std::min(gpus, plan.workers());
   const std::int64_t nodes = spec.strategy.parameter_server->colocated ? ceil_div(plan.workers(), node) : c.servers;
   const double memory = memory_GBps(spec) * 1e9;
-  if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;  // read and written
+  // the sums are read and written in memory
+  if (nodes == 1 && memory > 0) return 2 * static_cast<double>(c.bytes) / memory;
   if (nodes == 1) return served_here(c, 1, spec, profile).seconds;
   const std::int64_t nics = std::clamp<std::int64_t>(spec.cluster.nics, 1, gpus);
   const std::int64_t on_nic = ceil_div(ceil_div(c.servers, nodes), nics);
@@ -66,7 +68,8 @@ NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const
   if (c.kind != CollectiveKind::push || c.copies == 1) return choice;
   const double alone = choice.seconds;
   choice.seconds += static_cast<double>(c.copies - 1) * hop(c, plan, spec, profile);
-  choice.nic_share *= alone / choice.seconds;  // of the workers' links, which then have nothing more to do
+  // The workers' links have nothing more to do while the sums go along the chains.
+  choice.nic_share *= alone / choice.seconds;
   choice.nvlink_share *= alone / choice.seconds;
   return choice;
 }

@@ -7,14 +7,15 @@
 
 namespace orrery {
 
-// What a push to a plan's servers, or a pull from them, takes: every server has a message from every worker, or for it.
-// Those that leave a machine share its ports, and the busiest one sets the time. A server uses one NIC: on a machine of
-// its own that machine's, else one of the workers'. With S servers that each have a NIC of B, W workers' whole weights
-// of Psi bytes take Psi W / (S B), as long as the workers' own NICs are not what is full. On the workers' only machine
-// they go over each GPU's link to the host, and in and out of the host's memory.
-// Where servers work in order of arrival it is one worker's transfer alone.
-// A push to chains of R servers ends when the sums have gone R - 1 servers further, all chains at once: it brings every
-// server's machine (W + R - 1) Psi / S.
+// The time of a push to a plan's servers, or of a pull from them: every server exchanges a message with every worker.
+// Messages that leave a machine share the ports of the machine, and the busiest port sets the time. A server uses one
+// NIC: on a machine without workers that machine's NIC, else one of the workers' NICs. With S servers that each have a
+// NIC of B, the whole weights, Psi bytes, of W workers take Psi W / (S B), as long as the workers' own NICs are not
+// full. On the workers' only machine the messages go over each GPU's link to the host, and in and out of the host's
+// memory.
+// If servers work in order of arrival, the time is that of one worker's transfer alone.
+// A push to chains of R servers ends when the sums have gone R - 1 servers further, all chains at once: it brings (W +
+// R - 1) Psi / S to the machine of every server.
 NcclChoice served(const Collective& c, const Plan& plan, const Spec& spec, const Profile& profile);
 
 }  // namespace orrery

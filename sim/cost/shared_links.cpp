@@ -15,7 +15,7 @@ using Mix = std::map<std::int64_t, std::int64_t>;
 
 struct Lanes {
   std::set<std::pair<std::uint32_t, Dimension>> nic;  // lanes whose transfers cross the NIC, with their groups
-  std::uint32_t nvlink = 0;                           // as bits
+  std::uint32_t nvlink = 0;                           // lanes whose transfers cross NVLink, as bits
   std::array<bool, kPorts> ports{};
 };
 
@@ -88,18 +88,18 @@ class NicFinder {
     return result;
   }
 
-  // The same by slot: classes of a stage that stand on NICs of their own share none.
+  // The ranks on a NIC by slot: classes of a stage that stand on NICs of their own share none.
   Mix slots(std::int64_t rank) const {
     Mix result;
     for (const std::int64_t r : ranks_beside(rank)) ++result[slot_of_[r]];
     return result;
   }
 
-  // Different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is the first of
-  // its own.
+  // Numbers of different groups of a dimension among the ranks of the same stage on the NIC, and whether this rank is
+  // the first of its group.
   struct Groups {
-    std::int64_t all = 0;  // on the NIC
-    std::int64_t own = 0;  // of those, the ones whose first rank there runs the same slot: classes share a stage
+    std::int64_t all = 0;  // groups on the NIC
+    std::int64_t own = 0;  // groups on the NIC whose first rank there runs the same slot: classes share a stage
     bool first = true;
   };
   Groups groups(std::int64_t rank, Dimension d) const {
@@ -131,7 +131,7 @@ class NicFinder {
   std::vector<std::uint32_t> slot_of_;
 };
 
-// In a folded plan ports that serve the same mix of slots are one.
+// Ids of ports; in a folded plan ports that serve the same mix of slots are one.
 using PortIds = std::map<std::pair<std::size_t, Mix>, LinkId>;
 
 void find_ports(const NicFinder& nics, const Lanes& lanes, std::int64_t rank, bool folded, PortIds& ids,

@@ -35,7 +35,7 @@ void Uplinks::count_edges(std::size_t dimension) {
   }
 }
 
-// A group of n members with k inside a pod or a node has k (n - k) pairs that cross its boundary.
+// Counts pairs: a group of n members with k inside a pod or a node has k (n - k) pairs that cross the boundary.
 void Uplinks::count_pairs(std::size_t dimension, std::int64_t node_gpus) {
   std::map<std::int64_t, double> leaving;
   for (const auto& group : plan_.dimensions[dimension].groups) {
@@ -58,7 +58,7 @@ bool Uplinks::crosses(Dimension d, std::int64_t rank) const {
   if (pod_gpus_ == 0) return false;
   const GroupTable& table = plan_.dimensions[static_cast<std::size_t>(d)];
   const auto& group = table.groups[table.member_of[rank]];
-  return crosses(group.front(), group.back());  // in rank order
+  return crosses(group.front(), group.back());  // the members are in rank order
 }
 
 Seconds Uplinks::least_time(Dimension d, Pattern pattern, double node_bytes) const {

@@ -11,20 +11,21 @@ namespace orrery {
 
 // Groups of cluster.oversubscribed_above_gpus GPUs (pods) are joined to each other by 1/ratio of their NICs' bandwidth
 // ("1:7 above 3,072 GPUs": Llama 3, section 3.3.1). All groups of a dimension move at the same time, so that a transfer
-// lasts at least as long as the uplink of the busiest pod needs for what all of them send out of it. NCCL orders rings
-// and trees node by node: a group that lies in several pods leaves each of them with the bytes of one node's edge (a
-// double tree of binary trees crosses a pod's boundary four times with half the buffer, a ring once with twice of it).
-// An all-to-all leaves with what every member inside has for every member outside. Other traffic that crosses at the
-// same moment is left out.
+// lasts at least as long as the uplink of the busiest pod needs for the bytes that all of them send out of the pod.
+// NCCL orders rings and trees node by node: a group that lies in several pods sends out of each of them the bytes of
+// one node's edge (a double tree of binary trees crosses a pod's boundary four times with half the buffer, a ring once
+// with twice the buffer). An all-to-all sends out the bytes that every member inside has for every member outside.
+// Other traffic that crosses at the same moment is left out.
 class Uplinks {
  public:
-  // The members of a group send past a pod's boundary the bytes of one edge, or those of every pair of members.
+  // Traffic of a group past the boundary of a pod: the bytes of one edge between neighbours, or those of every pair of
+  // members.
   enum class Pattern : std::uint8_t { neighbours, pairs };
 
   // node_gpus: GPUs that reach each other without a NIC.
   Uplinks(const Plan& plan, const Cluster& cluster, std::int64_t node_gpus);
 
-  // Whether the way between two ranks, or that around a rank's group, leaves a pod whose uplink can be short.
+  // Whether the path between two ranks, or the ring of a rank's group, leaves a pod whose uplink can be short.
   bool crosses(std::int64_t from, std::int64_t to) const { return pod_gpus_ > 0 && pod_of(from) != pod_of(to); }
   bool crosses(Dimension d, std::int64_t rank) const;
   // Seconds that the busiest uplink needs where every group of a dimension makes a transfer of which node_bytes leave
@@ -38,8 +39,10 @@ class Uplinks {
 
   const Plan& plan_;
   std::int64_t pod_gpus_ = 0;  // 0: nothing is oversubscribed
-  double capacity_ = 0;        // of a pod's uplink, bytes per second and direction
-  // By dimension: what all groups send out of the busiest pod, in units of what one of them sends out of a node.
+  double capacity_ = 0;        // capacity of a pod's uplink, bytes per second and direction
+
+  // By dimension: bytes that all groups send out of the busiest pod, in units of the bytes that one of them sends out
+  // of a node.
   std::array<double, kDimensions> edges_{}, pairs_{};
 };
 

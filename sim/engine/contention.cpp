@@ -7,9 +7,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::int64_t kCapacity = 1 << 20;  // of every port, in units of flow weight
+constexpr std::int64_t kCapacity = 1 << 20;  // capacity of every port, in units of flow weight
 
-// A port's weight when the flow's rate counts its busiest port: that one has the whole capacity, another its ratio.
+// The weight of a flow on a port when the rate of the flow counts its busiest port: the busiest port gets the whole
+// capacity as weight, another port its ratio to that.
 std::int64_t weight(Rate share, Rate busiest) {
   return share == busiest ? kCapacity : std::max<std::int64_t>(1, kCapacity * share / busiest);
 }
@@ -26,7 +27,7 @@ Contention::Contention(const Plan& plan, const Timing& timing)
   for (LinkId i = 0; i < timing.link_count; ++i) share_.add_link(kCapacity);
 }
 
-// Transfers take more of the rank's multiprocessors, or less.
+// Transfers take more, or fewer, of the rank's multiprocessors.
 void Contention::press(std::uint32_t slot, std::uint32_t pressure) {
   Rank& rank = ranks_[slot];
   rank.pressure += pressure;
@@ -97,7 +98,7 @@ void Contention::start_flow(TaskId task, End& end) {
   if (nic > 0 && t.in) uses[count++] = {links.nic_in, weight(nic, busiest)};
   if (nvlink > 0 && t.out) uses[count++] = {links.nvlink_out, weight(nvlink, busiest)};
   if (nvlink > 0 && t.in) uses[count++] = {links.nvlink_in, weight(nvlink, busiest)};
-  for (std::size_t p = 0; p < kPorts; ++p) {  // as many alike as ranks of the slot are there
+  for (std::size_t p = 0; p < kPorts; ++p) {  // the flow counts as often as ranks of the slot are on the port
     if (t.ports[p] > 0) uses[count++] = {links.port[p], weight(t.ports[p], busiest) * links.on_port[p]};
   }
   end.flow = share_.add_flow(std::span(uses.data(), count), busiest, nic > 0 ? flows : 1);
@@ -132,7 +133,8 @@ TaskId Contention::lead_of(TaskId end) const {
   return match == kNone ? end : plan_.members_of(match).front();
 }
 
-// An end that is held up as before changes nothing for its transfer; several ends of one transfer change it once.
+// Notes that a transfer may have changed. An end that is held up as before changes nothing for its transfer; several
+// ends of one transfer change it once.
 void Contention::look_at(std::uint32_t lane) {
   End& end = ends_[lane];
   const Stretch now = end_stretch(end, ranks_[lane / kLanes]);

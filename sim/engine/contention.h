@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// How much longer running tasks take because of each other, as stretches in 1/65536 of their time alone. It knows
-// rates, never times. Four things are shared:
+// How much longer running tasks take because of each other, as stretches in 1/65536 of their time alone. The class
+// knows rates, never times. Four things are shared:
 //   multiprocessors   a transfer's channels take theirs from compute of the same rank: stretch 1 + pressure
 //   the core          of a CPU rank: a transfer yields to compute of the same rank: stretch 1 + yield
 //   device memory     compute and transfers of a rank that together want more than its bandwidth stretch alike
@@ -49,16 +49,16 @@ class Contention {
   Stretch start_transfer(std::span<const TaskId> members);
   void stop_transfer(std::span<const TaskId> members);
 
-  // Whether starts and stops since the last settle() may have changed what others run at. What starts or stops at one
-  // time is settled once.
+  // Whether starts and stops since the last settle() may have changed the speed of other tasks. All starts and stops at
+  // one moment are settled at once.
   bool unsettled() const { return !dirty_.empty() || share_.stale(); }
   const std::vector<Change>& settle();
 
  private:
   struct Rank {
-    std::uint32_t pressure = 0;  // of the transfers on it
-    std::uint32_t memory = 0;    // bandwidth that all on it want, 1/65536
-    std::uint32_t lanes = 0;     // with a running transfer, as bits
+    std::uint32_t pressure = 0;  // pressure of the transfers on the rank
+    std::uint32_t memory = 0;    // memory bandwidth that all tasks on the rank want, 1/65536
+    std::uint32_t lanes = 0;     // lanes with a running transfer, as bits
     std::uint32_t yielding = 0;  // running transfers that compute slows
     TaskId compute = kNone;
     bool dirty = false;
@@ -67,20 +67,21 @@ class Contention {
     Stretch crowding() const { return std::max(kAlone, memory); }
   };
 
-  // Where a transfer runs, or ran last.
+  // One end of a transfer that runs on this lane, or ran last.
   struct End {
     TaskId task = kNone;
-    Stretch stretch = kAlone;  // how far it is held up here
+    Stretch stretch = kAlone;  // stretch of the transfer at this end
     FlowId flow = kNone;
-    bool listed = false;  // as changed; of the first member
-    Rate limit = 0;       // of the flow
+    bool listed = false;  // listed as changed; used in the first member
+    Rate limit = 0;       // limit of the flow
   };
 
   const OpTiming& timing_of(TaskId t) const { return rows_[plan_.tasks[t].lane / kLanes][plan_.tasks[t].op]; }
   bool on_contested_link(TaskId end) const;
   void start_flow(TaskId task, End& end);
   void touch(std::uint32_t slot);
-  // More of the rank's memory bandwidth is wanted, or less. Beyond all of it, that matters to what else runs there.
+  // More, or less, of the rank's memory bandwidth is wanted. Beyond the whole bandwidth, that changes the speed of the
+  // other tasks on the rank.
   void load(std::uint32_t slot, std::uint32_t memory) {
     Rank& rank = ranks_[slot];
     const Stretch before = rank.crowding();
@@ -96,9 +97,9 @@ class Contention {
 
   const Plan& plan_;
   const Timing& timing_;
-  std::vector<const OpTiming*> rows_;  // by slot
+  std::vector<const OpTiming*> rows_;  // timing rows, by slot
   std::vector<Rank> ranks_;
-  std::vector<End> ends_;  // by lane
+  std::vector<End> ends_;  // ends of transfers, by lane
   std::vector<std::uint32_t> dirty_;
   FairShare share_;
   std::vector<std::uint32_t> lane_of_flow_;

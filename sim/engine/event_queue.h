@@ -14,8 +14,8 @@ namespace orrery {
 
 // Pending events, taken in the order of time, then id, then serial. Time only goes on: nothing is pushed before now().
 // Ranks that do the same work act at the same instants, so the heap holds instants rather than events: each leads to a
-// chain of the events due then. Which chains can be lengthened is remembered for the instants pushed to last; one that
-// was forgotten gets a second chain, and all chains of an instant are emptied together.
+// chain of the events due then. The queue remembers, for the instants pushed to last, which chains can be lengthened;
+// an instant that was forgotten gets a second chain, and all chains of an instant are emptied together.
 class EventQueue {
  public:
   struct Event {
@@ -80,18 +80,19 @@ class EventQueue {
  private:
   struct Link {
     Event event;
-    std::uint32_t next = kNone;  // of the chain, or of the spare links
+    std::uint32_t next = kNone;  // next link of the chain, or of the spare links
   };
   struct Recent {
     Picoseconds time = -1;
-    std::uint32_t last = kNone;  // link
+    std::uint32_t last = kNone;  // the last link of the chain of this instant
   };
   static constexpr std::uint32_t kNone = 0xffffffffU;
   static constexpr int kRecentBits = 4;
 
   Event late_event() const { return {late_.top().id, late_.top().serial}; }
 
-  // Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+  // The place of a time in recent_, by multiplicative hashing (Knuth, The Art of Computer Programming, volume 3,
+  // section 6.4).
   static std::size_t place(Picoseconds time) {
     return (static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15ULL) >> (64 - kRecentBits);
   }
@@ -126,11 +127,11 @@ class EventQueue {
   }
 
   Picoseconds now_ = 0;
-  std::vector<Event> due_;  // at now(), in order
-  std::size_t taken_ = 0;   // of them
-  Heap late_;               // pushed for now() when it had come
-  Heap instants_;           // to come, with their chains
-  bool spent_ = false;      // the first of them is now(): it stays until another is put in its place
+  std::vector<Event> due_;  // events at now(), in order
+  std::size_t taken_ = 0;   // events of due_ that take() has returned
+  Heap late_;               // events pushed for now() when it had come
+  Heap instants_;           // instants to come, with their chains
+  bool spent_ = false;      // the first of instants_ is now(): it stays until another is put in its place
   std::vector<Link> links_;
   std::uint32_t spare_ = kNone;
   std::array<Recent, std::size_t{1} << kRecentBits> recent_;

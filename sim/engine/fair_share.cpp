@@ -55,7 +55,7 @@ void FairShare::remove_flow(FlowId id) {
   spare_.push_back(id);
 }
 
-// Takes a flow off its link's list; the last one moves to its place.
+// Takes a flow off the list of its link; the last flow of the list moves to that place.
 void FairShare::detach(const Use& use) {
   auto& list = links_[use.link].flows;
   const FlowId moved = list.back();
@@ -95,7 +95,7 @@ void FairShare::fill_from(FlowId seed) {
   }
 }
 
-// The flows connected with the seed through tight links, and these links, all growing from rate 0.
+// Gathers the flows connected with the seed through tight links, and these links; all flows grow from rate 0.
 void FairShare::gather(FlowId seed) {
   region_flows_.clear();
   region_links_.clear();
@@ -124,8 +124,8 @@ void FairShare::see(FlowId id) {
   region_flows_.push_back(id);
 }
 
-// The lowest rate at which links of the region fill, and these links: all of them, before any flow is stopped. Links
-// whose flows have stopped leave the region.
+// Returns the lowest rate at which links of the region fill, and notes all these links before any flow is stopped.
+// Links whose flows have stopped leave the region.
 Rate FairShare::find_full_links() {
   Rate lowest = std::numeric_limits<Rate>::max();
   std::size_t kept = 0;

@@ -13,7 +13,7 @@ using Rate = std::int64_t;  // in units of 1/2^24 of a flow's nominal speed
 
 inline constexpr Rate kFullRate = Rate{1} << 24;
 
-// What a flow at full rate takes from a link, in the link's capacity units.
+// The capacity of a link that a flow at full rate takes, in the units of the link.
 struct LinkUse {
   LinkId link = 0;
   std::int64_t weight = 0;
@@ -34,11 +34,12 @@ class FairShare {
  public:
   static constexpr std::size_t kMaxUses = 8;
 
-  // 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity, sum up to < 2^38.
+  // Adds a link with 0 < capacity < 2^38 units (so kB/s rather than B/s). The weights on a link, times multiplicity,
+  // sum up to < 2^38.
   LinkId add_link(std::int64_t capacity);
 
-  // At most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. Where no link of it is
-  // short of capacity the flow has its limit at once and slows nobody; otherwise its rate is 0 until update().
+  // Adds a flow over at most kMaxUses different links, 0 < limit <= kFullRate. Ids are used again. A flow on whose
+  // links no capacity is short has its limit at once and slows nobody; otherwise its rate is 0 until update().
   FlowId add_flow(std::span<const LinkUse> uses, Rate limit = kFullRate, std::int64_t multiplicity = 1);
 
   void remove_flow(FlowId id);
@@ -46,8 +47,8 @@ class FairShare {
   // Whether calls since the last update can have changed rates.
   bool stale() const { return !new_flows_.empty() || !eased_links_.empty(); }
 
-  // Recomputes what the calls since the last update can have changed. Returns the flows whose rates are not what they
-  // were; the span lasts until the next update.
+  // Recomputes the rates that calls since the last update can have changed. Returns the flows whose rates have changed;
+  // the span lasts until the next update.
   std::span<const FlowId> update();
 
   Rate rate(FlowId id) const { return flows_[id].rate; }
@@ -57,22 +58,22 @@ class FairShare {
 
   struct Link {
     std::int64_t capacity = 0;
-    std::int64_t weight = 0;  // of all its flows
-    std::int64_t demand = 0;  // weight times limit, of all its flows
+    std::int64_t weight = 0;  // weight of all flows of the link
+    std::int64_t demand = 0;  // weight times limit, summed over all flows of the link
     std::vector<FlowId> flows;
     std::uint64_t seen = 0;
     // While filling:
     std::int64_t left = 0;     // capacity not taken by stopped flows, times kFullRate
     std::int64_t growing = 0;  // weight of the flows that still grow
-    Rate level = 0;            // at which it fills
+    Rate level = 0;            // rate at which the link fills
 
     bool tight() const { return demand > capacity * kFullRate; }
   };
 
   struct Use {
     LinkId link;
-    std::uint32_t place;  // in Link::flows
-    std::int64_t weight;  // times multiplicity
+    std::uint32_t place;  // place of the flow in Link::flows
+    std::int64_t weight;  // weight times multiplicity
   };
 
   struct Flow {
@@ -85,7 +86,8 @@ class FairShare {
     std::span<const Use> all() const { return {uses.data(), count}; }
   };
 
-  // What marks_ holds of flows that update() has come to: this while they grow, one more when they have stopped.
+  // The mark (marks_) of a flow that update() has come to: this number while the flow grows, one more when it has
+  // stopped.
   std::uint64_t growing_mark() const { return 2 * visit_; }
   bool growing(FlowId id) const { return marks_[id] == growing_mark(); }
 
@@ -102,15 +104,15 @@ class FairShare {
   std::vector<Flow> flows_;
   std::vector<std::uint64_t> marks_;  // by flow, apart from flows_ so that skipping one is cheap
   std::vector<FlowId> spare_;
-  std::vector<FlowId> new_flows_;    // since the last update
-  std::vector<LinkId> eased_links_;  // that were tight when a flow left them since then
+  std::vector<FlowId> new_flows_;    // flows added since the last update
+  std::vector<LinkId> eased_links_;  // links that were tight when a flow left them since the last update
   std::vector<FlowId> changed_;
-  std::uint64_t visit_ = 0;           // one number per update
-  std::vector<FlowId> region_flows_;  // connected through tight links
+  std::uint64_t visit_ = 0;           // number of the current update
+  std::vector<FlowId> region_flows_;  // flows connected through tight links
   std::vector<LinkId> region_links_;
-  std::vector<LinkId> full_;  // at the level reached
-  std::size_t stopped_ = 0;   // of region_flows_
-  Rate lowest_limit_ = 0;     // at most that of any growing flow
+  std::vector<LinkId> full_;  // links that are full at the level reached
+  std::size_t stopped_ = 0;   // flows of region_flows_ that have stopped
+  Rate lowest_limit_ = 0;     // a lower bound of the limits of all growing flows
 };
 
 }  // namespace orrery

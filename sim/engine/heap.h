@@ -10,14 +10,15 @@
 
 namespace orrery {
 
-// When, and whose: the engine's events in their total order. serial tells an event that was put off from the one that
-// replaced it. 16 bytes.
+// The time of an event, and the id that it belongs to: the engine's events in their total order. serial tells an event
+// that was put off from the one that replaced it. 16 bytes.
 struct TimedId {
   Picoseconds time = 0;
   std::uint32_t id = 0;
   std::uint32_t serial = 0;
 
-  // As one number of 128 bits: which of two random times is less cannot be predicted, and this needs no branch.
+  // The key as one number of 128 bits: which of two random times is less cannot be predicted, and this comparison needs
+  // no branch.
   friend bool operator<(const TimedId& a, const TimedId& b) { return a.order() < b.order(); }
   friend bool operator==(const TimedId&, const TimedId&) = default;
 
@@ -69,7 +70,7 @@ class Heap {
  private:
   static constexpr std::size_t kChildren = 4;
 
-  // Moves least children up from the root on; returns the leaf that is free then.
+  // Moves the least child of each level up from the root on; returns the leaf that is free then.
   std::size_t sink_hole() {
     TimedId* const keys = keys_.data();
     const std::size_t size = keys_.size();

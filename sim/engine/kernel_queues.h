@@ -8,12 +8,12 @@
 namespace orrery {
 
 // One hardware queue for all kernels of a rank (Timing::one_queue): a kernel begins when those launched before it have
-// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in them:
-// its transfers could be made one after another in issue order, and what computes waits for earlier tasks of its slot
-// alone.
+// begun, whatever their lanes. Slots have a queue each. A plan that check_plan() lets pass does not deadlock in these
+// queues: its transfers could be made one after another in issue order, and computing tasks wait for earlier tasks of
+// the same slot alone.
 class KernelQueues {
  public:
-  // one: else no kernel waits for its turn.
+  // one: whether ranks have one queue; else no kernel waits for its turn.
   KernelQueues(const Plan& plan, bool one) : plan_(plan) {
     if (!one) return;
     for (const RankSlot& slot : plan.slots) fronts_.push_back(first_kernel(slot.begin));
@@ -23,7 +23,8 @@ class KernelQueues {
   // Whether a task has a turn to wait for.
   bool takes(TaskId t) const { return !fronts_.empty() && is_kernel(t); }
 
-  // A kernel that takes() is true of might begin: begin(task) is called for those whose turn has come, in their order.
+  // Called when a kernel for which takes() is true might begin: calls begin(task) for the kernels whose turn has come,
+  // in their order.
   template <typename Begin>
   void arrive(TaskId t, Begin begin) {
     const std::uint32_t slot = plan_.slot_of(t);
@@ -36,8 +37,8 @@ class KernelQueues {
   }
 
  private:
-  // Copies and the host's work have queues of their own. Stacks post receives an action or more before the plan, which
-  // has them where they come: those hold nothing up.
+  // Copies and the host's work have queues of their own. Stacks post receives an action or more earlier than the plan,
+  // which has a receive at the point where the data comes: receives hold nothing up.
   bool is_kernel(TaskId t) const {
     switch (static_cast<LaneKind>(plan_.tasks[t].lane % kLanes)) {
       case LaneKind::receive_previous:
@@ -54,15 +55,15 @@ class KernelQueues {
     }
   }
 
-  // t, or the next kernel behind it; the last one's is that of another slot, which never comes here.
+  // The first kernel from t on; behind the last kernel of a slot comes one of another slot, which never arrives here.
   TaskId first_kernel(TaskId t) const {
     while (t < plan_.task_count() && !is_kernel(t)) ++t;
     return t;
   }
 
   const Plan& plan_;
-  std::vector<TaskId> fronts_;  // by slot: the next to begin; none: no kernel waits
-  std::vector<char> held_;      // by task: arrived
+  std::vector<TaskId> fronts_;  // by slot: the next kernel to begin; none: no kernel waits
+  std::vector<char> held_;      // by task: whether it has arrived
 };
 
 }  // namespace orrery

@@ -31,28 +31,29 @@ Picoseconds scale(Picoseconds a, std::uint64_t b, std::uint64_t c) {
 // A lane, or the host of a slot, that waits for a task to end. One dependency is awaited at a time, the last one first.
 struct Waiter {
   TaskId awaited = kNone;
-  std::uint32_t dependency = 0;  // its place in Plan::dependencies
+  std::uint32_t dependency = 0;  // place of the dependency in Plan::dependencies
   std::uint32_t next = kNone;    // the waiter for a task of the same lane that comes as late or later
 };
 
-// An in-order queue. Its head runs, or waits to.
+// A lane is an in-order queue: the head runs, or waits to run.
 struct Lane {
-  Picoseconds left = 0, since = 0;  // of the running task: nominal time left then
+  // left: nominal time that the running task had left at the moment `since`.
+  Picoseconds left = 0, since = 0;
   Stretch stretch = kUnit;
-  std::uint32_t serial = 0;  // of its latest event
+  std::uint32_t serial = 0;  // serial of the latest event of the head
   TaskId head = kNone;
-  std::uint32_t waiters = kNone;  // for tasks of this lane, in its order
+  std::uint32_t waiters = kNone;  // waiters for tasks of this lane, in its order
   bool unissued = false;          // the head waits for its host alone
 };
 
-// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When nothing else
-// can come between, it issues late, as tasks are needed: their memory is at hand then.
+// The thread of a slot that issues its tasks in order, up to a point where it waits for some to end. When no other
+// event can come between, it issues late, when tasks are needed: their memory is in the cache then.
 struct HostThread {
-  const OpTiming* row = nullptr;  // of the slot
-  TaskId next = 0;                // to be issued
+  const OpTiming* row = nullptr;  // timing row of the slot
+  TaskId next = 0;                // the next task to be issued
   TaskId wait = 0;                // the host waits before it issues this one; or the slot's end
   Picoseconds clock = 0;
-  std::vector<TaskId> waits;  // later ones, the next at the back
+  std::vector<TaskId> waits;  // later tasks before which the host waits, the next at the back
 };
 
 class Engine {
@@ -91,10 +92,10 @@ class Engine {
       } else if (!queue_.advance()) {
         break;
       }
-      // Ends that were foretold before a task went faster are still to come when all is done.
+      // The events of task ends that came earlier than foretold are still in the queue when all is done.
       if (now() > latest && done_ < count_) return {std::move(trace_), true};
     }
-    // Of an unchecked plan: check_plan() finds it too.
+    // Only an unchecked plan can end so: check_plan() finds the deadlock too.
     if (done_ < count_) throw Error("plan: deadlock: its tasks wait for each other in a circle");
     return {std::move(trace_), false};
   }
@@ -103,7 +104,7 @@ class Engine {
   std::uint32_t lane_of(TaskId t) const { return plan_.tasks[t].lane; }
   Picoseconds now() const { return queue_.now(); }
 
-  // Every lane's tasks in issue order, and where hosts wait.
+  // Lines up the tasks of every lane in issue order, and notes the tasks before which hosts wait.
   void line_up() {
     for (const Op& op : plan_.ops) op_waits_.push_back(op.host_waits);
     for (std::uint32_t s = 0; s < hosts_.size(); ++s) {
@@ -124,13 +125,13 @@ class Engine {
       finish(e.id);
   }
 
-  // A task's dependencies are its host's when that waits for them.
+  // The dependencies of a task are waited for by the host where the host waits before the task.
   bool held_by_host(TaskId t) const {
     return op_waits_[plan_.tasks[t].op] && !plan_.dependencies_of(t).empty() &&
            t != plan_.slots[plan_.slot_of(t)].begin;
   }
 
-  // The host goes on until its next wait, and over those where it has nothing to wait for.
+  // The host goes on until its next wait, and past waits for which all tasks have ended.
   void resume(std::uint32_t slot, TaskId cause) {
     HostThread& host = hosts_[slot];
     const TaskId end = plan_.slots[slot].end;
@@ -227,9 +228,9 @@ class Engine {
       arrive(t);
   }
 
-  // Its host has issued it, and what it depends on has ended. With one queue for all of a rank's kernels, one that
-  // comes before those launched earlier is held until they begin; copies, what is received and, in plans of experts,
-  // what reduces gradients are let through (KernelQueues).
+  // A task arrives when the host has issued it and the tasks that it depends on have ended. With one queue for all of a
+  // rank's kernels, a kernel that comes before kernels launched earlier is held until those begin; copies, receives
+  // and, in plans of experts, reductions of gradients are let through (KernelQueues).
   void arrive(TaskId t) {
     if (!queues_.takes(t)) return enter(t);
     queues_.arrive(t, [&](TaskId next) {
@@ -267,7 +268,7 @@ class Engine {
     queue_.push(lane.since + length, {lane.head, ++lane.serial});
   }
 
-  // Goes on at another speed from now on.
+  // The running task goes on at another speed from now on.
   void restretch(const Contention::Change& change) {
     Lane& lane = lanes_[lane_of(change.task)];
     if (lane.stretch == change.stretch) return;
@@ -293,7 +294,8 @@ class Engine {
     complete(t);
   }
 
-  // Every slot walks through its tasks in order, too many slots at once for the processor to foresee.
+  // Fetches the data of later tasks into the cache: every slot walks through its tasks in order, but there are too many
+  // slots for the processor to foresee it.
   void fetch_ahead(TaskId t) const {
     const TaskId ahead = std::min(t + kFetchAhead, count_ - 1);
     __builtin_prefetch(&plan_.tasks[ahead]);
@@ -305,7 +307,7 @@ class Engine {
     fetch_ahead(t);
     ++done_;
     trace_.spans[t].ended = now();
-    trace_.step_time = now();  // events come in order
+    trace_.step_time = now();  // the last event, since events come in order
     ended_[t] = true;
     const std::uint32_t lane = lane_of(t);
     lanes_[lane].head = next_in_lane_[t];
@@ -321,13 +323,13 @@ class Engine {
   EventQueue queue_;
   TaskId done_ = 0;
   Trace trace_;
-  std::vector<char> op_waits_;     // by op
-  std::vector<HostThread> hosts_;  // by slot
+  std::vector<char> op_waits_;     // whether the host waits before tasks of the op, by op
+  std::vector<HostThread> hosts_;  // host threads, by slot
   std::vector<Lane> lanes_;
-  std::vector<Waiter> waiters_;  // lanes, then hosts
+  std::vector<Waiter> waiters_;  // waiters of lanes, then those of hosts
   std::unique_ptr<TaskId[]> next_in_lane_;
   std::vector<bool> ended_;
-  std::vector<std::uint32_t> entered_;  // members, by match
+  std::vector<std::uint32_t> entered_;  // members that have entered, by match
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// The user does not want the result any more.
+// Thrown when the user does not want the result any more.
 struct Stopped {};
 
 // Plays a plan event by event. Lanes run their tasks in issue order; a task enters when the tasks it depends on have
@@ -19,11 +19,11 @@ struct Stopped {};
 // The steps of the plan, from idle devices to the last task.
 Trace simulate(const Plan& plan, const Timing& timing, const std::atomic<bool>* stop = nullptr);
 
-// The same, given up as soon as the step is known to end after `latest`: the trace is true as far as it goes, and what
-// has not entered by then has never entered.
+// The same simulation, given up as soon as the step is known to end after `latest`: the trace is true up to that
+// moment, and a task that has not entered by then never enters.
 struct PartTrace {
   Trace trace;
-  bool late = false;  // given up
+  bool late = false;  // whether the simulation was given up
 };
 PartTrace simulate_until(const Plan& plan, const Timing& timing, Picoseconds latest,
                          const std::atomic<bool>* stop = nullptr);

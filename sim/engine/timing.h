@@ -10,43 +10,48 @@
 
 namespace orrery {
 
-// What ranks of a node share beyond the network: the link to the host of the devices on one PCIe switch, both ways;
-// the host's processors and memory; the node's disks.
+// Ports are the resources that ranks of a node share beyond the network: the link to the host of the devices on one
+// PCIe switch, in both directions; the host's processors and memory; the node's disks.
 enum class Port : std::uint8_t { down, up, processors, host_memory, disk_read, disk_write };
 inline constexpr std::size_t kPorts = 6;
 
-// What a task of an op costs when nothing else runs.
+// Times and loads of a task of an op when nothing else runs.
 struct OpTiming {
   Picoseconds duration = 0;
-  Picoseconds issue = 0;       // of the launching thread
-  std::uint32_t pressure = 0;  // of a transfer: how much longer compute of the same rank takes meanwhile, in 1/65536
-  std::uint32_t yield = 0;     // of a transfer: how much longer it takes while its rank computes, in 1/65536
-  std::uint32_t memory = 0;    // of the rank's memory bandwidth, while it runs, in 1/65536
-  Rate nic = 0, nvlink = 0;    // of a transfer: share of its rank's NIC and NVLink that it uses at full speed
-  bool out = true, in = true;  // which directions of them
-  bool host = false;           // whether it loads any port
-  std::array<Rate, kPorts> ports{};       // shares of its ports at full speed
-  Dimension group = Dimension::pipeline;  // of a transfer: whose members move together
+  Picoseconds issue = 0;  // time of the launching thread
+
+  // For a transfer: how much longer compute of the same rank takes meanwhile, in 1/65536.
+  std::uint32_t pressure = 0;
+  // For a transfer: how much longer the transfer takes while its rank computes, in 1/65536.
+  std::uint32_t yield = 0;
+  // Share of the rank's memory bandwidth that the task uses while it runs, in 1/65536.
+  std::uint32_t memory = 0;
+  // For a transfer: share of its rank's NIC and NVLink that it uses at full speed.
+  Rate nic = 0, nvlink = 0;
+  bool out = true, in = true;             // directions of the NIC and NVLink that it uses
+  bool host = false;                      // whether the task loads any port
+  std::array<Rate, kPorts> ports{};       // shares of the ports that it uses at full speed
+  Dimension group = Dimension::pipeline;  // for a transfer: dimension whose group moves together
 };
 
 // Links that transfers of one slot use: ids of Timing's links, one per direction; kNone where nothing else can be on
-// it. A collective's share of a NIC is that of all its members beside it, so they make one flow: flows[d] is the number
-// of different groups of dimension d among this slot's ranks on its NIC. Unfolded, the first member of each carries it
-// (1) and the others none (0).
+// the link. A collective's share of a NIC is that of all its members on that NIC, so they make one flow: flows[d] is
+// the number of different groups of dimension d among the ranks of this slot on the NIC. Unfolded, the first member of
+// each group carries the flow (1) and the others none (0).
 struct SlotLinks {
   LinkId nic_out = kNone, nic_in = kNone, nvlink_out = kNone, nvlink_in = kNone;
   std::array<std::int64_t, kDimensions> flows{};
-  // Ports, kNone where no task of the slot uses them, and how many of the slot's ranks are on each.
+  // Links of the ports, kNone where no task of the slot uses the port, and the number of the slot's ranks on each port.
   std::array<LinkId, kPorts> port{kNone, kNone, kNone, kNone, kNone, kNone};
   std::array<std::int64_t, kPorts> on_port{};
 };
 
-// Durations for every op of a plan, and which links its transfers share. Ranks whose groups lie differently on the
+// Durations for every op of a plan, and the links that its transfers share. Ranks whose groups lie differently on the
 // machine (a stage whose tensor group leaves the node) have a row of their own.
 struct Timing {
   std::vector<std::uint32_t> row_of_slot;
   std::vector<std::vector<OpTiming>> rows;  // [row][op]
-  std::vector<SlotLinks> links;             // by slot; empty: nothing is shared
+  std::vector<SlotLinks> links;             // links by slot; empty: nothing is shared
   LinkId link_count = 0;
   bool one_queue = false;  // a rank's kernels begin in the order of their launches, whatever their lanes
 

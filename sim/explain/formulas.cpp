@@ -27,7 +27,8 @@ double simulated_bytes(const Report& report, std::initializer_list<Dimension> gr
   return sum;
 }
 
-// Elements of an average rank; or what it sends of them as one part of a ring of its copies.
+// Elements of an average rank; with `sent`, the elements that it sends of them as a member of a ring of the ranks with
+// copies.
 double average_elements(const Plan& plan, Dimension copies, bool sent = false, bool again = false) {
   double sum = 0;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
@@ -64,16 +65,16 @@ std::string group_sizes(const Plan& plan, Dimension copies) {
   return fmt::format("{}", fmt::join(sizes, ", "));
 }
 
-// What one micro-batch's hidden states take on a rank of the tensor group, before sequence parallelism cuts them.
+// Bytes of one micro-batch's hidden states on a rank of the tensor group, before sequence parallelism cuts them.
 double hidden_bytes(const Spec& spec) {
   const Strategy& s = spec.strategy;
   return real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.hidden) *
          real(storage_bytes(s.precision));
 }
 
-// Elements of the unit with a tied table on a stage that has both ends of the model, on average of all ranks: other
-// micro-batches pass between its lookups and its logits, so that each gathers and reduces it. Logits gather it once
-// more for backward where they give it up.
+// Elements of the unit with tied token embeddings on a stage that has both ends of the model, on average over all
+// ranks: other micro-batches pass between the lookups and the logits, so that each of the two gathers and reduces the
+// unit. The logits gather it once more for backward where they give it up.
 struct TableUses {
   double elements = 0;
   bool again = false;
@@ -95,7 +96,8 @@ bool holds_word_table(const Block& block) {
 TableUses table_used_twice(const Spec& spec, const Plan& plan) {
   TableUses uses;
   if (!spec.model.tied_embeddings || spec.strategy.pipeline == 1) return uses;
-  std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;  // the table's elements, and whether logits are there
+  // elements of the token embeddings, and whether the stage computes logits
+  std::map<std::uint32_t, std::pair<std::int64_t, bool>> by_slot;
   for (const Frame& f : plan.frames) {
     const Block& block = plan.blocks[f.block];
     if (block.role == BlockRole::output) by_slot[f.slot].second = true;
@@ -109,14 +111,14 @@ TableUses table_used_twice(const Spec& spec, const Plan& plan) {
   return uses;
 }
 
-// techniques of data parallelism by what they send: reductions in gradient width g, gathers in parameter width w.
+// Volume of data parallelism by technique: reductions in gradient width g, gathers in parameter width w.
 Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   const Strategy& s = spec.strategy;
   const ShardingRow& row = row_of(s.sharding);
   const double n = real(group_size(plan, copies)), r = real(group_size(plan, Dimension::replicate));
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
   const bool eight_bit = spec.software.gathers_eight_bit && is_eight_bit(s.precision);
-  // Micro-batches go over one copy of the model or another, and a rank has a part of each.
+  // Micro-batches are divided over the copies of the model, and a rank has a part of each copy.
   const double m = real(s.micro_batches()) / real(model_copies(s.schedule)), elements = average_elements(plan, copies);
   const double all = average_elements(plan, copies, true), again = average_elements(plan, copies, true, true);
   Volume v{.what = std::string(name_of(copies))};
@@ -156,8 +158,8 @@ Volume data_volume(const Spec& spec, const Plan& plan, Dimension copies) {
   return v;
 }
 
-// DataParallel: weights to every rank and gradients back, each passed on by all but one rank of a ring; ids of tokens,
-// logits and their gradients between rank 0 and the others.
+// Volume of DataParallel: weights to every rank and gradients back, each passed on by all but one rank of a ring; token
+// ids, logits and their gradients between rank 0 and the other ranks.
 Volume master_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double n = real(group_size(plan, Dimension::data)), elements = average_elements(plan, Dimension::data);
@@ -172,8 +174,8 @@ Volume master_volume(const Spec& spec, const Plan& plan) {
           .bytes = (g + w) * elements + m * rows * (8 + 2 * vocab * w) * (n - 1) / n};
 }
 
-// A parameter server: every worker pushes its gradients and pulls the weights. Chains of R servers hand the sums on
-// R - 1 times.
+// Volume of a parameter server: every worker pushes gradients and pulls weights. Chains of R servers pass the sums on R
+// - 1 times.
 Volume server_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double g = real(storage_bytes(s.gradient_precision)), w = real(storage_bytes(s.precision));
@@ -190,16 +192,16 @@ Volume server_volume(const Spec& spec, const Plan& plan) {
           .bytes = each * elements / workers};
 }
 
-// Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in forward and
-// twice in backward, or as much in reduce-scatters and all-gathers; two more all-gathers where backward collects its
-// inputs again; forward's once more under full recomputation. In fp8 what is gathered takes half.
+// Volume of Megatron's collectives (Shoeybi et al. 2019, Korthikanti et al. 2022): a layer all-reduces S twice in
+// forward and twice in backward, or moves as much in reduce-scatters and all-gathers; two more all-gathers where
+// backward gathers its inputs again; those of forward once more under full recomputation. In fp8 a gather moves half.
 Volume tensor_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double t = real(s.tensor), blocks = spec.model.parallel_block ? 1 : 2;
   const double gather = s.sequence_parallel && is_eight_bit(s.precision) ? 0.5 : 1;
   const double again = s.sequence_parallel && spec.software.regather_input ? blocks * gather : 0;
   const double full = run_again(plan, Dimension::tensor) * (1 + gather) * blocks;
-  // A stage of r ranks has them pass 1/r of S each: on average of all, p counts ranks.
+  // A stage of r ranks passes 1/r of S on each: on average over all ranks, p counts ranks.
   const double layers = real(spec.model.layers + spec.model.mtp_layers) / real(s.places()), m = real(s.micro_batches());
   const double per_layer = 2 * (1 + gather) * blocks + again + full;
   return {.what = "tensor (layers)",
@@ -209,10 +211,11 @@ Volume tensor_volume(const Spec& spec, const Plan& plan) {
           .bytes = per_layer * hidden_bytes(spec) * m * layers * (t - 1) / t};
 }
 
-// Products of a grid: of each the blocks X of the input, W of the weight and Z of the output; T of the table, Y of the
-// logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes two of a product's three matrices, panel by
-// panel, forward and for each of the two gradients; a cube all but a rank's own part of all three. A lookup passes the
-// table twice. Full recomputation runs forward once more. What norms, loss and biases add is left out.
+// Volume of the products of a grid, with blocks X of the input, W of the weight and Z of the output; T of the token
+// embeddings, Y of the logits, H of the hidden states. SUMMA (Optimus, algorithms 1 to 3) passes two of the three
+// matrices of a product, panel by panel, in forward and for each of the two gradients; a cube passes all three but for
+// the part that a rank holds. A lookup passes the token embeddings twice. Full recomputation runs forward once more.
+// The volume of norms, loss and biases is left out.
 Volume grid_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
@@ -240,9 +243,10 @@ Volume grid_volume(const Spec& spec) {
       .bytes = per_micro_batch * real(s.micro_batches()) / real(s.pipeline)};
 }
 
-// A ring passes the keys and values K of a block on n - 1 times forward and as often back, and their gradients n times;
-// a gather moves those of all blocks, twice, and a scatter their gradients once. Inside a block of u ranks queries,
-// keys, values and results A are exchanged once each way. What is recomputed is moved once more.
+// Volume of context parallelism: a ring passes the keys and values K of a block on n - 1 times in forward and as often
+// in backward, and their gradients n times; a gather moves the keys and values of all blocks twice, and a scatter their
+// gradients once. Inside a block of u ranks queries, keys, values and results A are exchanged once in each direction.
+// Recomputed parts are moved once more.
 Volume context_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const bool gathers = s.context_kind == "allgather";
@@ -251,8 +255,9 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
   const std::int64_t heads = spec.model.heads / s.tensor,
                      kv = std::max<std::int64_t>(1, spec.model.kv_heads / s.tensor);
   const double head = real(s.micro_batch) * real(spec.sequence / s.context) * real(spec.model.head_dim) *
-                      real(storage_bytes(s.precision));  // of one head of a rank's tokens
-  // Keys and values of latent attention travel expanded, those narrower than these.
+                      real(storage_bytes(s.precision));  // bytes of one head of a rank's tokens
+
+  // Keys and values of latent attention are moved expanded; the values are narrower than the keys.
   const auto& mla = spec.model.mla;
   const double two = mla ? 1 + real(mla->v_head_dim) / real(spec.model.head_dim) : 2;
   const double block = two * real(std::max<std::int64_t>(1, (mla ? heads : kv) / s.context_ulysses)) * head * u;
@@ -266,8 +271,8 @@ Volume context_volume(const Spec& spec, const Plan& plan) {
           .bytes = (passes * block + (2 + swapped_again) * all * (u - 1) / u) * m * layers};
 }
 
-// Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more on
-// each: hidden states and embeddings, and the gradients of both, pass it.
+// Boundaries between virtual stages that lie on different stages. A vocabulary that stages share counts as two more
+// boundaries on each stage: hidden states, embeddings, and the gradients of both pass it.
 std::int64_t crossings(const Strategy& s) {
   const ScheduleShape shape = {s.pipeline, s.micro_batches(), s.virtual_stages, {}};
   const Schedule schedule = s.schedule == "file" ? read_schedule(s.schedule_file, shape)
@@ -278,7 +283,8 @@ std::int64_t crossings(const Strategy& s) {
   return count;
 }
 
-// Activations of a micro-batch that a stage leaves with another: what the first move of the plan takes away.
+// Bytes of activations of a micro-batch that a stage leaves with another one: those that the first move of the plan
+// takes away.
 double moved_bytes(const Plan& plan) {
   std::int32_t first = -1;
   double bytes = 0;
@@ -292,9 +298,9 @@ double moved_bytes(const Plan& plan) {
   return bytes;
 }
 
-// Each crossing passes S forward and its gradient back: p·v - 1 of them where virtual stages go round, (p - 1)·v in a
-// V. A rank of a stage with replicas has a part of each. Micro-batches divide over copies of the model. What stages
-// leave with one another goes there and back.
+// Volume of the pipeline: each crossing passes S in forward and its gradient back; there are p·v - 1 crossings where
+// virtual stages go round, (p - 1)·v in a V. A rank of a stage with replicas has a part of each. Micro-batches divide
+// over copies of the model. Activations that stages leave with one another go there and back.
 Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const double cut = s.sequence_parallel || s.on_grid() ? real(s.tensor) : 1;
@@ -315,7 +321,8 @@ Volume pipeline_volume(const Spec& spec, const Plan& plan) {
   return v;
 }
 
-// Of each row of logits its maximum, then its sum and its label's logit, are all-reduced over those that have parts.
+// Volume of the vocabulary reductions: the maximum of each row of logits, then its sum and its label's logit, are
+// all-reduced over the ranks that hold parts of the row.
 Volume vocabulary_volume(const Spec& spec) {
   const Strategy& s = spec.strategy;
   const double rows = real(s.micro_batch * (spec.sequence / s.context)), n = real(s.pipeline * s.tensor);
@@ -325,14 +332,15 @@ Volume vocabulary_volume(const Spec& spec) {
           .bytes = 24 * rows * real(s.micro_batches()) * (n - 1) / n};
 }
 
-// Each token's rows go to its experts and back, in forward and in backward, with a weight in fp32 each one way.
+// Volume of experts: the rows of each token go to its experts and back, in forward and in backward, with a weight in
+// fp32 in one direction each.
 Volume expert_volume(const Spec& spec, const Plan& plan) {
   const Strategy& s = spec.strategy;
   const Model& m = spec.model;
   const double cut = s.sequence_parallel ? real(s.tensor) : 1, e = real(s.expert);
   const double tokens = real(s.micro_batch) * real(spec.sequence / s.context) / cut;
   const bool predicts_with_experts =
-      has_experts(m, m.layers - 1);  // layers that predict further tokens are as the last
+      has_experts(m, m.layers - 1);  // layers that predict further tokens are like the last layer
   double layers = predicts_with_experts ? real(m.mtp_layers) / real(s.pipeline) : 0, rows = 0;
   for (std::int64_t l = 0; l < m.layers; ++l) {
     if (!has_experts(m, l)) continue;

@@ -10,43 +10,45 @@
 
 namespace orrery {
 
-// Textbook formulas with a spec's numbers in them, to hold against the plan and its simulation. They describe; nothing
+// Textbook formulas with the numbers of a spec, to compare with the plan and its simulation. They describe; nothing
 // else is computed from them.
 
-// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): what a rank holds whole, and of what
-// it holds 1/shards.
+// Bytes of model states per parameter (ZeRO: Rajbhandari et al. 2020, section 3): bytes that a rank holds whole, and
+// bytes of which it holds 1/shards.
 struct StateFormula {
-  Bytes parameters = 0, gradients = 0, optimizer = 0;  // per parameter, wherever it lies
-  Bytes whole = 0;                                     // of the optimizer, what every rank keeps of all parameters
-  Bytes copies = 0;  // of gradients that the host's update reads, sharded as the optimizer
+  Bytes parameters = 0, gradients = 0, optimizer = 0;  // bytes per parameter, wherever they lie
+  Bytes whole = 0;   // bytes of the optimizer that every rank keeps for all parameters
+  Bytes copies = 0;  // bytes of copies of gradients that the host's update reads, sharded as the optimizer
   bool shards_parameters = false, shards_gradients = false, shards_optimizer = false;
   std::int64_t shards = 1;
 
   double bytes(double elements) const;
 };
-// Of experts' weights (copies: expert_data), of a word table that unlike ends of a pipeline reduce together
-// (embedding), or all others (data).
+// States of one kind of weights: those of experts (copies: expert_data), those of token embeddings that unlike ends of
+// a pipeline reduce together (embedding), or all others (data).
 StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies = Dimension::data);
-// Of the ranks of a slot, where not all update: servers hold shards of everything, who updates nothing no optimizer.
+// States on the ranks of a slot, where not all ranks update: servers hold shards of all states, ranks that update
+// nothing hold no optimizer states.
 StateFormula of_slot(StateFormula f, const Plan& plan, std::size_t slot);
 std::string term(Bytes per_parameter, bool sharded);  // "12Ψ/N"
 std::string text_of(const StateFormula& f);           // "6Ψ + 12Ψ/N"
 
-std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);  // that a slot's first rank is in
+// size of the group that the first rank of a slot is in
+std::int64_t group_size(const Plan& plan, Dimension d, std::size_t slot = 0);
 
-// Weights that the ranks of a slot hold before sharding, by the ranks that have copies of them, as above.
-// again: those alone that are gathered a second time, for backward.
+// Elements of weights that the ranks of a slot hold before sharding, by the dimension whose ranks have copies of them
+// (copies, as in state_formula). again: only those that are gathered a second time, for backward.
 std::int64_t elements_of(const Plan& plan, std::size_t slot, Dimension copies = Dimension::data, bool again = false);
 Bytes states_in_plan(const Plan& plan,
-                     std::size_t slot);  // what the plan's flat buffers take, copies beside the states left out
+                     std::size_t slot);  // bytes of the plan's flat buffers, without copies beside the states
 
 // Bytes that leave one GPU per step, averaged over ranks.
 struct Volume {
   std::string what;      // "data", "tensor", "pipeline"
   std::string formula;   // "(Ψ·4 + Ψ·2)·(N-1)/N"
   std::string numbers;   // "Ψ = 1.09e9, N = 8"
-  double bytes = 0;      // by the formula
-  double simulated = 0;  // in the report
+  double bytes = 0;      // bytes by the formula
+  double simulated = 0;  // bytes in the report
 };
 std::vector<Volume> volumes(const Spec& spec, const Plan& plan, const Report& report);
 
@@ -55,8 +57,8 @@ struct Bubble {
   std::string formula;  // "(p-1)/(m+p-1)"
   double share = 0;
 };
-// Nothing for schedules without a closed form here. validates_after_update: of steps that begin on each stage as soon
-// as it has ended the one before (software.validates_after_update).
+// The bubble of a schedule; nullopt for schedules without a closed form here. validates_after_update: for steps that
+// begin on each stage as soon as the stage has ended the step before (software.validates_after_update).
 std::optional<Bubble> bubble_formula(const Strategy& strategy, bool validates_after_update = false);
 
 }  // namespace orrery

@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// Whether all ranks of both ends of a pipeline reduce the word table together: where they are unlike. Else two of them
-// sum it once their own stages have.
+// Whether all ranks of both ends of a pipeline reduce the token embeddings together, which they do where the ends are
+// unlike. Otherwise two of them sum the embeddings after their own stages have.
 bool sums_table_apart(const Plan& plan, std::size_t slot) {
   if (group_size(plan, Dimension::embedding, slot) <= 2) return false;
   for (TaskId t = plan.slots[slot].begin; t < plan.slots[slot].end; ++t) {
@@ -54,7 +54,8 @@ StateFormula state_formula(const Spec& spec, const Plan& plan, Dimension copies)
     f.gradients = std::max(f.gradients, s.optimizer.master_bytes);
   f.optimizer = s.optimizer.kind == OptimizerKind::sgd ? 0 : 2 * s.optimizer.moment_bytes;
   const bool on_host = s.offload.optimizer != Device::none;
-  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;  // from the shard it is
+  // whether the master weights lie apart from the shard of the parameters
+  const bool apart = row.fp32_shards ? s.offload.parameters == Device::none : true;
   if (apart && (on_host || (width < s.optimizer.master_bytes && !row.fp32_shards)))
     f.optimizer += s.optimizer.master_bytes;
   if (on_host) f.copies = f.gradients * ((s.offload.gradients == Device::none) + s.offload.delayed_update);
@@ -94,7 +95,7 @@ std::string text_of(const StateFormula& f) {
   return whole == 0 ? term(cut, true) : term(whole, false) + " + " + term(cut, true);
 }
 
-// Whether a block's weights are gathered once more for backward: its forward gives them up, and backward reads some.
+// Whether the weights of a block are gathered once more for backward: forward gives them up, and backward reads some.
 static bool gathered_again(const Plan& plan, const Block& block) {
   const auto of_unit = [](const Operand& o) { return o.scope == Scope::unit && o.slot == kGathered; };
   const auto any = [&](const std::vector<std::uint32_t>& ops, auto&& list) {

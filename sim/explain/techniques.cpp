@@ -20,7 +20,7 @@ using List = std::vector<Technique>;
 
 std::string ranks(std::int64_t n) { return fmt::format("{} ranks", n); }
 
-// Options of what a strategy no longer has.
+// Drops the options of techniques that a strategy no longer has.
 void drop_options(const Strategy& before, Strategy& s) {
   if (s.tensor == 1) {
     s.sequence_parallel = s.partition_activations = false;
@@ -63,7 +63,7 @@ Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change) {
 
 namespace {
 
-// What each row of the table of shardings does, by its fields.
+// The savings and costs of each row of the table of shardings, by the fields of the row.
 std::string saved_by(const ShardingRow& row, std::int64_t shards) {
   if (row.shards_parameters)
     return fmt::format("parameters, gradients and optimizer states of a rank are 1/{} of the model's", shards);
@@ -78,7 +78,7 @@ std::string cost_of(const ShardingRow& row) {
   return "no more bytes: a reduce-scatter and an all-gather of weights in the place of an all-reduce";
 }
 
-// Weights that servers hold, and how these are kept.
+// Adds the techniques of parameter servers: weights that servers hold, and how the weights are kept safe.
 void add_servers(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.parameter_server) return;
@@ -105,12 +105,12 @@ void add_servers(const Spec& spec, List& list) {
                     "without them", changed(spec, [](Strategy& x) { x.parameter_server->replicas = 1; })});
 }
 
-// The layers of a 2.5d grid are replicas too.
+// Adds sharding. The layers of a 2.5d grid are replicas too.
 void add_sharding(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t copies = s.data * s.context * s.tensor_depth;
   const std::int64_t shards = s.shard_group > 0 ? s.shard_group : copies;
-  // Woven passes would give up gathered weights that the other reads.
+  // Weaving is dropped where weights are sharded: one woven pass would give up gathered weights that the other reads.
   const auto weaves = [&](Sharding kind) { return s.overlap.micro_batches && row_of(kind).shards_parameters; };
   const auto as = [&](Sharding kind) {
     return changed(spec, [&](Strategy& x) {
@@ -140,7 +140,7 @@ void add_sharding(const Spec& spec, List& list) {
   }
 }
 
-// Optimus, Tesseract, 3D tensor parallelism: what each rank of the grid holds and moves.
+// Adds the grids of Optimus, Tesseract and 3D tensor parallelism: the parts that each rank of the grid holds and moves.
 void add_grid(const Spec& spec, List& list) {
   const Strategy& s = spec.strategy;
   const std::int64_t q = grid_side(s);
@@ -185,7 +185,7 @@ void add_tensor(const Spec& spec, List& list) {
   }
 }
 
-// What a schedule does beside filling and emptying a pipeline; `once`: without it.
+// The properties of a schedule beside filling and emptying a pipeline; `once`: the spec without them.
 void add_schedule(const Spec& spec, const Spec& once, List& list) {
   const Strategy& s = spec.strategy;
   if (!s.schedule_file.empty()) return;

@@ -1,4 +1,4 @@
-// What techniques are worth, by simulation.
+// The effects of techniques, by simulation.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kNoDifference = 0.0005;  // of the step: less is not said
+constexpr double kNoDifference = 0.0005;  // share of the step below which a difference is not reported
 
 Effect effect_of(Technique technique, const Profile& profile, const Report& report) {
   Effect e{.technique = std::move(technique)};
@@ -23,7 +23,7 @@ Effect effect_of(Technique technique, const Profile& profile, const Report& repo
     check(e.technique.other);
     const Report other = predict_report(e.technique.other, profile);
     e.step_s = other.step_time_s;
-    // By tokens: a situation may have another batch and another number of GPUs.
+    // The comparison is by tokens: a situation may have another batch and another number of GPUs.
     e.slower = report.tokens_per_s_per_gpu / other.tokens_per_s_per_gpu - 1;
     e.more = other.memory.peak_device - report.memory.peak_device;
     e.fits = other.memory.fits;
@@ -49,7 +49,7 @@ std::vector<Effect> effects(const Profile& profile, const Report& report, std::v
   std::vector<std::jthread> others;
   for (unsigned t = 1; t < std::min<std::size_t>(threads, techniques.size()); ++t) others.emplace_back(work);
   work();
-  others.clear();  // joins
+  others.clear();  // joins the threads
   return result;
 }
 

@@ -7,10 +7,11 @@
 
 namespace orrery {
 
-// The spec with other degrees; what is no longer cut makes more replicas, and options of what is no longer there go.
+// The spec with other degrees; ranks that the degrees no longer need become replicas, and options of techniques that
+// are gone are dropped.
 Spec changed(const Spec& spec, const std::function<void(Strategy&)>& change);
 
-// Techniques that spend time or bytes on memory: ZeRO-R, tiling, the kind of attention.
+// Adds techniques that spend time or bytes to save memory: ZeRO-R, tiling, the kind of attention.
 void add_memory(const Spec& spec, std::vector<Technique>& list);
 
 }  // namespace orrery

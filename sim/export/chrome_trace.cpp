@@ -14,13 +14,13 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;  // bytes passed on at once
+constexpr std::size_t kPiece = 1 << 18;  // bytes passed on to the file at once
 
-// Thread of the host, and of a lane: also its stream, which Holistic Trace Analysis wants above 0.
+// Thread of the host. A lane's thread is also its stream, which Holistic Trace Analysis wants above 0.
 constexpr std::uint32_t kHost = 0;
 std::uint32_t thread_of(std::uint32_t lane) { return lane % kLanes + 1; }
 
-// Rounds to nearest; grows with t, so that spans which touch still do.
+// Rounds to nearest; the result grows with t, so that spans which touch still do.
 std::int64_t nanoseconds(Picoseconds t) { return t >= 0 ? (t + 500) / 1000 : -((499 - t) / 1000); }
 
 struct Microseconds {
@@ -92,7 +92,7 @@ class Writer {
     for (std::uint32_t m = 0; m < plan.matches.size(); ++m) last_in_.push_back(last_to_enter(plan, trace, m));
   }
 
-  // One file with the slots [first, end).
+  // Writes one file with the slots [first, end).
   void write(const std::string& path, std::uint32_t first, std::uint32_t end, std::string_view members = {}) {
     OutputFile file(path);
     Text text(file);
@@ -106,7 +106,7 @@ class Writer {
   }
 
  private:
-  // A line per key: Holistic Trace Analysis looks for "rank": N on its own.
+  // Writes a line per key: Holistic Trace Analysis looks for "rank": N on its own.
   void write_head(Text& text) {
     text.put("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
     for (std::uint32_t s = first_; s < end_; ++s) {
@@ -139,7 +139,8 @@ class Writer {
     }
   }
 
-  // A time of the step that is being written, and the number that a task or a match of it has among those of all steps.
+  // The time in the file of a moment in the step that is being written, and the number that a task or match of that
+  // step has among those of all steps.
   Picoseconds at(Picoseconds time) const { return step_ * trace_.step_time + time; }
   std::uint64_t number_of(std::uint64_t id, std::size_t in_a_step) const {
     return static_cast<std::uint64_t>(step_) * in_a_step + id;
@@ -170,8 +171,8 @@ class Writer {
     thread(kHost, "host", kLanes);
   }
 
-  // "stage 0 (ranks 0, 1, ... x16)". A class is the ranks at its place in every pipeline group, or a part of them, of
-  // which the plan knows one.
+  // The name of a slot: "stage 0 (ranks 0, 1, ... x16)". A class is the ranks at the same place in every pipeline
+  // group, or a part of them, of which the plan knows one.
   std::string process_name(std::uint32_t s) const {
     const RankSlot& slot = plan_.slots[s];
     if (slot.multiplicity == 1) return fmt::format("{} (rank {})", slot.name, slot.representative);
@@ -224,7 +225,7 @@ class Writer {
     text.put(",\"chunk\":", frame.chunk, ",", arguments, ",\"issued\":", ExactMicroseconds{at(span.issued)},
              ",\"entered\":", ExactMicroseconds{at(span.entered)}, ",\"matched\":", ExactMicroseconds{at(span.matched)},
              ",\"ended\":", ExactMicroseconds{at(span.ended)}, ",\"cause\":");
-    // The launch came last of all that it waited for.
+    // The launch came last of all events that the task waited for.
     if (span.cause == kNone || trace_.spans[span.cause].ended < span.issued) {
       text.put("\"launch\"}}");
     } else {
@@ -243,8 +244,8 @@ class Writer {
     text.put(",\"args\":{\"task\":", task_number(t), ",\"for task\":", task_number(last), "}}");
   }
 
-  // From a send to its receive. Both are running from the moment they match; the arrow's head is half-way through, so
-  // that it lies inside the receive's slice wherever that stands in the file.
+  // Writes an arrow from a send to its receive. Both run from the moment they match; the head of the arrow is half-way
+  // through, so that it lies inside the slice of the receive wherever that stands in the file.
   void write_arrow(Text& text, TaskId send) const {
     if (!std::get<Transfer>(plan_.op_of(send).work).send) return;
     const std::uint32_t match = plan_.tasks[send].match;
@@ -284,17 +285,17 @@ class Writer {
   const Plan& plan_;
   const Trace& trace_;
   std::span<const MemorySample> samples_;
-  std::int64_t steps_ = 1, step_ = 0;  // step_: the one that is being written
+  std::int64_t steps_ = 1, step_ = 0;  // step_: the step that is being written
   std::string device_;
-  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // as JSON
-  std::vector<std::string> arguments_;                                           // by op, of the slot being written
-  std::vector<TaskId> last_in_;        // by match: the member that the others waited for
-  std::uint32_t first_ = 0, end_ = 0;  // slots of the file being written
+  std::vector<std::string> op_names_, kernel_names_, block_names_, wait_names_;  // names as JSON
+  std::vector<std::string> arguments_;  // arguments by op, for the slot being written
+  std::vector<TaskId> last_in_;         // by match: the member that the others waited for
+  std::uint32_t first_ = 0, end_ = 0;   // slots of the file being written
 };
 
 // "out.json.gz", 8 -> "out_rank8.json.gz".
 std::string path_of_rank(const std::string& path, std::int64_t rank) {
-  const std::size_t name = path.find_last_of('/') + 1;  // npos + 1 is 0
+  const std::size_t name = path.find_last_of('/') + 1;  // no slash: npos + 1 is 0
   const std::size_t json = path.rfind(".json");
   const std::size_t cut = json == std::string::npos || json < name ? path.size() : json;
   return fmt::format("{}_rank{}{}", path.substr(0, cut), rank, cut == path.size() ? ".json" : path.substr(cut));

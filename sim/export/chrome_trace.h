@@ -12,8 +12,10 @@ struct ChromeTraceOptions {
   bool file_per_slot =
       false;           // out.json -> out_rank0.json, out_rank8.json, ...: Holistic Trace Analysis wants one rank each
   std::string device;  // name of the GPU, for the trace's deviceProperties
-  std::int64_t steps = 1;  // the trace's step so often, one behind the other; samples are those of all
-  std::string members;     // further ones of the trace's object, as JSON: "\"name\": value"; not with file_per_slot
+
+  // how often the step of the trace is written, one after the other; samples are those of all steps
+  std::int64_t steps = 1;
+  std::string members;  // further members of the JSON object of the trace: "\"name\": value"; not with file_per_slot
 };
 
 // Writes a timeline in the JSON of PyTorch's profiler, which chrome://tracing, the Perfetto UI and Holistic Trace

@@ -12,11 +12,11 @@
 namespace orrery {
 namespace {
 
-// How a collective is called in PyTorch (record_param_comms) and in NCCL (src/device/generate.py).
+// The names of a collective in PyTorch (record_param_comms) and in NCCL (src/device/generate.py).
 struct CollectiveNames {
   std::string_view torch, nccl;
-  bool sums = false;        // NCCL has a function per operator and type
-  bool in_is_part = false;  // a rank puts in one group-th
+  bool sums = false;        // whether NCCL has a function per operator and type
+  bool in_is_part = false;  // whether a rank puts in one part of as many as the group has ranks
   bool out_is_part = false;
 };
 

@@ -10,17 +10,17 @@ namespace {
 
 using TorchShape = std::vector<std::int64_t>;
 
-// Refusals, as counted for the user.
+// Reasons of refusals, as counted for the user.
 constexpr char kNoShapes[] = "operators without shapes: record with record_shapes=True";
 constexpr char kOther[] = "operators that are no op of a plan, or one that is not told from the trace";
 constexpr char kRole[] = "products of which forward or backward cannot be told";
 constexpr char kMask[] = "attention that is not causal";
 constexpr char kType[] = "operators on a type that is neither 16 nor 32 bits wide";
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // of one dimension
-constexpr double kMostTensor = 1e15;                         // elements
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;  // most elements of one dimension
+constexpr double kMostTensor = 1e15;                         // most elements of a tensor
 
-// The shape of an input; empty if it is none, or not recorded, or nothing that a GPU holds.
+// The shape of an input; empty if the input has none, if it was not recorded, or if no GPU could hold it.
 TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   const auto args = op.find("args");
   if (args == op.end() || !args->is_object() || !args->contains("Input Dims")) return {};
@@ -29,7 +29,7 @@ TorchShape torch_shape(const nlohmann::json& op, std::size_t input) {
   TorchShape shape;
   double elements = 1;
   for (const nlohmann::json& d : dims[input]) {
-    if (!d.is_number_integer()) return {};  // a list of tensors
+    if (!d.is_number_integer()) return {};  // the input is a list of tensors
     shape.push_back(d.get<std::int64_t>());
     elements *= static_cast<double>(shape.back());
     if (shape.back() < 1 || shape.back() > kMostExtent || elements > kMostTensor) return {};
@@ -48,7 +48,7 @@ std::int64_t leading_rows(const TorchShape& s) {
   return std::accumulate(s.begin(), s.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
-// Everything a reader of one operator sees.
+// Everything that the reader of one operator sees.
 struct SeenOperator {
   const nlohmann::json& op;
   bool backward;
@@ -58,7 +58,7 @@ struct SeenOperator {
 
 using Meant = std::variant<Work, const char*>;
 
-// Where an operator's two factors are among its inputs; 0 if it is no product.
+// The index of the first of an operator's two factors among the inputs; 0 also for operators that are no product.
 std::size_t first_factor(const std::string& name) { return name == "aten::addmm" ? 1 : 0; }
 
 std::optional<TorchShape> torch_product_of(const nlohmann::json& op) {
@@ -81,11 +81,12 @@ Meant torch_product(const SeenOperator& s) {
   if (s.forward.count({m, k, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::input_gradient);
   if (s.forward.count({k, m, n}) > 0) return torch_gemm({m, n, k}, Gemm::Role::weight_gradient);
   if (s.forward.count({k, n, m}) > 0) return torch_gemm({n, m, k}, Gemm::Role::weight_gradient);
-  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);  // recomputed
+  if (s.forward.count({m, n, k}) > 0) return torch_gemm({m, n, k}, Gemm::Role::output);  // the product is recomputed
   return kRole;
 }
 
-// q (batch, sequence, heads, head_dim), or heads before the sequence; k at the next input.
+// Recognises attention: q has the shape (batch, sequence, heads, head_dim), or heads before the sequence; k is the next
+// input.
 Meant torch_attention(const SeenOperator& s, std::size_t q_input, std::size_t causal, bool heads_first,
                       Direction direction) {
   const TorchShape k = torch_shape(s.op, q_input + 1);
@@ -118,15 +119,15 @@ Meant torch_gelu(const SeenOperator& s) {
   return Activation{.rows = leading_rows(s.first), .columns = s.first.back(), .gated = false, .direction = direction};
 }
 
-// Two activations of the same shape: the residual stream, or two sources of a gradient.
+// Recognises a sum of two activations of the same shape: the residual stream, or two sources of a gradient.
 Meant torch_sum(const SeenOperator& s) {
   if (s.first.size() < 2 || s.first != torch_shape(s.op, 1)) return kOther;
   if (s.backward) return Add{leading_rows(s.first) * s.first.back()};
   return Residual{.rows = leading_rows(s.first), .columns = s.first.back()};
 }
 
-// By name; which input's shape is looked at. Places of is_causal: the operators' signatures (native_functions.yaml;
-// flash_attn/flash_attn_interface.py).
+// The operators by name, with the input whose shape is read. The places of is_causal are from the operators' signatures
+// (native_functions.yaml; flash_attn/flash_attn_interface.py).
 struct Operator {
   std::string_view name;
   std::size_t input;

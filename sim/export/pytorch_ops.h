@@ -12,22 +12,22 @@
 
 namespace orrery {
 
-// An operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm", "args": {"Input Dims",
-// "Input type", "Concrete Inputs"}}.
+// The functions below read an operator of PyTorch as its profiler recorded it with record_shapes: {"name": "aten::mm",
+// "args": {"Input Dims", "Input type", "Concrete Inputs"}}.
 
 // Forward products (m, n, k) of a trace: they tell what a backward product of the same three numbers is.
 using Products = std::set<std::vector<std::int64_t>>;
 // Adds the product that an operator does, if it does one.
 void add_product(const nlohmann::json& op, Products& products);
 
-// What an operator computes, in the plan's words, or why it is not said. backward: it runs on autograd's thread.
-// Products take their role from their shape: dy (m, k) W (k, n) belongs to a forward product (m, k, n), dy^T x to
-// (k, m, n), x^T dy, its transpose, to (k, n, m).
+// The work of an operator, in the plan's terms, or the reason why it is not recognised. backward: the operator runs on
+// autograd's thread. Products take their role from their shape: dy (m, k) W (k, n) belongs to a forward product (m, k,
+// n), dy^T x to (k, m, n), and x^T dy, the transpose of dy^T x, to (k, n, m).
 using Recognised = std::variant<WorkShape, std::string>;
 Recognised recognise(const nlohmann::json& op, bool backward, const Products& forward);
 
-// Bytes of an element by PyTorch's name of its type, as operators ("c10::BFloat16") and collectives ("BFloat16") give
-// it; 0 for one that is not known.
+// Bytes of an element, by PyTorch's name of its type, as operators ("c10::BFloat16") and collectives ("BFloat16") give
+// it; 0 for an unknown type.
 Bytes element_bytes(const std::string& type);
 
 }  // namespace orrery

@@ -20,7 +20,7 @@ constexpr Bytes kSegmentRounding = 2 * kMebibyte;
 constexpr Bytes round_up(Bytes bytes, Bytes unit) { return ceil_div(bytes, unit) * unit; }
 constexpr bool is_large(std::uint32_t pool) { return pool % 2 != 0; }
 
-// get_allocation_size
+// The size of a segment for a block: get_allocation_size.
 Bytes segment_size(Bytes block) {
   if (block <= kLargestSmall) return kSmallSegment;
   if (block < kSharedSegmentBelow) return kSharedSegment;
@@ -124,7 +124,7 @@ BlockId CachingAllocator::new_block(Bytes address, Bytes size, std::uint32_t poo
   return id;
 }
 
-// Puts right between left and what follows it.
+// Puts `right` between `left` and the block that follows `left`.
 void CachingAllocator::link_after(BlockId left, BlockId right) {
   const BlockId next = blocks_[left].next;
   blocks_[right].prev = left;
@@ -148,7 +148,7 @@ BlockId CachingAllocator::find_free(std::uint32_t pool, Bytes size) const {
   return best->id;
 }
 
-// alloc_block, then release_cached_blocks and once more.
+// A new segment: alloc_block; if there is no room, release_cached_blocks and alloc_block once more.
 BlockId CachingAllocator::grow(std::uint32_t pool, Bytes size) {
   const auto once = [&] { return options_.expandable_segments ? expand(pool, size) : new_segment(pool, size); };
   BlockId id = once();
@@ -168,8 +168,8 @@ BlockId CachingAllocator::new_segment(std::uint32_t pool, Bytes size) {
   return id;
 }
 
-// try_allocate_expandable_block: maps pages from the lowest place that has room. What was mapped before pages ran out
-// stays, free.
+// try_allocate_expandable_block: maps pages from the lowest place that has room. Pages that were mapped before the
+// device ran out of memory stay mapped, and free.
 BlockId CachingAllocator::expand(std::uint32_t pool, Bytes size) {
   BlockId id = find_range(pool, size);
   if (blocks_[id].state == State::unmapped && !map(id, std::min(size, blocks_[id].size))) return kNone;
@@ -280,7 +280,7 @@ void CachingAllocator::release(BlockId id) {
   merge(id, blocks_[id].prev);
   merge(id, blocks_[id].next);
   insert(id);
-  // Of a segment that is free as a whole, no part is inactive any more.
+  // A segment that is free as a whole has no inactive parts any more.
   if (!split(blocks_[id])) inactive -= blocks_[id].size;
   if (!options_.expandable_segments) stats_.inactive_split.add(inactive);
 }

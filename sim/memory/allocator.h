@@ -12,7 +12,7 @@ namespace orrery {
 using BlockId = std::uint32_t;
 
 struct AllocatorOptions {
-  Bytes capacity = 0;                // what segments may take together: the device less context and libraries
+  Bytes capacity = 0;                // bytes that segments may take together: the device less context and libraries
   bool expandable_segments = false;  // PYTORCH_ALLOC_CONF=expandable_segments:True
 };
 
@@ -26,7 +26,8 @@ struct Gauge {
   }
 };
 
-// What torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >= requested.
+// The figures that torch.cuda.memory_stats() prints, in bytes. reserved >= active >= allocated, and active >=
+// requested.
 struct AllocatorStats {
   Gauge allocated;                      // blocks handed out, rounding and unsplit remainders included
   Gauge requested;                      // bytes asked for, of blocks handed out or waiting for events
@@ -36,7 +37,7 @@ struct AllocatorStats {
   std::int64_t device_allocations = 0;  // cudaMalloc, or one mapping of pages
   std::int64_t device_frees = 0;
   std::int64_t retries = 0;            // cached blocks were released because a segment did not fit
-  std::int64_t out_of_memory = 0;      // and it still did not
+  std::int64_t out_of_memory = 0;      // a segment did not fit even after such a release
   Picoseconds synchronized_until = 0;  // the latest event that such a release had to wait for
 };
 
@@ -59,8 +60,8 @@ class CachingAllocator {
   // Gives a block back. The id may be handed out again.
   void free(BlockId id);
 
-  // The same for a block that other streams use (record_stream): it stays active until their events, the last of them
-  // at `until`, have completed and malloc looks at them.
+  // Gives back a block that other streams use (record_stream): the block stays active until the events of those
+  // streams, the last of them at `until`, have completed and malloc looks at them.
   void free_after(BlockId id, Picoseconds until);
 
   // Returns blocks whose events have completed, as every malloc does first.
@@ -71,7 +72,7 @@ class CachingAllocator {
 
   void reset_peaks();
 
-  // From now on segments may take so much together.
+  // Sets the bytes that segments may take together from now on.
   void set_capacity(Bytes capacity) { options_.capacity = capacity; }
 
   const AllocatorStats& stats() const { return stats_; }
@@ -95,7 +96,7 @@ class CachingAllocator {
 
   struct Pool {
     FreeSet free;
-    std::vector<BlockId> unmapped;  // by address
+    std::vector<BlockId> unmapped;  // unmapped blocks, by address
   };
 
   struct Event {

@@ -18,9 +18,9 @@ struct FreeBlock {
 };
 
 // Free blocks in the order (size, address), as CachingAllocator searches them. Blocks lie in bins, eight per power of
-// two of their size in units of 512 bytes; a bin is a short vector sorted downwards, so that its best fit is taken from
-// the back. A bitmap finds the next bin in use. It never looks at what a block is or who its neighbours are.
-// Pointers it returns last until the next insert or erase.
+// two of their size in units of 512 bytes; a bin is a short vector in descending order, so that the best fit is taken
+// from the back. A bitmap finds the next bin in use. The set never looks at the state or the neighbours of a block.
+// Pointers that it returns last until the next insert or erase.
 class FreeSet {
  public:
   void insert(FreeBlock block) {

@@ -15,7 +15,7 @@ const Slot& slot_of(const Plan& plan, std::uint32_t frame, const Operand& o) {
   return plan.blocks[plan.frames[frame].block].slots[o.slot];
 }
 
-// What a slot's tasks take and give, not yet in order of time.
+// The bytes that the tasks of a slot take and give up, not yet in order of time.
 std::vector<Delta> deltas_of(const Plan& plan, const Trace& trace, const RankSlot& slot, std::vector<bool>& held) {
   std::vector<Delta> deltas;
   const auto change = [&](TaskId t, const Operand& o, bool take) {

@@ -11,9 +11,9 @@ namespace orrery {
 // those of the memory clock within the step. The largest sum of a slot's samples is its SlotMemory::peak.
 using MemoryCurve = std::vector<std::vector<MemorySample>>;
 
-// The samples of so many steps behind each other from the first; of one step, those of a steady one, in which the slot
+// The samples of so many steps in a row from the first. For one step, the samples of a steady step in which the slot
 // peaks: the second, unless a later one holds more. Sorted by slot, then time. A slot that was played for fewer steps
-// repeats its last.
+// repeats the last.
 std::vector<MemorySample> samples_of(const std::vector<MemoryCurve>& curves, std::int64_t steps, Picoseconds step_time);
 
 }  // namespace orrery

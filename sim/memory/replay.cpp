@@ -16,32 +16,34 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kLargest = 6;
-constexpr std::ptrdiff_t kReplayedSteps = 12;  // that are played after the first, to see what a steady one takes again
+// steps played after the first, to see which memory a steady step takes again
+constexpr std::ptrdiff_t kReplayedSteps = 12;
 constexpr int kNotHeld = -1;
-constexpr int kBeyond = -2;  // on the host or on disks
-constexpr int kPlaced = -3;  // in the arena, which is held from the start
+constexpr int kBeyond = -2;  // a buffer on the host or on disks
+constexpr int kPlaced = -3;  // a buffer in the arena, which is held from the start
 
 struct Held {
   BlockId block = 0;
   int stream = kNotHeld;
-  Picoseconds used_until = 0;  // by the last collective that it was for, where those hold their tensors
+  Picoseconds used_until = 0;  // end of the last collective that used the buffer, where collectives hold their tensors
 };
 
 constexpr Bytes kWithoutEnd = Bytes{1} << 60;
 
-// What a task puts into the device's launch queue: its kernels; around a collective of another stream PyTorch records
-// two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and WorkNCCL::synchronize).
+// Number of entries that a task puts into the device's launch queue: its kernels; around a collective of another stream
+// PyTorch also records two events and lets two streams wait for them (ProcessGroupNCCL.cpp, syncStream and
+// WorkNCCL::synchronize).
 TaskId launches(const Op& op) {
   constexpr TaskId kEvents = 4;
   return static_cast<TaskId>(std::max(1, kernels_of(op.work))) + (moves(op) ? kEvents : 0);
 }
 
-// ZeRO-1's, of what its ranks have updated.
+// Whether a collective is ZeRO-1's gather of the weights that its ranks have updated.
 bool gathers_parameters(const Op& op, const Collective& c) {
   return c.kind == CollectiveKind::all_gather && op.phase == Phase::step && op.lane == LaneKind::data_gather;
 }
 
-// What data ranks reduce or gather once a step.
+// Whether an op is a reduction or gather that data ranks do once a step.
 bool ends_step(const Op& op) {
   return op.phase == Phase::step && (reduces_gradients(op.lane) || op.lane == LaneKind::data_gather);
 }
@@ -85,9 +87,9 @@ class Replay : BlockSource {
   }
 
  private:
-  // Moments appeared at the first step's end: what later steps give back to make room for them, they do not need again,
-  // until none gives anything back, or each as much as the one before. Where neither comes, the last half's mean
-  // counts.
+  // Moments appear at the end of the first step. Later steps give cached memory back to make room for them and do not
+  // need it again, until no step gives anything back, or each gives back as much as the one before. If neither comes,
+  // the mean of the last half counts.
   void play_to_rest(const RankSlot& slot) {
     std::vector<std::int64_t> calls;
     bool rests = false;
@@ -101,7 +103,7 @@ class Replay : BlockSource {
     result_.device_calls = std::accumulate(first, calls.end(), std::int64_t{0}) / (calls.end() - first) / plan_.steps;
   }
 
-  // All of the plan once more. Whether cached segments had to be given back.
+  // Plays the whole plan once more. Returns whether cached segments had to be given back.
   bool play(const RankSlot& slot) {
     const AllocatorStats before = allocator_.stats();
     if (curve_ != nullptr) curve_->emplace_back();
@@ -128,7 +130,7 @@ class Replay : BlockSource {
     if (op.allocates.empty() && op.frees.empty() && !lists && !copies && !states_.has_gradients()) return;
     const Picoseconds offset = step_ * trace_.step_time;
     const Picoseconds behind = oldest_ > slot.begin ? trace_.spans[oldest_ - 1].entered : 0;
-    // Whoever copies so looks for infinities too, and waits for the answer before it updates.
+    // A stack that copies so also looks for infinities, and waits for the answer before it updates.
     const Picoseconds checked = options_.flat_copies > 0 && op.optimizer ? trace_.spans[t].entered : 0;
     const Picoseconds now = offset + std::max({host_at(t) + lag_at(t), behind, checked});
     visited_ = t;
@@ -156,9 +158,10 @@ class Replay : BlockSource {
     curve_->back().push_back({clock_, slot_, now_});
   }
 
-  // The forwards that fill a pipeline, from the third on. What the first of a pipeline puts out is taken at once; the
-  // second's waits until the next stage has ended its first, and the device, whose stream waits for the sends, with it.
-  // The host goes on: inferred from the peaks of nanotron's first stages, as is which forward is the first to wait.
+  // The forwards that fill a pipeline, from the third on. The output of the first forward of a stage is sent at once;
+  // the output of the second waits until the next stage has ended its first forward, and the device, whose stream waits
+  // for the sends, waits too. The host goes on: inferred from the peaks of nanotron's first stages, as is which forward
+  // is the first to wait.
   void find_filling(const RankSlot& slot) {
     constexpr std::int32_t kTaken = 2;
     const auto micro_batch = [&](TaskId t) { return plan_.frames[plan_.tasks[t].frame].micro_batch; };
@@ -170,7 +173,7 @@ class Replay : BlockSource {
     filling_ = {third, end};
   }
 
-  // What comes after the last pass of the last micro-batch.
+  // Finds the tasks after the last pass of the last micro-batch.
   void find_update(const RankSlot& slot) {
     update_ = slot.end;
     while (update_ > slot.begin && plan_.op_of(update_ - 1).phase == Phase::step) --update_;
@@ -193,8 +196,9 @@ class Replay : BlockSource {
     return from(waited, fills, options_.host_part) + from(0, issued - fills, options_.filling_part);
   }
 
-  // A retry waits until the device has ended what cached blocks wait for. So much later the host issues what follows,
-  // up to where it waits by itself: it is no longer ahead of its device, and needs as much less memory.
+  // A retry waits until the device has ended the work that cached blocks wait for. The host issues the tasks that
+  // follow later by as much, up to the next point where it waits anyway: it is no longer ahead of the device, and needs
+  // less memory for that.
   Picoseconds lag_at(TaskId t) const {
     const std::vector<HostResume>& waits = trace_.host[slot_];
     const bool waited = lag_ > 0 && std::any_of(waits.begin(), waits.end(), [&](const HostResume& w) {
@@ -210,7 +214,8 @@ class Replay : BlockSource {
     lagging_since_ = visited_;
   }
 
-  // What every rank of the group updated comes into a buffer of all, and from there into a tensor a rank.
+  // The weights that every rank of the group updated come into one buffer for all, and from there into one tensor for
+  // each rank.
   void gather_lists(TaskId t, const Collective& gather, Picoseconds now, Picoseconds ended) {
     const auto ranks =
         static_cast<std::int64_t>(plan_.dimensions[static_cast<std::size_t>(gather.group)].groups.front().size());
@@ -219,8 +224,8 @@ class Replay : BlockSource {
     pass_through(copies, t, now, ended);
   }
 
-  // A bucket's gradients are put side by side to be reduced, if they do not lie so, and what is gathered comes into one
-  // buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
+  // The gradients of a bucket are copied side by side to be reduced, unless they lie so already, and gathered weights
+  // come into one buffer first (ProcessGroupNCCL::allgather, newLikeFlat).
   void copy_flat(TaskId t, const Collective& of, Picoseconds now, Picoseconds ended) {
     const bool reduces = reduces_gradients(plan_.op_of(t).lane);
     if (reduces && !states_.has_gradients()) return;
@@ -229,8 +234,9 @@ class Replay : BlockSource {
     pass_through(copies, t, now, options_.blocking_launches ? 0 : ended);
   }
 
-  // Of a chunk in 16 bits, what others update is given up, the own part is put into one tensor, and that into one as
-  // wide as the master weights (DeepSpeed stage_1_and_2.py, step()).
+  // For a chunk in 16 bits: gives up the gradients of the parameters that other ranks update, puts the gradients of
+  // this rank's part into one tensor, and widens that into one as wide as the master weights (DeepSpeed
+  // stage_1_and_2.py, step()).
   void widen_gradients(TaskId t, const Update& update, Picoseconds now) {
     if (!states_.has_gradients()) return;
     const std::uint32_t state = frame_of(plan_, plan_.tasks[t].frame, Scope::state);
@@ -245,7 +251,7 @@ class Replay : BlockSource {
     }
   }
 
-  // What an accumulation adds, taken from its buffer.
+  // The block of the gradient that an accumulation adds, taken from the gradient's buffer.
   std::optional<BlockId> added_gradient(TaskId t) {
     for (const Operand& o : plan_.op_of(t).operands) {
       if (o.scope != Scope::own || o.access != Access::read) continue;
@@ -285,7 +291,7 @@ class Replay : BlockSource {
 
   Bytes size(BlockId block) const override { return allocator_.size(block); }
 
-  // What is gathered lies in buffers that the stack keeps.
+  // Gathered weights lie in buffers that the stack keeps.
   void note_uses(TaskId t, Picoseconds ended) {
     const bool gathers = std::get<Collective>(plan_.op_of(t).work).kind == CollectiveKind::all_gather;
     for (const Operand& o : plan_.op_of(t).operands) {
@@ -319,8 +325,8 @@ class Replay : BlockSource {
     count(what.category, allocator_.size(held.block));
   }
 
-  // Where there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
-  // then say how much it would have needed.
+  // If there is no room even after the allocator's retry, the device is taken to be larger from then on: the figures
+  // then say how much memory the device would have needed.
   BlockId allocate(Bytes bytes, int stream, Picoseconds now) {
     const std::int64_t retries = allocator_.stats().retries;
     const auto block = allocator_.malloc(bytes, stream, now);
@@ -387,25 +393,27 @@ class Replay : BlockSource {
   const MemoryOptions& options_;
   CachingAllocator allocator_;
   StateTensors states_;
-  std::vector<Held>& held_;   // by buffer
+  std::vector<Held>& held_;   // blocks held, by buffer
   std::vector<char>& named_;  // by buffer: counted by name_largest()
   SlotMemory result_;
   CategoryBytes now_{};
   Bytes allocated_ = 0, host_ = 0, nvme_ = 0;
   int step_ = 0;
-  MemoryCurve* curve_;  // or none
+  MemoryCurve* curve_;  // the curve to fill, or nullptr
   std::uint32_t slot_ = 0;
   TaskId visited_ = 0, lagging_since_ = 0;
   Picoseconds lag_ = 0;
-  Picoseconds clock_ = 0;   // of the latest task, from the step's begin
-  std::int64_t calls_ = 0;  // cudaMalloc and cudaFree of the last time that it was played
+  Picoseconds clock_ = 0;   // time of the latest task, from the begin of the step
+  std::int64_t calls_ = 0;  // calls of cudaMalloc and cudaFree the last time that the step was played
   std::pair<TaskId, TaskId> filling_;
   TaskId update_ = 0;
-  Bytes reserved_before_ = 0;       // peak before the latest update_
-  TaskId queued_ = 0, oldest_ = 0;  // launches that the device has not begun when the host makes the next, the first
+  Bytes reserved_before_ = 0;  // peak before the latest update_
+  // queued_: launches that the device has not begun when the host makes the next; oldest_: the first of them
+  TaskId queued_ = 0, oldest_ = 0;
 };
 
-// What was alive at the peak is found again by counting takes and gives up to it, by name.
+// Finds the buffers alive at the peak again by counting, up to the peak and by name, the times that tasks take and give
+// them up.
 void Replay::name_largest() {
   if (result_.peak_task == kNone) return;
   const RankSlot& slot = plan_.slots[plan_.slot_of(result_.peak_task)];

@@ -13,7 +13,8 @@
 namespace orrery {
 namespace {
 
-// How many processes a launcher says it started: Open MPI's mpirun; MPICH's and others' over PMI; a step of srun.
+// Variables with the number of processes that a launcher started: Open MPI's mpirun; MPICH's and others' over PMI; a
+// step of srun.
 constexpr const char* kSizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 long launched() {
@@ -30,7 +31,8 @@ std::unique_ptr<Peers> peers_of_environment() {
   if (processes < 2) return nullptr;
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::string path = (here / "orrery-peers.so").string();
-  // Global, as MPI libraries load parts of their own that look for them; never unloaded, as those cannot be.
+  // The plugin is loaded globally, because MPI libraries load parts of their own that look for their symbols; it is
+  // never unloaded, because those parts cannot be.
   void* const plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = plugin == nullptr ? nullptr : ::dlsym(plugin, kMakePeers);
   if (make == nullptr)
@@ -65,7 +67,7 @@ void together(Peers* peers, const std::function<void()>& f) {
   share(mine);
   WireNames names;
   for (const std::string& bytes : peers->gather(mine.take())) {
-    if (bytes.empty()) continue;  // lost
+    if (bytes.empty()) continue;  // the process was lost
     Wire wire(bytes, names);
     share(wire);
     wire.end();
@@ -80,7 +82,7 @@ void said_by_one(Peers& peers, const std::function<void()>& say) {
       say();
       said = true;
     }
-    // Who ends by an error says something else, and has said why.
+    // A process that ends by an error sends another word, and has reported the error.
     for (const std::string& word : peers.gather(std::string(said ? kSaid : kWaits)))
       said = said || (!word.empty() && word != kWaits);
   }

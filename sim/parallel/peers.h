@@ -12,10 +12,12 @@ namespace orrery {
 // where it is missing, or knows fewer processes than the launcher started.
 std::unique_ptr<Peers> peers_of_environment();
 
-// f() in every process; where it throws Error in some, in all the first of these, by rank. peers: nullptr, alone.
+// Runs f() in every process; if it throws Error in some, throws the first of these, by rank, in all. peers: nullptr,
+// alone.
 void together(Peers* peers, const std::function<void()>& f);
 
-// say() in one process, once it has returned in all: in the first, and in the next where that is lost before.
+// Runs say() in one process, the first, or in the next if that one is lost before say() has returned. Returns in all
+// processes once say() has.
 void said_by_one(Peers& peers, const std::function<void()>& say);
 
 }  // namespace orrery

@@ -14,16 +14,16 @@ namespace orrery {
 // Names that were read from a wire, kept as long as this lives.
 using WireNames = std::set<std::string, std::less<>>;
 
-// Values as bytes, and back on the same machine architecture: a type names its parts once, share(wire, value), for both
-// ways. Throws Error where what is read was not written by the same calls.
+// Writes values as bytes, and reads them on the same machine architecture: a type names its parts once, in share(wire,
+// value), for both directions. Throws Error where the bytes were not written by the same calls.
 class Wire {
  public:
-  Wire() = default;  // writes
+  Wire() = default;  // a wire that writes
   Wire(std::string_view bytes, WireNames& names) : left_(bytes), names_(&names) {}
 
   bool reads() const { return names_ != nullptr; }
   std::string take() { return std::move(written_); }
-  // After the last value.
+  // Checks that nothing is left after the last value.
   void end() const {
     if (!left_.empty()) wrong();
   }

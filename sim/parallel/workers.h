@@ -14,10 +14,10 @@
 
 namespace orrery {
 
-// Who works on a search: threads of this process, and other processes that make the same search in the same steps.
-// Items are dealt to processes by their cost, and to threads as they become free. Every process gets all results, in
-// the order of the items: what comes out depends on neither number. What a process had to do that is lost, the others
-// do: each all of it that nobody has told it, since they need not agree on who is lost.
+// The workers of a search: threads of this process, and other processes that make the same search in the same steps.
+// Items are dealt to processes by cost, and to threads as they become free. Every process gets all results, in the
+// order of the items: the outcome depends on neither number. Items of a lost process are done by the others: each
+// process does every item whose result it has not been told, since the processes need not agree on which one is lost.
 class SearchCrew {
  public:
   // peers: nullptr, alone. stop: set by the user, in any process; nullptr, never.
@@ -28,11 +28,11 @@ class SearchCrew {
   bool has_peers() const { return peers_ != nullptr; }
   // The user stopped the search; known to all processes after the same each().
   bool stopped() const { return stopped_; }
-  // The same, as soon as this process knows: items may be left undone then.
+  // The same as stopped(), but as soon as this process knows: items may be left undone then.
   bool hurries() const { return stop_ != nullptr && *stop_; }
 
-  // f(thread, i) for every i below count. cost(i): of one, in any unit. share(wire, i): passes on what f gave. Throws
-  // the first Error of f, by i, in all processes.
+  // Calls f(thread, i) for every i below count. cost(i): cost of item i, in any unit. share(wire, i): passes on the
+  // result of f. Throws the first Error of f, by i, in all processes.
   template <class F, class Cost, class Share>
   void each(std::size_t count, F f, Cost cost, Share share) {
     const std::vector<int> owners = owners_of(count, cost);
@@ -51,7 +51,7 @@ class SearchCrew {
   }
 
  private:
-  // The dearest first, each to the process that has least.
+  // Deals the items, those of highest cost first, each to the process with the lowest load.
   template <class Cost>
   std::vector<int> owners_of(std::size_t count, Cost cost) const {
     std::vector<int> owners(count);
@@ -86,11 +86,12 @@ class SearchCrew {
     work(0);
   }
 
-  // Returns whether any process was stopped. Errors of this process that are no Error are thrown: they are its own.
+  // Exchanges results. Returns whether any process was stopped. Exceptions other than Error are thrown in this process
+  // only.
   template <class F, class Share>
   bool exchange(std::vector<std::size_t> mine, bool stop, F& f, std::vector<std::exception_ptr>& errors, Share& share) {
     std::vector<bool> known(errors.size());
-    // Items with their numbers: others may have dealt them otherwise.
+    // Passes items with their numbers: other processes may have dealt the items otherwise.
     const auto pass = [&](Wire& wire, std::vector<std::size_t>& items) {
       bool its_stop = stop;
       wire.share(its_stop);
@@ -151,7 +152,7 @@ class SearchCrew {
   Peers* peers_;
   const std::atomic<bool>* stop_;
   bool stopped_;
-  std::set<int> lost_;  // processes
+  std::set<int> lost_;  // processes that were lost
   WireNames names_;
 };
 

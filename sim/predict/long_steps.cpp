@@ -16,21 +16,22 @@
 namespace orrery {
 namespace {
 
-// Micro-batches per stage of a period that is held against the next one, and of a step for which three short ones are
-// less work than itself.
+// kPeriod: micro-batches per stage in a period that is compared with the next one; kLong: micro-batches per stage of a
+// step from which on three short steps are less work than the step.
 constexpr std::int64_t kPeriod = 4, kLong = 32;
-constexpr double kSame = 1e-9;  // of two sums of a period's times, relative to the step
+// difference of two sums of a period's times below which they count as equal, relative to the step
+constexpr double kSame = 1e-9;
 
 struct ShortSteps {
   Report first, second, third;
-  std::int64_t micro_batches = 0, period = 0;  // of the third step
+  std::int64_t micro_batches = 0, period = 0;  // micro-batches of the third step, and of a period
 };
 
 bool may_repeat(const Spec& spec) {
   const Strategy& s = spec.strategy;
   if (s.micro_batches() < kLong * s.pipeline || !s.schedule_file.empty() || !s.stage_replicas.empty()) return false;
   if (own_pace(s) || spec.software.validates_after_update) return false;
-  // Orders that fit the times of stages fill waits where they come, not period by period.
+  // Orders that fit the times of stages fill waits as they come, not period by period.
   const ScheduleRow& row = find_schedule(s.schedule);
   return row.updates == Updates::flush && !row.splits && row.vocabulary_barriers == 0;
 }
@@ -50,8 +51,8 @@ bool same_memory(const MemoryReport& a, const MemoryReport& b) {
   return std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), same);
 }
 
-// Plays three steps whose numbers of micro-batches leave the same rest by the period as the whole step's. Returns none
-// where the second needs more memory than the first.
+// Plays three short steps whose numbers of micro-batches leave the same remainder by the period as that of the whole
+// step. Returns none where the second needs more memory than the first.
 std::optional<ShortSteps> play(const Spec& spec, const Profile& profile, const std::atomic<bool>* stop) {
   ShortSteps steps;
   steps.period = kPeriod * spec.strategy.pipeline;
@@ -129,7 +130,8 @@ Report predict_report(const Spec& spec, const Profile& profile, const std::atomi
   std::optional<ShortSteps> steps;
   try {
     if (may_repeat(spec)) steps = play(spec, profile, stop);
-  } catch (const Error&) {  // the schedule does not take so few micro-batches: played whole, it says what it lacks
+    // the schedule does not take so few micro-batches: played whole, the step reports what is wrong
+  } catch (const Error&) {
   }
   if (!steps || !repeats(*steps)) return predict(spec, profile, false, stop).report;
   Report r = extrapolated(spec, *steps, profile);

@@ -23,7 +23,7 @@ namespace {
 // for much, few enough for a second of work.
 constexpr std::int64_t kMostSteps = 32, kLeastSteps = 4, kMostTasks = 1'000'000;
 
-// What happened until `end`.
+// The trace of everything that happened until `end`.
 Trace cut_off(Trace trace, Picoseconds end) {
   for (Span& s : trace.spans) {
     for (Picoseconds* t : {&s.issued, &s.entered, &s.matched, &s.ended}) *t = std::min(*t, end);
@@ -32,8 +32,9 @@ Trace cut_off(Trace trace, Picoseconds end) {
   return trace;
 }
 
-// Times of a step from many, in which no two workers are where they were in the last: a step is what all workers
-// together make in the time that one of them takes on average. Memory is that of a step by itself.
+// Sets the times of a step from many steps, in which workers are at different places all the time: a step is the
+// progress that all workers together make in the time that one of them takes for a step on average. Memory is that of a
+// single step.
 void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, const std::atomic<bool>* stop) {
   const Plan all = unfold(folded);
   const auto tasks = static_cast<std::int64_t>(all.task_count());
@@ -68,7 +69,7 @@ void report_server_steps(Prediction& p, const Spec& spec, const Plan& folded, co
   p.report = std::move(r);
 }
 
-// Of three steps behind each other the one in the middle sets the update before it right.
+// The time to set an update right, from three steps in a row of which the middle one sets the update before it right.
 double set_right_time(const Plan& folded, const Timing& timing, const std::atomic<bool>* stop) {
   const auto time = [&](bool sets_right) {
     return simulate(repeat_steps(folded, {false, sets_right, false}), timing, stop).step_time;
@@ -79,7 +80,7 @@ double set_right_time(const Plan& folded, const Timing& timing, const std::atomi
 }  // namespace
 
 void add_interval(Report& report, const Spec& spec, const Profile& profile) {
-  if (!profile.measured.empty() && !profile.rest_built_in) return;  // all of it was measured on this machine
+  if (!profile.measured.empty() && !profile.rest_built_in) return;  // the whole profile was measured on this machine
   const Interval interval = interval_of(spec);
   report.step_time_low_s = report.step_time_s * interval.low;
   report.step_time_high_s = report.step_time_s * interval.high;
@@ -119,7 +120,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
   if (unfolded) p.plan = unfold(p.plan);
   try {
     p.prices = price(p.plan, spec, p.profile);
-  } catch (const Error& e) {  // prices know no file
+  } catch (const Error& e) {  // prices know no file, so the file is added here
     throw Error(with_place(spec, e.what()), e.exit_code);
   }
   go_on();
@@ -133,7 +134,7 @@ Prediction predict(const Spec& spec, Profile profile, bool unfolded, const std::
         set_right_time(folded, unfolded ? price(folded, spec, p.profile).timing : p.prices.timing, stop);
   }
   add_interval(p.report, spec, p.profile);
-  if (unfolded) p.report.plan_hash = hash;  // a plan's name is that of its folded form
+  if (unfolded) p.report.plan_hash = hash;  // the hash that names a plan is that of its folded form
   p.report.simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return p;
 }

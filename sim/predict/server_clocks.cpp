@@ -28,7 +28,7 @@ class Builder {
     p.ops = from.ops;
     p.frames = from.frames;
     p.buffers = from.buffers;
-    // A worker and who serves it are a group by themselves.
+    // A worker and its service form a group of their own.
     GroupTable& pairs = p.dimensions[static_cast<std::size_t>(Dimension::world)];
     pairs = {};
     for (std::int32_t w = 0; w < workers_; ++w) {
@@ -67,7 +67,8 @@ class Builder {
     return static_cast<TaskId>(p.tasks.size() - 1);
   }
 
-  // What a step pulls waits for the last computation of the one before, which read the older weights.
+  // Adds the steps of a worker. The pull of a step waits for the last computation of the step before, which read the
+  // older weights.
   void add_worker(std::int64_t w) {
     const RankSlot& slot = slot_of_rank(w);
     Plan& p = made_.plan;
@@ -92,7 +93,8 @@ class Builder {
                        .frame = slot.frame});
   }
 
-  // Where each worker's updates will be: a service's tasks are those of a server, once for each step.
+  // Finds the task ids that the updates for each worker will have: the service of a worker has the tasks of a server,
+  // once for each step.
   void find_updates() {
     const RankSlot& server = slot_of_rank(workers_);
     auto next = static_cast<TaskId>(made_.plan.tasks.size());
@@ -110,7 +112,7 @@ class Builder {
     const RankSlot& server = slot_of_rank(workers_);
     Plan& p = made_.plan;
     const auto begin = static_cast<TaskId>(p.tasks.size());
-    bool early = false;  // a step begins with its pull
+    bool early = false;  // whether a step begins with its pull
     for (std::int64_t k = 0; k < made_.steps; ++k) {
       TaskId pushed = kNone;
       for (TaskId t = server.begin; t < server.end; ++t) {
@@ -119,7 +121,7 @@ class Builder {
         std::vector<TaskId> after;
         if (c != nullptr && c->kind == CollectiveKind::pull) {
           if (pushed == kNone && t == server.begin) early = true;
-          const std::int64_t clock = early ? k : k + 1;  // of the step that it is for
+          const std::int64_t clock = early ? k : k + 1;  // clock of the step that the pull is for
           if (clock > 0) after.push_back(update_of(w, clock - 1));
           add_bound(w, clock, after);
         }
@@ -136,7 +138,7 @@ class Builder {
                        .server = true});
   }
 
-  // Step `clock` of a worker begins when all have pushed step clock - staleness - 1.
+  // Step `clock` of a worker begins when all workers have pushed step clock - staleness - 1.
   void add_bound(std::int64_t w, std::int64_t clock, std::vector<TaskId>& after) {
     if (!bounded_staleness(spec_.strategy)) return;
     const std::int64_t oldest = clock - spec_.strategy.parameter_server->staleness - 1;
@@ -145,11 +147,11 @@ class Builder {
     }
   }
 
-  // The n-th push of a worker is that of its service, and so for pulls.
+  // Links transfers: the n-th push of a worker is the n-th push of its service, and the same for pulls.
   void link() {
     Plan& p = made_.plan;
     for (std::int64_t w = 0; w < workers_; ++w) {
-      std::vector<TaskId> ends[2][2];  // of the worker, of its service; pushes, pulls
+      std::vector<TaskId> ends[2][2];  // [worker or its service][pushes or pulls]
       for (const int side : {0, 1}) {
         const RankSlot& slot = p.slots[static_cast<std::size_t>(w + side * workers_)];
         for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -167,7 +169,8 @@ class Builder {
     }
   }
 
-  // A transfer takes what it does alone, at its worker's full rate; of a server's NIC it takes the server's part of it.
+  // Sets the times: a transfer takes as long as alone, at the full rate of its worker; it takes the share of a server's
+  // NIC that the server has.
   void time() {
     const ParameterServer& servers = *spec_.strategy.parameter_server;
     Timing& t = made_.timing;
@@ -211,7 +214,7 @@ class Builder {
   const Prices& prices_;
   std::int64_t workers_;
   ServerSteps made_;
-  std::vector<TaskId> updates_;  // by worker, then step
+  std::vector<TaskId> updates_;  // update tasks by worker, then step
 };
 
 }  // namespace

@@ -12,23 +12,23 @@
 namespace orrery {
 
 // Some steps of every worker against parameter servers, each worker at its own pace (models/spec/asynchrony.h), as one
-// plan: slots of all workers, and behind them for each of them one that serves it. A server updates with whatever
-// worker's push comes, so that its work for one worker is in order and knows of the others only by what it shares with
-// them: NIC, processors, memory; and with bounded staleness by the updates that a pull waits for. All servers have
-// equal ranges and do the same, so one stands for all.
+// plan: slots of all workers, and behind them, for each worker, a slot that serves it. A server updates with the push
+// of whichever worker comes, so that the work for one worker is in order, and depends on other workers only through the
+// resources that workers share: NIC, processors, memory; and, with bounded staleness, through the updates that a pull
+// waits for. All servers have equal ranges and do the same, so one stands for all.
 struct ServerSteps {
   Plan plan;
   Timing timing;
   std::int64_t steps = 0;
 };
 
-// unfolded: a step of every rank, with its prices. steps: of every worker, at least 1.
+// unfolded: a step of every rank, with its prices. steps: steps of every worker, at least 1.
 ServerSteps server_steps(const Plan& unfolded, const Spec& spec, const Prices& prices, std::int64_t steps);
 
-// How far workers came until the first one had made all its steps, and how old the weights were.
+// The progress of the workers until the first one had made all its steps, and the age of the weights.
 struct ServerClocks {
   Picoseconds window = 0;
-  double steps = 0;  // of a worker, on average, within the window
+  double steps = 0;  // steps of a worker, on average, within the window
   Staleness staleness;
 };
 ServerClocks server_clocks(const ServerSteps& steps, const Trace& trace);

@@ -8,17 +8,18 @@
 
 namespace orrery {
 
-// What a command prints on stdout, all at once when it has succeeded, and the exit status. Commands write nothing to
-// the terminal themselves; those with much to do tell `Progress` one line at a time. They throw Error for bad input.
+// The output of a command on stdout, printed at once when the command has succeeded, and the exit status. Commands
+// write nothing to the terminal themselves; long commands tell `Progress` one line at a time. Commands throw Error for
+// bad input.
 struct Outcome {
   std::string text;
   int status = 0;
-  std::string log{};  // a line for stderr: what is not the same every time
-  double spread = 0;  // of what a calibration measured: quartile distance over median, by time
+  std::string log{};  // a line for stderr, for output that differs from run to run
+  double spread = 0;  // spread of the measurements of a calibration: quartile distance over median, by time
 };
 using Progress = std::function<void(std::string_view)>;
 
-// What the commands share. threads: of workers; results do not depend on it.
+// Options that all commands share. threads: number of workers; results do not depend on it.
 struct Common {
   Style style;
   unsigned threads = 1;

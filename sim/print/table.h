@@ -24,7 +24,7 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  // (row, column); a short row leaves its last cells empty
 };
 
-// With a line break after every line and no blanks at line ends.
+// The table as text, with a line break after every line and no blanks at line ends.
 std::string print(const Table& table, std::string_view indent = "");
 
 // Columns that a terminal needs: code points of UTF-8, each one column wide (true of the symbols printed here, Ψ × ≤ █,

@@ -13,10 +13,10 @@ struct Scale {
   int decimals = 2;
 };
 
-// Fitting the largest figure of a column: three to four digits of it are printed.
+// Scales that fit the largest figure of a column: three to four digits of it are printed.
 Scale time_scale(double largest_s);  // s, ms, us
-Scale memory_scale(double largest);  // bytes as GiB, MiB: what memory is counted in
-Scale volume_scale(double largest);  // bytes as GB, MB, KB: what links are counted in
+Scale memory_scale(double largest);  // bytes as GiB, MiB: the units of memory
+Scale volume_scale(double largest);  // bytes as GB, MB, KB: the units of links
 Scale count_scale(double largest);   // B, M, K
 
 std::string number(double value, const Scale& scale);     // "9.83"
@@ -29,7 +29,7 @@ std::string count_text(double count);    // "70.6 B"
 std::string percent_text(double share);  // "38.2 %"
 std::string grouped(double value);       // "106,700", rounded
 
-// How a terminal shows it. Plain text in a pipe: no colour, no bars.
+// The style of a terminal. In a pipe the text is plain: no colour, no bars.
 struct Style {
   bool bars = false;
   bool colour = false;

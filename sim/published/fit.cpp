@@ -19,17 +19,21 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kSample = 40;  // rows of a source that are fitted on and judged
-constexpr double kNudge = 1.05;      // of a number, for its slope
-constexpr double kNoise = 0.05;      // of one row's logarithm
-// What a source's rows have in common beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 % in
-// three sources with one set of constants. A number that barely moves a step would else be bent to mend it.
+constexpr std::size_t kSample = 40;  // rows of a source in the sample that is fitted and judged
+constexpr double kNudge = 1.05;      // factor of a number, for its slope
+constexpr double kNoise = 0.05;      // noise of one row's logarithm
+
+// The noise that all rows of a source share beyond their numbers: one 175B layer comes out at -1, +2 and +4.5 to +6.7 %
+// in three sources with one set of constants. Without it a number that barely moves a step would be bent to remove the
+// difference.
 constexpr double kSourceNoise = 0.035;
-constexpr double kHuber = 0.08;    // residuals beyond count by size instead of square
-constexpr double kFarthest = 0.7;  // of a fitted logarithm from the built-in value: slopes hold no further
+constexpr double kHuber = 0.08;  // residuals beyond this count by size instead of square
+constexpr double kFarthest =
+    0.7;  // most distance of a fitted logarithm from the built-in value: slopes hold no further
 constexpr int kRounds = 12;
 
-// "profile ampere" or "software nanotron", as holders name them.
+// Whether a number belongs to a profile or a software profile; holders name them "profile ampere" or "software
+// nanotron".
 bool holds(const FittedNumber& n, const std::string& profile, const std::string& software) {
   return std::any_of(n.holders.begin(), n.holders.end(),
                      [&](const std::string& h) { return h == "profile " + profile || h == "software " + software; });
@@ -62,7 +66,7 @@ class Priced {
 
   bool has(const FittedNumber& n) const { return holds(n, profile_.name, spec_.software.name); }
 
-  // shifts: of logarithms, by number.
+  // shifts: shifts of the logarithms of the numbers.
   double step_time(const std::vector<FittedNumber>& numbers, const std::vector<double>& shifts) const {
     Spec spec = spec_;
     Profile profile = profile_;
@@ -82,7 +86,7 @@ class Priced {
   Spec spec_;
   Profile profile_;
   Plan plan_;
-  std::int64_t calls_ = 0;  // of the device for memory, with the built-in numbers; held fixed
+  std::int64_t calls_ = 0;  // calls that take memory from the device, with the built-in numbers; held fixed
 };
 
 FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& numbers) {
@@ -101,12 +105,12 @@ FitRow with_slopes(const PublishedRow& row, const std::vector<FittedNumber>& num
       if (slope != 0) r.slopes.emplace_back(i, slope);
     }
     r.usable = true;
-  } catch (const Error&) {  // not supported: predict_published() says why
+  } catch (const Error&) {  // the row is not supported: predict_published() reports why
   }
   return r;
 }
 
-// x of the symmetric positive definite a x = b (Cholesky).
+// The solution x of a x = b for a symmetric positive definite a (Cholesky).
 std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
   const std::size_t n = b.size();
   for (std::size_t j = 0; j < n; ++j) {
@@ -130,7 +134,7 @@ std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Whose number of the same key another is akin to.
+// The index of the number of the same key that another number is akin to.
 std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::vector<std::string>& holders = numbers[i].holders;
@@ -140,7 +144,7 @@ std::size_t akin_to(const FittedNumber& number, const std::vector<FittedNumber>&
   throw Error(fmt::format("fitted.json: '{}' has no '{}' to be like", number.like, number.key));
 }
 
-// Every number's distance from its prior, in its spread.
+// Adds the distance of every number from its prior, in units of its spread.
 void add_priors(const std::vector<FittedNumber>& numbers, Matrix& a, std::vector<double>& b) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double stiffness = 1 / (numbers[i].spread * numbers[i].spread);
@@ -156,16 +160,16 @@ void add_priors(const std::vector<FittedNumber>& numbers, Matrix& a, std::vector
   }
 }
 
-// What a row's residual depends on: its numbers, and its source's own.
+// The terms on which the residual of a row depends: the fitted numbers, and the offset of the row's source.
 std::vector<std::pair<std::size_t, double>> terms_of(const FitRow& r, std::size_t own) {
   std::vector<std::pair<std::size_t, double>> terms = r.slopes;
   terms.emplace_back(own, 1.0);
   return terms;
 }
 
-// Shifts of the numbers' logarithms that suit the rows best.
+// The shifts of the numbers' logarithms that fit the rows best.
 std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::vector<FittedNumber>& numbers) {
-  std::map<std::string, std::size_t> own;  // the unknown of each source, after the numbers
+  std::map<std::string, std::size_t> own;  // the unknown (offset) of each source, after those of the numbers
   for (const FitRow* r : rows) own.try_emplace(r->row->source, numbers.size() + own.size());
   const std::size_t n = numbers.size() + own.size();
   std::vector<double> x(n, 0);
@@ -192,7 +196,7 @@ std::vector<double> fitted(const std::vector<const FitRow*>& rows, const std::ve
   return x;
 }
 
-// Evenly over a source's rows, in their order.
+// A sample of rows spread evenly over the rows of a source, in their order.
 std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> by_source;
   for (const PublishedRow& r : rows) {
@@ -206,12 +210,13 @@ std::vector<const PublishedRow*> sample_rows(const std::vector<PublishedRow>& ro
   return result;
 }
 
-// What a row is predicted with: nothing of its source, or nothing of its half of it.
+// The numbers with which a row is predicted: fitted without the whole source of the row, or without the half of the
+// source that the row is in.
 struct Judgement {
   std::size_t row = 0;
   const std::vector<double>* whole = nullptr;
   const std::vector<double>* half = nullptr;
-  double without_source = 0, without_half = 0;  // error
+  double without_source = 0, without_half = 0;  // errors of the two predictions
 };
 
 void judge(Judgement& j, const FitRow& row, const std::vector<FittedNumber>& numbers) {
@@ -255,7 +260,7 @@ std::vector<FittedNumber> fitted_numbers() {
 
 namespace {
 
-// All places of a profile that a key stands for, the one that gives it its value first.
+// All places of a profile that a key stands for, first the one that gives the key its value.
 std::vector<double*> places(Profile& p, std::string_view key) {
   std::vector<double*> result;
   if (key == "gemm.efficiency") {
@@ -309,7 +314,8 @@ Refit refit(const std::vector<PublishedRow>& all, const ForEach& for_each) {
     }
     return fitted(kept, numbers);
   };
-  std::map<std::string, std::array<std::vector<double>, 3>> without;  // a source; its even rows; its odd rows
+  // numbers fitted without: a source; its even rows; its odd rows
+  std::map<std::string, std::array<std::vector<double>, 3>> without;
   for (const FitRow& r : rows) without.try_emplace(r.row->source);
   for (auto& [source, shifts] : without) {
     const auto in = [&, name = source](std::size_t i) { return rows[i].row->source == name; };

@@ -11,9 +11,10 @@
 
 namespace orrery {
 
-// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, what is built in,
-// and what would be taken without these rows (`prior`, in its `spread`: of the logarithm). like: the holder whose
-// number of the same key it is akin to, "" = none: the prior is `like_part` of that one and moves with what comes out.
+// One fitted number of models/data/fitted.json: a key of a kernel profile or of software profiles, the built-in value,
+// and the value that would be taken without these rows (`prior`, with the `spread` of its logarithm). like: the holder
+// whose number of the same key this one is akin to, "" = none: the prior is `like_part` of that number and moves with
+// the fit.
 struct FittedNumber {
   std::vector<std::string> holders;  // "profile ampere"; "software nanotron"
   std::string key;                   // "gemm.efficiency", "call_us"
@@ -23,17 +24,17 @@ struct FittedNumber {
 };
 std::vector<FittedNumber> fitted_numbers();
 
-// A profile's number by its key: "gemm.efficiency" is that of the best tile, "attention.cudnn" its forward rate for the
-// widest heads. Throws Error for another key.
+// A number of a profile by its key: "gemm.efficiency" is the efficiency of the best tile, "attention.cudnn" the forward
+// rate of that kernel for the widest heads. Throws Error for another key.
 double number_of(const Profile& profile, std::string_view key);
 
-// With its numbers times `factor`; the other tiles, rates and widths in proportion.
+// Multiplies a profile's numbers of a key by `factor`; the other tiles, rates and widths change in proportion.
 void scale(Profile& profile, std::string_view key, double factor);
 
-// How a source's rows are predicted by constants that were fitted without them.
+// The errors of predictions for a source's rows by constants that were fitted without them.
 struct LeftOut {
   std::string source;
-  std::size_t rows = 0;                            // that were judged
+  std::size_t rows = 0;                            // rows that were judged
   double in_sample = 0, left_out = 0, halves = 0;  // mean |error|: built-in constants; the whole source out; every
                                                    // second row out, both ways
   double left_out_bias = 0;
@@ -43,17 +44,17 @@ struct LeftOut {
 struct Refit {
   std::vector<FittedNumber> numbers;  // value: fitted on the sample of every source
   std::vector<LeftOut> sources;
-  std::size_t rows = 0;  // of the sample
+  std::size_t rows = 0;  // rows of the sample
 };
 
 // Runs a function for 0 .. n-1, in any order and on several threads.
 using ForEach = std::function<void(std::size_t n, const std::function<void(std::size_t)>& work)>;
 
-// Fits the listed numbers again on a sample of the rows, the same for the same rows: least squares of ln(predicted /
-// measured), large residuals cut (Huber), each number held near its prior by its spread, and what all rows of a source
-// have in common taken for its cluster's own as far as clusters differ; from slopes at the built-in values, so a fit
-// costs a few predictions a row. Then once more without each source, whose rows are predicted with
-// what came out.
+// Fits the listed numbers again on a sample of the rows, the same sample for the same rows: least squares of
+// ln(predicted / measured), large residuals cut (Huber), each number held near its prior by its spread, and the offset
+// that all rows of a source share ascribed to its cluster as far as clusters differ. The fit works with slopes at the
+// built-in values, so that it costs a few predictions per row. It is repeated without each source, whose rows are then
+// predicted with the result.
 Refit refit(const std::vector<PublishedRow>& rows, const ForEach& for_each);
 
 std::string refit_text(const Refit& refit);

@@ -13,72 +13,78 @@
 namespace orrery {
 
 // One measured step of somebody else's cluster, from a published-measurement file (a JSON list; docs/figures.md).
-// Figures that its source does not print are absent. It never knows a prediction.
+// Figures that the source does not print are absent. A row never holds a prediction.
 struct PublishedRow {
   std::string id;
   std::string source;    // the file's name; of a file with several groups, the group's
   std::string spec;      // JSON
   std::string doubtful;  // why its source should be checked, "" = nothing is known against it
-  std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: of one layer
+  std::optional<double> step_time_s, forward_s, backward_s;  // forward, backward: times of one layer
   std::optional<double> peak_memory_bytes;
   std::optional<double> bubble_fraction;
-  std::string memory_kind;  // allocated | reserved | device | unstated; of a case: what the stack's log means by it
+  // allocated | reserved | device | unstated; in a case: the kind that the log of the stack means
+  std::string memory_kind;
   bool out_of_memory = false;
-  bool composed = false;  // of parts that were measured by themselves: that the whole fits a GPU, nobody saw
+  // whether the figure is composed of parts that were measured by themselves: nobody saw the whole fit a GPU
+  bool composed = false;
 };
 
 // Throws Error "file: row 3: what" for anything that is not such a list.
 std::vector<PublishedRow> read_published(const std::string& path);
 std::vector<PublishedRow> parse_published(std::string_view text, const std::string& path);
 
-// What is predicted for a row, seconds, bytes and shares like its measured figures. An unsupported row has a reason
+// The prediction for a row, in seconds, bytes and shares like the measured figures. An unsupported row has a reason
 // alone.
 struct PublishedCase {
   PublishedRow row;
   std::string reason;  // why it was not predicted, "" = it was
   std::string gpu, model;
   std::int64_t gpus = 0, nodes = 0;
-  double tokens = 0, model_flops = 0;  // of a step
+  double tokens = 0, model_flops = 0;  // tokens and model FLOPs of a step
   std::string software, architecture;
-  ValidatedRow like;  // its spec, without an error
+  ValidatedRow like;  // the properties of the spec, without an error
   std::vector<std::string> techniques;
   double step_time_s = 0, forward_s = 0, backward_s = 0;
   double step_time_low_s = 0, step_time_high_s = 0;
-  double peak_memory_bytes = 0;  // of the kind that the row has
-  double bubble_fraction = 0;    // of rows that have one: without launches and transfers, as their authors computed it
+  double peak_memory_bytes = 0;  // peak memory of the kind that the row has (memory_kind)
+
+  // Bubble fraction of rows that have one: without launches and transfers, as their authors computed it.
+  double bubble_fraction = 0;
   bool fits = true;
   TimeSplit time_s{};
   CategoryBytes at_peak{};
   std::string limit;
 };
 
-// A row's spec, planned and simulated on one thread. Never throws for what the row asks: its reason says so.
+// The prediction for a row: its spec, planned and simulated on one thread. Never throws for what the row asks: `reason`
+// says why a row was not predicted.
 PublishedCase predict_published(const PublishedRow& row, const std::string& profile);
 
-// predicted / measured - 1 of everything that a case can be judged by; of bubbles, which may be 0, predicted -
-// measured.
+// The error of one judged figure: predicted / measured - 1; for bubbles, which may be 0, predicted - measured.
 struct Miss {
   const PublishedCase* of = nullptr;
   double error = 0;
-  double null_error = 0;  // of one constant FLOP/s per source and GPU kind; 0 for memory and single layers
+  // error of a prediction by one constant FLOP/s per source and GPU kind; 0 for memory and single layers
+  double null_error = 0;
 };
 enum class Judged : std::uint8_t { step, layer, memory, bubble };
 std::vector<Miss> misses(const std::vector<PublishedCase>& cases, Judged what, bool doubtful);
 
-// Of |error|.
+// Summary of |error| over rows.
 struct ErrorSummary {
-  std::string source;  // "all" for the last; of summarize_by_technique the technique
+  std::string source;  // "all" for the last summary; in summarize_by_technique the technique
   std::size_t rows = 0;
   std::size_t sources = 1;
   double bias = 0, median = 0, mean = 0, p90 = 0, worst = 0, null_mean = 0;
 };
 std::vector<ErrorSummary> summarize(const std::vector<Miss>& misses);
-// A row counts for everything that it uses ("zero1", "pipeline, 1f1b", "experts"): what a technique was validated by.
+// A row counts for every technique that it uses ("zero1", "pipeline, 1f1b", "experts"): the summary shows by which rows
+// a technique was validated.
 std::vector<ErrorSummary> summarize_by_technique(const std::vector<Miss>& misses);
 std::vector<std::string> techniques_in(const Spec& spec);
 
-// Picking the fastest layout of a measured grid (a source's rows of one model on one number of GPUs) by prediction:
-// how much longer it takes than the fastest measured one.
+// The regret of picking the fastest layout of a measured grid (the rows of a source with one model on one number of
+// GPUs) by prediction: how much longer the picked layout takes than the fastest measured one.
 struct GridRegret {
   std::string source;
   std::size_t grids = 0;
@@ -94,13 +100,13 @@ Coverage coverage(const std::vector<PublishedCase>& cases);
 
 // Measured over predicted of every row that is not doubtful, for the intervals.
 std::vector<StepResidual> residuals(const std::vector<PublishedCase>& cases);
-// The same rows, for those who ask how far off predictions of steps like theirs were.
+// The same rows, with the error of each, for users who ask how far off predictions of steps like theirs were.
 std::vector<ValidatedRow> validated_rows(const std::vector<PublishedCase>& cases);
 
 std::string published_text(const std::vector<PublishedCase>& cases);
 std::string published_json(const std::vector<PublishedCase>& cases);
 std::string scatter_svg(const std::vector<PublishedCase>& cases);
-// Markdown. fit: null = not made; picture: a link, "" = none.
+// The results as a Markdown page. fit: null = not made; picture: a link, "" = none.
 struct Refit;
 std::string published_page(const std::vector<PublishedCase>& cases, const Refit* fit, const std::string& picture);
 

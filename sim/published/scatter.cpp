@@ -18,7 +18,7 @@ constexpr double kWidth = kLeft + kSide + 210, kHeight = kTop + kSide + 60;
 constexpr std::array<std::string_view, 10> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e",
                                                        "#17becf", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22"};
 
-// Seconds along both axes, by their logarithm: as far as the steps reach.
+// Range of seconds along both axes, logarithmic: as far as the steps reach.
 struct Axis {
   double first = 0.1, last = 10;
 
@@ -48,7 +48,7 @@ std::string label(double x, double y, std::string_view style, std::string_view w
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, words);
 }
 
-// Decades; where they are few, 2 and 5 of each too.
+// The ticks of an axis: decades; if they are few, 2 and 5 of each too.
 std::vector<double> ticks(const Axis& s) {
   std::vector<double> result;
   for (double decade = std::pow(10, std::floor(std::log10(s.first))); decade <= s.last; decade *= 10) {

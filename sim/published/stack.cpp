@@ -15,14 +15,14 @@
 namespace orrery {
 namespace {
 
-// By the GPU that a stack ran on: V100, A100, later ones.
+// The age of a stack by the GPU that it ran on: V100, A100, later ones.
 enum class Era : std::uint8_t { volta, ampere, later };
 
 struct Stack {
-  std::string_view word;                     // in the row's framework or software, in small letters
-  std::array<std::string_view, 3> profiles;  // by era
+  std::string_view word;                     // word in the row's framework or software, in lower case
+  std::array<std::string_view, 3> profiles;  // software profiles by era
 };
-// The first whose word is found; the last serves all others that keep whole parameters.
+// Stacks in order of precedence: the first whose word is found; the last serves all others that keep whole parameters.
 constexpr Stack kStacks[] = {
     {"nanotron", {"nanotron", "nanotron", "nanotron"}},
     {"torchtitan", {"torchtitan", "torchtitan", "torchtitan"}},
@@ -52,7 +52,7 @@ Era era_of(const nlohmann::json& spec) {
   return has(cluster, "a100") || has(cluster, "p4d") ? Era::ampere : Era::later;
 }
 
-// What an unknown stack's way of sharding is called after: Megatron's keeps whole parameters.
+// The stack after which an unknown stack's sharding is named: Megatron's keeps whole parameters.
 std::string word_of_sharding(const nlohmann::json& spec) {
   const std::string sharding = text_in(spec.value("strategy", nlohmann::json()), "sharding");
   if (has(sharding, "fsdp") || sharding == "hsdp") return "fsdp";
@@ -85,7 +85,7 @@ void name_stack(nlohmann::json& row) {
   };
   auto stack = stack_for(words);
   if (stack->word.empty()) stack = stack_for(word_of_sharding(spec));
-  if (!software.is_object()) software = nlohmann::json::object();  // its other keys, where it has any, stay
+  if (!software.is_object()) software = nlohmann::json::object();  // other keys of the software section stay
   software["profile"] = stack->profiles[static_cast<std::size_t>(era_of(spec))];
 }
 

@@ -4,9 +4,9 @@
 
 namespace orrery {
 
-// Lets a row of published measurements name a software profile that is built in. One that names another, or none but a
-// framework, gets the one that these words and the age of its GPU suggest; one whose words are unknown, or that has
-// none, the one that its way of sharding and the age of its GPU suggest.
+// Gives a row of published measurements a built-in software profile. A row that names another software, or only a
+// framework, gets the profile that its words and the age of its GPU suggest; a row with unknown words, or without
+// words, gets the profile that its sharding and the age of its GPU suggest.
 void name_stack(nlohmann::json& row);
 
 }  // namespace orrery

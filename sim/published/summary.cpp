@@ -1,4 +1,4 @@
-// What errors of published steps come to: by source, and by the technique that the steps used.
+// Summaries of the errors of published steps: by source, and by the technique that the steps used.
 #include <algorithm>
 #include <cmath>
 #include <map>

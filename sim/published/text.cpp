@@ -1,4 +1,4 @@
-// How predictions of published steps are printed: a line per row, then what they come to.
+// Prints predictions of published steps: a line per row, then a summary.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -107,7 +107,7 @@ std::string regret_text(const std::vector<PublishedCase>& cases) {
   return t.rows.empty() ? "" : print(t) + '\n';
 }
 
-// Rows that ran out of memory and rows that ran, each called one or the other.
+// Text that says, for rows that ran out of memory and for rows that ran, how many predictions agree.
 std::string fit_text(const std::vector<PublishedCase>& cases) {
   int called = 0, missed = 0, wrong = 0, ran = 0;
   for (const PublishedCase& c : cases) {

@@ -75,14 +75,15 @@ class Walker {
   }
 
  private:
-  // As far as it lies in the step that is reported.
+  // Charges only the part of a gap that lies in the step that is reported.
   Picoseconds charge(TimeKind kind, Picoseconds begin, Picoseconds end) {
     const Picoseconds time = std::max<Picoseconds>(0, std::min(end, period_.end) - std::max(begin, period_.begin));
     result_.by_slot[slot_][static_cast<std::size_t>(kind)] += time;
     return time;
   }
 
-  // On a real device a task begins a little after everything that it waits for was there at `ready`: the launch's.
+  // On a real device a task begins a little after everything that it waits for was there (`ready`): that delay is
+  // charged to launch.
   Picoseconds charge_delay(Picoseconds ready, Picoseconds until) {
     const Picoseconds since = std::max(from_, ready);
     if (since >= until) return until;
@@ -90,7 +91,7 @@ class Walker {
     return since;
   }
 
-  // Charges [from_, until] by what task t was waiting for when it entered at `until`.
+  // Charges [from_, until] to the cause for which task t was waiting when it entered at `until`.
   void why(TaskId t, Picoseconds until) {
     while (until > from_) {
       const Span& span = trace_.spans[t];
@@ -125,8 +126,8 @@ class Walker {
     Picoseconds until = 0;
   };
 
-  // `busy` ran until `until`: charges its part of the gap and returns whose waiting explains what came before, if
-  // anything is left.
+  // Charges the part of the gap in which the task `busy` ran, up to `until`, and returns the task whose waiting
+  // explains the time before, if any is left.
   Step through(TaskId busy, Picoseconds until) {
     const Op& op = plan_.op_of(busy);
     const Span& span = trace_.spans[busy];
@@ -147,7 +148,7 @@ class Walker {
     return {last_member(busy), since};
   }
 
-  // The end of a transfer that came last: the others waited for it.
+  // The member of a transfer that entered last: the other members waited for it.
   TaskId last_member(TaskId t) const {
     const auto last = [&](TaskId m) { return trace_.spans[m].entered == trace_.spans[t].matched; };
     if (last(t) || plan_.tasks[t].match == kNone) return t;
@@ -156,8 +157,8 @@ class Walker {
     return it == members.end() ? t : *it;
   }
 
-  // Where the host that issued t stood still last: since then it has been issuing. A wait whose event was there before
-  // the host was is none.
+  // The last moment at which the host that issued t stood still: since then it has been issuing. A wait for an event
+  // that came before the host did is no wait.
   const HostResume& waited_at(TaskId t) const {
     const auto& host = trace_.host[plan_.slot_of(t)];
     auto at = std::prev(
@@ -172,7 +173,7 @@ class Walker {
   Attribution result_;
   TaskId last_ = kNone;
   std::uint32_t slot_ = 0;
-  Picoseconds from_ = 0;  // where the gap being explained begins
+  Picoseconds from_ = 0;  // begin of the gap that is being explained
 };
 
 }  // namespace

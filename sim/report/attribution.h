@@ -9,10 +9,11 @@
 
 namespace orrery {
 
-// Where every slot's compute lane spends the step that is reported (period_of), whole picoseconds.
+// The time that the compute lane of every slot spends on each TimeKind in the step that is reported (period_of), whole
+// picoseconds.
 struct Attribution {
   std::vector<std::array<Picoseconds, kTimeKinds>> by_slot;  // each sums to the step time
-  std::vector<Picoseconds> exposed_by_op;  // compute waited for this op's transfers; times multiplicity
+  std::vector<Picoseconds> exposed_by_op;  // time in which compute waited for this op's transfers, times multiplicity
 };
 
 // Busy time goes to recompute, optimizer or compute by its op. A gap is charged by walking back from the task that

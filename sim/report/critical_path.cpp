@@ -13,10 +13,10 @@ using Node = std::uint32_t;
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
                                                  boost::no_property, Node, std::uint32_t>;
 
-// Tasks (the ends of a transfer as one: its first member) and their launches, node tasks + t. Edges lead back, from
-// what waits to what it waits for.
+// Nodes are tasks (the ends of a transfer are one node: the first member) and launches (node tasks + t). Edges lead
+// back, from a node to the nodes that it waits for.
 struct Network {
-  std::vector<Picoseconds> start, end;  // by node
+  std::vector<Picoseconds> start, end;  // start and end of each node
   Graph graph;
 };
 
@@ -68,7 +68,8 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   if (count == 0) return path;
   const Network n = network_of(plan, trace);
-  // Of what a node waited for, that which ended last held it up; if several did, a task says more than a launch.
+  // The node that ended last of those that a node waited for held it up; of several that ended together a task says
+  // more than a launch.
   const auto ends_later = [&](Node a, Node b) { return n.end[a] != n.end[b] ? n.end[a] > n.end[b] : a < b; };
   Node node = 0;
   for (Node t = 1; t < count; ++t) node = ends_later(t, node) ? t : node;
@@ -91,7 +92,7 @@ std::vector<TaskId> critical_path(const Plan& plan, const Trace& trace) {
 std::vector<Picoseconds> slack(const Plan& plan, const Trace& trace) {
   const TaskId count = plan.task_count();
   const Network n = network_of(plan, trace);
-  std::vector<Node> order;  // what is waited for comes first
+  std::vector<Node> order;  // a node comes after the nodes that it waits for
   order.reserve(n.end.size());
   boost::topological_sort(n.graph, std::back_inserter(order));
   std::vector<Picoseconds> latest_end(n.end.size(), trace.step_time);

@@ -7,10 +7,11 @@
 
 namespace orrery {
 
-// What a strategy spends more of than the best: "exposed tensor 0.91 s more (all_reduce over nvlink, 8.1 GB a step)".
+// The time that a strategy spends more than the best: "exposed tensor 0.91 s more (all_reduce over nvlink, 8.1 GB a
+// step)".
 struct Loss {
   TimeKind kind = TimeKind::compute;
-  double seconds = 0;  // of a step, above the best's
+  double seconds = 0;  // seconds of a step beyond those of the best
   std::string transfer;
 };
 // The largest differences first, those above a hundredth of the best step.

@@ -15,8 +15,8 @@ enum class AttentionPairs : std::uint8_t { masked, full };
 // + s/(6h) + V/(12 L h)) (Narayanan et al. 2021).
 double model_flops(const Spec& spec, AttentionPairs pairs);
 
-// Operations that checkpointing runs again, over all ranks; flash attention's own recomputation is not counted. Of
-// attention that is unfused, the masked pairs are counted as the model's layers have them on average.
+// Operations that checkpointing runs again, over all ranks; flash attention's own recomputation is not counted. For
+// unfused attention, the masked pairs are counted as the model's layers have them on average.
 double recomputed_flops(const Plan& plan, const Spec& spec, AttentionPairs pairs);
 
 }  // namespace orrery

@@ -7,14 +7,13 @@
 
 namespace orrery {
 
-// A step as text, one line per rank slot (at most `lines` of them) and `columns` cells of equal time; a cell shows what
-// its compute lane did for most of it:
+// A step as text, one line per rank slot (at most `lines` of them) and `columns` cells of equal time; a cell shows the
+// work on which the compute lane of the slot spent most of it:
 //
 //   stage 0  FFFFFF..BBBBFFBBBB..U
 //   stage 1  ..FFFFBBBBFFBBBB....U
 //
-// F forward, B backward (W its weight gradients, where those run apart), R forward run again, U norm and update, .
-// idle.
+// F forward, B backward (W weight gradients, where they run apart), R forward run again, U norm and update, . idle.
 std::string gantt(const Plan& plan, const Trace& trace, int columns = 100, int lines = 32);
 
 }  // namespace orrery

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// Between which multiples of a prediction a measured step lies in eight cases of ten.
+// The multiples of a prediction between which a measured step lies in eight cases of ten.
 struct Interval {
   double low = 1, high = 1;
 };
@@ -18,7 +18,7 @@ struct Interval {
 // of GPU without any.
 Interval interval_of(const Spec& spec);
 
-// What a published step came to, beside what was predicted.
+// A published step: measured time over predicted time, and the properties that make steps alike.
 struct StepResidual {
   std::string gpu;  // the architecture
   std::string software, source;

@@ -20,7 +20,7 @@ const Origin* origin_of(const Spec& spec, std::string_view key) {
 
 // The attention kernel whose times stand in for the one that the stack runs.
 std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& profile) {
-  if (profile.attention.empty()) return "";  // all is measured
+  if (profile.attention.empty()) return "";  // all ops are measured
   const std::string& asked = spec.software.attention_kernel;
   const AttentionKernel& taken = find_attention(profile, asked);
   const bool flash = std::any_of(plan.ops.begin(), plan.ops.end(),
@@ -29,7 +29,7 @@ std::string attention_remark(const Spec& spec, const Plan& plan, const Profile& 
   return fmt::format("attention: profile {} has no times of {}; those of {} stand in", profile.name, asked, taken.name);
 }
 
-// What an imported profile was measured on, if that is no part of the spec's kind: "h100-sxm" is "NVIDIA H100 80GB".
+// The device that an imported profile was measured on, if the spec has another kind: "h100-sxm" is "NVIDIA H100 80GB".
 std::string device_remark(const Profile& profile, const Gpu& gpu) {
   const std::string_view device = fingerprint_of(profile, "device");
   std::string part = gpu.id.substr(0, gpu.id.find('-'));
@@ -39,7 +39,7 @@ std::string device_remark(const Profile& profile, const Gpu& gpu) {
   return fmt::format("profile: measured on {}, not on {}", device, gpu.name);
 }
 
-// Data ranks that are given without the number of GPUs may leave some of the cluster's unused.
+// Data ranks given without a number of GPUs may leave GPUs of the cluster unused.
 std::string gpus_remark(const Spec& spec) {
   const std::int64_t all = std::int64_t{spec.cluster.nodes} * spec.cluster.gpus_per_node;
   const Origin *gpus = origin_of(spec, "gpus"), *data = origin_of(spec, "strategy.data");
@@ -57,7 +57,8 @@ std::string positions_remark(const Spec& spec) {
                      spec.model.name);
 }
 
-// A rank cannot get more than all tokens once for each of its experts, and no more than all choices.
+// Limits of the imbalance of experts: a rank cannot get more rows than all tokens once for each of its experts, nor
+// more than all choices.
 std::string imbalance_remark(const Spec& spec) {
   if (!spec.model.moe || spec.strategy.expert == 1 || spec.model.moe->zipf || !spec.model.moe->loads_file.empty())
     return "";

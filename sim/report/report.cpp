@@ -30,15 +30,15 @@ struct RankMean {
 void add_time(Report& r, const Plan& plan, const Attribution& a) {
   std::array<RankMean, kTimeKinds> means;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].server) continue;  // it computes on its host
+    if (plan.slots[s].server) continue;  // a server computes on the host
     for (int k = 0; k < kTimeKinds; ++k) means[k].add(a.by_slot[s][k], plan.slots[s].multiplicity);
   }
   for (int k = 0; k < kTimeKinds; ++k) r.time_s[k] = means[k].over(plan.workers()) / kPicosecondsPerSecond;
 }
 
-// How fast steps follow each other where no stage waits for the others between them: as fast as the stage that is busy
-// longest, from its first forward to its last update, and before that with what it does first. Stages that begin later
-// also end later; what a stage sends on of the norm, the next one takes while it is still busy.
+// The time from step to step where no stage waits for the others between steps: that of the stage that is busy longest,
+// from its first forward to its last update, with the work before its first forward. Stages that begin later also end
+// later; the part of the norm that a stage sends on reaches the next stage while that one is still busy.
 Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   Picoseconds longest = 0;
   for (const RankSlot& slot : plan.slots) {
@@ -59,7 +59,8 @@ Picoseconds staggered_period(const Plan& plan, const Trace& trace) {
   return std::min(longest, trace.step_time);
 }
 
-// Steps that overlap by so much: of what ranks wait for each other, first at the step's ends.
+// Shortens the step by the time that neighbouring steps overlap: takes it from the kinds of time in which ranks wait
+// for each other, those at the ends of the step first.
 void overlap_steps(Report& r, double overlap) {
   r.step_time_s -= overlap;
   for (const TimeKind kind : {TimeKind::bubble, TimeKind::exposed_pipeline, TimeKind::launch, TimeKind::other,
@@ -71,7 +72,8 @@ void overlap_steps(Report& r, double overlap) {
   }
 }
 
-// What the ranks of the fullest node hold together; a rank's own peaks may come at different moments.
+// Bytes beyond the device that the ranks of the fullest node hold together; the peaks of single ranks may come at
+// different moments.
 void add_beyond_device(MemoryReport& r, const Spec& spec, const Plan& plan, const std::vector<SlotMemory>& slots) {
   const std::vector<std::uint32_t> slot_of = slots_of_ranks(plan);
   const Cluster& c = spec.cluster;
@@ -108,8 +110,8 @@ Bytes usable_bytes(const Spec& spec, const Prices& prices, const Profile& profil
   return capacity_of(spec, profile) - context_bytes(spec) - outside;
 }
 
-// Gradients that are copied to be reduced are copied bucket by bucket, at most so many bytes at once; a parameter with
-// a bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
+// Most bytes of gradients copied to be reduced at one moment: they are copied bucket by bucket; a parameter with a
+// bucket of its own is copied whole, and gradients that are all reduced together lie side by side already.
 Bytes largest_copy(double bucket_MiB) {
   if (bucket_MiB >= kOneBucket_MiB) return 0;
   return static_cast<Bytes>((bucket_MiB > 0 ? bucket_MiB : kOneBucket_MiB) * kMiB);
@@ -147,7 +149,7 @@ MemoryReport replayed_memory(const Spec& spec, const Plan& plan, const Prices& p
   for (std::size_t s = 0; s < slots.size(); ++s) {
     SlotMemory m = slots[s];
     Bytes device = m.peak_reserved + context + prices.nccl_bytes[s];
-    if (plan.slots[s].server) {  // it has no GPU
+    if (plan.slots[s].server) {  // a server has no GPU
       m = {.host_peak = m.host_peak, .nvme_peak = m.nvme_peak};
       device = 0;
     }
@@ -173,12 +175,12 @@ CommunicationKey key_of(const Op& op, const TransferNote& note) {
   return {Dimension::pipeline, "send_receive", note.link, note.algorithm};
 }
 
-// Bytes that leave one rank of a slot. Of transfers through few ranks it depends on who that is.
+// Bytes that leave one rank of a slot. For transfers through few ranks they depend on the rank.
 Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
   if (const auto* t = std::get_if<Transfer>(&op.work)) return t->send ? t->bytes : 0;
   const auto& c = std::get<Collective>(op.work);
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(c.group)];
-  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike ones
+  const auto& group = table.groups[table.member_of[slot.representative]];  // stages can have unlike groups
   const auto n = static_cast<std::int64_t>(group.size());
   const bool root = slot.representative == group.front();
   switch (c.kind) {
@@ -187,9 +189,11 @@ Bytes bytes_out(const Plan& plan, const Op& op, const RankSlot& slot) {
     case CollectiveKind::scatter:
       return root ? ceil_div(c.bytes * (n - 1), n) : 0;
     case CollectiveKind::push:
-      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;  // all but a chain's last
+      // every server of a chain but the last passes the sums on
+      return slot.server ? ceil_div(c.bytes * (c.copies - 1), plan.servers) : c.bytes;
     case CollectiveKind::pull:
-      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;  // a chain's last
+      // the last server of a chain sends the weights
+      return slot.server ? ceil_div(c.bytes * plan.workers(), plan.servers) : 0;
     default:
       return bytes_per_rank(c.kind, n, c.bytes);
   }
@@ -232,7 +236,7 @@ void add_communication(Report& r, const Plan& plan, std::span<const TransferNote
   }
 }
 
-// Of an asynchronous schedule, stage by stage.
+// Adds the weight versions and staleness of an asynchronous schedule, stage by stage.
 void add_weights(Report& r, const Plan& plan) {
   for (const RankSlot& s : plan.slots) {
     if (plan.steps > 1) r.weights.push_back({s.name, s.versions, s.staleness});
@@ -334,7 +338,7 @@ std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, con
   std::vector<MemoryCurve> curves;
   replay_memory(plan, trace, memory_options(spec, prices, profile), &curves);
   for (std::size_t s = 0; s < curves.size(); ++s) {
-    if (plan.slots[s].server) curves[s].assign(2, {});  // it has no GPU
+    if (plan.slots[s].server) curves[s].assign(2, {});  // a server has no GPU
   }
   return samples_of(curves, plan.steps == 1 ? spec.steps : 1, trace.step_time);
 }

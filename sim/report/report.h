@@ -16,8 +16,8 @@
 
 namespace orrery {
 
-// Where a rank's compute lane spends a period: busy with one of the first three, or idle for the reason found by
-// walking back from the task that ended the gap (attribution.h). The order is that of the report's time_s.
+// The ways in which a rank's compute lane spends a period: busy with one of the first three, or idle for the reason
+// found by walking back from the task that ended the gap (attribution.h). The order is that of the report's time_s.
 enum class TimeKind : std::uint8_t {
   compute,
   recompute,
@@ -42,8 +42,8 @@ struct RankMemory {
   std::string name;  // "stage 0"
   std::int64_t ranks = 0;
   SlotMemory memory;
-  Bytes device_peak = 0;  // reserved, context, NCCL's buffers
-  std::string at;         // "B micro-batch 0 layer 79, gradient of mlp up"
+  Bytes device_peak = 0;  // peak of the device: reserved, context, NCCL's buffers
+  std::string at;         // the moment of the peak: "B micro-batch 0 layer 79, gradient of mlp up"
 };
 
 // Peaks over all ranks and steps.
@@ -51,58 +51,62 @@ struct MemoryReport {
   Bytes capacity = 0, usable = 0;
   bool fits = true;
   Bytes first_step_peak = 0, peak = 0, peak_reserved = 0, update_reserved = 0, peak_device = 0;
-  Bytes host_peak = 0, nvme_peak = 0;          // of the node whose ranks together hold most
+  Bytes host_peak = 0, nvme_peak = 0;          // bytes on the node whose ranks together hold most
   Bytes host_capacity = 0, nvme_capacity = 0;  // 0: not known
-  // Of a step: while the host gives cached segments back and takes them again (software.segment_us), on the rank that
-  // does it most, and how often it does.
+
+  // Seconds of a step in which the host gives cached segments back and takes them again (software.segment_us), on the
+  // rank that does it most; and the number of those calls in a step.
   double remapping_s = 0;
   std::int64_t device_calls = 0;
   std::vector<RankMemory> ranks;
 };
-// Adds a class of ranks and raises the peaks to its.
+// Adds a class of ranks, and raises the peaks of the report to those of the class.
 void add_rank(MemoryReport& report, const RankMemory& rank);
 
 struct CommunicationRow {
   std::string group, op, link, algorithm;
-  std::int64_t count = 0;    // per rank and step, averaged over ranks
-  double bytes_per_gpu = 0;  // that leave one GPU per step
-  double time_s = 0;         // its lane is busy
-  double exposed_s = 0;      // compute waits for it
+  std::int64_t count = 0;    // transfers per rank and step, averaged over ranks
+  double bytes_per_gpu = 0;  // bytes that leave one GPU per step
+  double time_s = 0;         // time in which the lane of the transfer is busy
+  double exposed_s = 0;      // time in which compute waits for the transfer
 };
 
-// Weights of a class of ranks under an asynchronous schedule: versions kept, and by how many updates at most those of a
-// gradient are older than those that it changes.
+// Weights of a class of ranks under an asynchronous schedule: versions kept, and the most updates by which the weights
+// of a gradient are older than the weights that the gradient changes.
 struct WeightRow {
   std::string name;
   std::int64_t versions = 1, staleness = 0;
 };
 
-// What a step costs, from a plan and a trace of it, simulated or measured. Schema orrery.report/2.
+// The figures of a step, from a plan and a trace of it, simulated or measured. Schema orrery.report/2.
 struct Report {
   std::string source = "simulated";
   std::string plan_hash, software_version, profile_hash;
   double step_time_s = 0, step_time_low_s = 0, step_time_high_s = 0;
   double tokens_per_s = 0, tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0, hardware_tflops_per_gpu = 0;
-  double mfu = 0, hfu = 0;  // of the pairs that the mask needs; 0: no peak is known (a CPU)
-  // The same over all s x s pairs of attention, as PaLM, Megatron and most papers count.
+  // MFU and HFU over the pairs of attention that the mask needs; 0: no peak is known (a CPU).
+  double mfu = 0, hfu = 0;
+  // The same figures over all s x s pairs of attention, as PaLM, Megatron and most papers count.
   double mfu_full_attention = 0, model_tflops_full_attention = 0, hardware_tflops_full_attention = 0;
   double bubble_fraction = 0;
   TimeSplit time_s{};
   MemoryReport memory;
   std::vector<CommunicationRow> communication;
-  std::vector<WeightRow> weights;  // empty: all gradients are those of the newest
+  std::vector<WeightRow> weights;  // empty: all gradients belong to the newest weights
   double gpu_hours = 0;
-  // software.validates_after_update: how much longer a step takes in which the update before it is set right.
+  // software.validates_after_update: how much longer a step takes that sets the update before it right.
   double set_right_s = 0;
   struct {
     std::uint64_t tasks = 0;
     std::int64_t ranks_simulated = 0, ranks = 0;
     double wall_s = 0;
   } simulation;
-  std::vector<double> losses;        // by step, mean over the batch, of an executed run
-  std::vector<std::string> remarks;  // what was put in place of what the spec asks: "attention: ..."
-  std::string limit;                 // in words, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::vector<double> losses;        // losses of an executed run by step, mean over the batch
+  std::vector<std::string> remarks;  // remarks on inputs that replace those of the spec: "attention: ..."
+
+  // the largest parts of the step, for people: "compute 61 %, exposed tensor all-reduce 21 %, bubble 9 %"
+  std::string limit;
 };
 
 // The part that simulated and measured steps share: times, rates and attribution from the trace, memory as given.
@@ -110,12 +114,12 @@ struct Report {
 Report make_report(const Spec& spec, const Plan& plan, const Trace& trace, std::span<const TransferNote> notes,
                    MemoryReport memory);
 
-// Of a simulated step: memory is replayed from the trace.
+// The report of a simulated step: memory is replayed from the trace.
 Report make_report(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                    const Profile& profile);
 
-// The memory of every slot over the spec's steps, the first of them with what appears in it, or over a steady one where
-// the spec has one: the curve of which the report says the peak.
+// Samples of the memory of every slot: over the spec's steps, the first with the buffers that appear in it, or over one
+// steady step where the spec has one step. The report gives the peak of this curve.
 std::vector<MemorySample> memory_samples(const Spec& spec, const Plan& plan, const Prices& prices, const Trace& trace,
                                          const Profile& profile);
 

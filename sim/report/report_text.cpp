@@ -68,7 +68,7 @@ std::string fit_text(const Report& r, const Style& style) {
   return warning(fmt::format("DOES NOT FIT: the allocator finds no room in {} per GPU", capacity), style);
 }
 
-// What a node's ranks hold beyond their devices.
+// Adds the bytes that the ranks of a node hold beyond their devices.
 void add_beyond(Table& t, const Report& r) {
   const auto add = [&](const char* name, Bytes peak, Bytes capacity) {
     if (peak == 0) return;
@@ -79,7 +79,7 @@ void add_beyond(Table& t, const Report& r) {
   add("disks", r.memory.nvme_peak, r.memory.nvme_capacity);
 }
 
-// Both conventions of MFU are printed where the mask's pairs and all s x s give figures that far apart.
+// Both conventions of MFU are printed if the pairs of the mask and all s x s pairs give figures that far apart.
 constexpr double kConventionsDiffer = 0.02;
 
 std::string headline(const Report& r, const Style& style) {
@@ -145,7 +145,7 @@ std::string memory_table(const Report& r) {
   return print(t, kIndent);
 }
 
-// When the fullest class of ranks peaks, and on what.
+// The moment at which the fullest class of ranks peaks, and the buffer that it peaks on.
 std::string peak_text(const Report& r) {
   const auto worst =
       std::max_element(r.memory.ranks.begin(), r.memory.ranks.end(),

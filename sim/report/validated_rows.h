@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-// A step that somebody measured, by what makes steps alike, and how far off our prediction of it is.
+// A step that somebody measured: the properties that make steps alike, and the error of our prediction of it.
 struct ValidatedRow {
   std::string source, id;
   std::string gpu;  // the architecture
@@ -18,18 +18,20 @@ struct ValidatedRow {
   double error = 0;  // predicted / measured - 1
 };
 
-// What makes a spec's step like others; no source and no error.
+// The row of a spec: the properties that make steps alike, without source and error.
 ValidatedRow described(const Spec& spec);
 
 // The text of models/data/validated_rows.json, which `orrery validate --published FILE... --rows FILE` writes.
 std::string validated_rows_json(const std::vector<ValidatedRow>& rows);
 
-// How unlike two steps are: halvings or doublings of every size between them; another stack counts as kOtherSoftware of
-// those, another generation of GPU as kOtherGpu, another sharding as one. A yardstick for sorting, no physics.
+// How unlike two steps are: the number of halvings or doublings of every size between them; another stack counts as
+// kOtherSoftware halvings, another generation of GPU as kOtherGpu, another sharding as one. The distance serves for
+// sorting and is no physics.
 inline constexpr double kOtherSoftware = 3, kOtherGpu = 3;
 double distance(const ValidatedRow& a, const ValidatedRow& b);
 
-// Of the built-in rows the nearest `count`, the nearest first; of rows of one source equally far, the first.
+// The nearest `count` of the built-in rows, the nearest first; among rows of one source that are equally far, the
+// first.
 std::vector<ValidatedRow> nearest_rows(const Spec& spec, std::size_t count);
 
 }  // namespace orrery

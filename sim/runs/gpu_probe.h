@@ -8,19 +8,20 @@
 
 namespace orrery {
 
-// What the program that executes GPU ranks says of the GPU, alone: its fingerprint, and times of single kernels.
+// The figures that the program for GPU ranks reports of the GPU alone: a fingerprint, and times of single kernels.
 struct GpuProbe {
   std::vector<std::pair<std::string, std::string>> fingerprint;  // {"device", "NVIDIA H100 80GB HBM3"}, ...
   MeasuredTimes kernels;
-  std::string text;  // of the measurements' own file, with what the library chose for each product
+  std::string text;  // text of the measurements' own file, with the algorithm that the library chose for each product
 };
-// Keeps its files in `folder`. Throws Error with the program's own line where there is no GPU.
+// Runs the probe, which keeps files in `folder`. Throws Error with the program's own line where there is no GPU.
 GpuProbe probe_gpu(const std::string& folder, bool quick);
 
-// "1980 MHz, 2619 MHz, 120.53 W, 35", as nvidia-smi says: clocks, power, temperature; "unknown" without it.
+// The clocks, power and temperature of the GPU as nvidia-smi prints them: "1980 MHz, 2619 MHz, 120.53 W, 35"; "unknown"
+// without nvidia-smi.
 std::string gpu_clocks();
 
-// Takes over samples of sizes that a kind has none of yet.
+// Adds samples of sizes that a kind has no samples of yet.
 void add_samples(MeasuredTimes& times, const MeasuredTimes& more);
 
 }  // namespace orrery

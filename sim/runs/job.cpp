@@ -30,12 +30,12 @@
 namespace orrery {
 namespace {
 
-constexpr Seconds kSettle = 0.5;  // in which those who wait for a lost rank get to where they do
-constexpr Seconds kLinger = 5;    // that mpirun may take to end after its ranks, before it is killed
+constexpr Seconds kSettle = 0.5;  // seconds in which ranks that wait for a lost rank reach the point where they wait
+constexpr Seconds kLinger = 5;    // seconds that mpirun may take to end after its ranks, before it is killed
 constexpr char kShared[] = "/dev/shm";
-constexpr std::size_t kMostLog = 4000;  // characters of what mpirun and its ranks said last
+constexpr std::size_t kMostLog = 4000;  // characters of the last output of mpirun and its ranks
 
-// What each op is predicted to take; unknown on a device without a profile.
+// The patience with each op, from the predicted time; unknown on a device without a profile.
 Patience patience_for(const Job& job) {
   Patience patience{.hang = job.options.hang_timeout};
   Profile profile;
@@ -54,7 +54,7 @@ Patience patience_for(const Job& job) {
   return patience;
 }
 
-// mpirun, or the program that starts ranks, has ended, and no rank has told why.
+// Throws where mpirun, or the program that starts ranks, has ended and no rank has reported why.
 [[noreturn]] void ended_early(const Witnesses& witnesses, int status, const std::string& log) {
   std::fputs(tail_of(log).c_str(), stderr);
   std::int64_t first = 0;
@@ -68,18 +68,18 @@ void tell(const Common& common, const Witnesses& witnesses, std::int64_t steps) 
   common.progress(fmt::format("step {} of {}", std::min<std::int64_t>(witnesses.step() + 1, steps), steps));
 }
 
-constexpr int kKilled = 128;  // of ProcessTree::status(): killed by the signal above it
+constexpr int kKilled = 128;  // a ProcessTree::status() above this is a signal plus this
 
-// Ranks die with their launcher.
+// The text about a launcher that was killed: ranks die with their launcher.
 std::string launcher_end(const ProcessTree& tree) {
   const std::optional<int> status = tree.status();
   if (!status || *status <= kKilled) return "";
   return fmt::format("; the launcher was killed by {}", signal_name(*status - kKilled));
 }
 
-constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // Open MPI's, of every rank that is lost
+constexpr std::string_view kLauncherNoise = "PMIX ERROR";  // a line that Open MPI prints for every rank that is lost
 
-// What the launcher, or a rank by it, has said last; without its rules.
+// The last line that the launcher, or a rank through it, has printed; without the launcher's rules.
 std::string last_words(const std::string& log) {
   std::istringstream in(tail_of(log));
   std::string last;
@@ -91,7 +91,7 @@ std::string last_words(const std::string& log) {
   return last.empty() ? "" : fmt::format("; the launcher's last line: {}", printable(last));
 }
 
-// The fault of a run that is over, told when it is seen who waits for the lost rank.
+// The error of a run that is over; it is composed once the ranks that wait for the lost rank are known.
 Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& witnesses, ProcessTree& tree,
               const std::string& log) {
   for (const Seconds start = now(); now() < start + kSettle;) tree.wait(kLook);
@@ -103,7 +103,8 @@ Error settled(Fault fault, const Job& job, const Patience& patience, Witnesses& 
   return Error(fault.line, fault.exit_code);
 }
 
-// Servers that are lost while others have what they had: those are told, and take their places.
+// Spares servers that are lost while other servers of their chain hold the same states: those are told, and take the
+// places of the lost ones.
 void spare_replicas(Witnesses& witnesses, const Job& job, const std::string& folder) {
   while (const auto lost = lost_replica(job.plan, witnesses.ranks())) {
     witnesses.spare(*lost);
@@ -122,7 +123,8 @@ void watch(ProcessTree& tree, const Job& job, const std::string& folder, const s
   Witnesses witnesses(folder, job.plan.ranks, true, now(),
                       by_mpirun ? [&] { return tree.ranks(); } : std::function<RankProcesses()>());
   for (;;) {
-    const bool ended = tree.status().has_value();  // before the look: what follows is its last word
+    // read before the look, so that the files then hold the last word of the ranks
+    const bool ended = tree.status().has_value();
     witnesses.look(now());
     spare_replicas(witnesses, job, folder);
     if (witnesses.all_finished()) break;
@@ -144,14 +146,15 @@ Job make_job(const RunOptions& given) {
   if (given.ranks > 0) job.options.overrides.push_back(fmt::format("gpus={}", given.ranks));
   job.spec = load_spec(given.spec, job.options.overrides);
   const Plan folded = make_plan(job.spec);
-  job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);  // the plan holds so many
+  // the plan holds so many training steps
+  job.steps = ceil_div(given.steps > 0 ? given.steps : job.spec.steps, folded.steps);
   job.hash = plan_hash(folded);
   job.plan = unfold(folded);
   return job;
 }
 
 void check_cores(const Job& job, std::int64_t cores) {
-  constexpr std::int64_t kAlways = 8;  // small ranks that share cores: slow, and right
+  constexpr std::int64_t kAlways = 8;  // small ranks may share cores: the run is slow, but right
   const std::int64_t ranks = job.plan.ranks;
   if (job.options.device == "cuda" || job.options.ranks == ranks || ranks <= std::max(cores, kAlways)) return;
   throw Error(
@@ -189,7 +192,7 @@ std::int64_t snapshot_every(const Job& job) {
   return servers && job.options.device != "cuda" ? servers->snapshot_every : 0;
 }
 
-// The last step that all ranks left a snapshot of; 0: none.
+// The last step of which all ranks left a snapshot; 0: none.
 std::int64_t last_snapshot(const Job& job, const std::string& folder) {
   const std::int64_t every = snapshot_every(job);
   for (std::int64_t step = (job.steps - 1) / every * every; step > 0; step -= every) {
@@ -228,8 +231,8 @@ std::vector<RankRun> run_from(const Job& job, const std::string& snapshots, std:
 
 }  // namespace
 
-// A fault ends a run of the plan; where servers leave snapshots another one begins with the last, as long as there is
-// one more than before.
+// Runs the plan until it succeeds or fails for good: a fault ends a run; where servers leave snapshots another run
+// begins with the last snapshot, as long as there is one more than before.
 std::vector<RankRun> run_job(const Job& job, const Common& common) {
   if (snapshot_every(job) == 0) return run_from(job, "", 0, common);
   const TemporaryFolder snapshots(short_temporary());

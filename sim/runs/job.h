@@ -16,7 +16,8 @@ namespace orrery {
 struct RunOptions {
   std::string spec;
   std::vector<std::string> overrides;
-  std::string profile;         // for how long an op may take before its rank counts as hung, "" = the built-in one
+  // profile that says how long an op may take before its rank counts as hung, "" = the built-in one
+  std::string profile;
   std::string device = "cpu";  // or "cuda"
   std::int64_t ranks = 0;      // 0: as many as the spec says
   std::int64_t steps = 0;      // 0: as many as the spec says
@@ -29,9 +30,9 @@ struct RunOptions {
 struct Job {
   RunOptions options;
   Spec spec;
-  Plan plan;  // of all ranks
+  Plan plan;  // plan of all ranks
   std::string hash;
-  std::int64_t steps = 1;  // how often the plan runs, which may hold several of training
+  std::int64_t steps = 1;  // how often the plan runs; one plan may hold several training steps
 };
 
 Job make_job(const RunOptions& options);
@@ -44,7 +45,7 @@ void check_cores(const Job& job, std::int64_t cores);
 // as were asked for.
 std::string rounded_steps(const Job& job);
 
-// What its ranks are told, who leave their files in `folder`.
+// The arguments of the ranks of a job, which leave their files in `folder`.
 RankArguments arguments_for(const Job& job, const std::string& folder);
 
 // Starts the ranks of a job by mpirun, watches them, and returns what they measured. Throws Error with status 5

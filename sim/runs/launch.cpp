@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestTemporary = 24;
-constexpr char kFolderPrefix[] = "orrery-";  // then the process that made it
+constexpr char kFolderPrefix[] = "orrery-";  // the name goes on with the process that made the folder
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -42,8 +42,8 @@ std::string find_on_path(const std::string& name) {
   return "";
 }
 
-// In containers ranks may not read each other's memory (vader's single copy), there is no network to look for, and
-// ranks may outnumber cores: then who waits must yield, and nobody is bound to a core.
+// Flags for containers: ranks may not read each other's memory there (vader's single copy), there is no network to look
+// for, and ranks may outnumber cores, so that waiting ranks must yield and none is bound to a core.
 constexpr std::string_view kMpirunFlags[] = {"--oversubscribe",
                                              "--enable-recovery",
                                              "--bind-to",
@@ -133,20 +133,20 @@ TemporaryFolder::TemporaryFolder(const std::string& parent)
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // nobody is left to be told
+  std::error_code ignored;  // errors are ignored: nobody is left to be told
   fs::remove_all(path_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 
 namespace {
 
-// The process that a folder's name speaks of; 0: none. A job's folder has the user's number in that place.
+// The process that the name of a folder names; 0: none. The folder of a job has the number of the user in that place.
 pid_t maker_of(const std::string& name) {
   int length = 0;
   long pid = 0;
   const std::string form = fmt::format("{}%ld-%n", kFolderPrefix);
   if (std::sscanf(name.c_str(), form.c_str(), &pid, &length) != 1 || length == 0) return 0;
-  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // of mkdtemp(3)
+  const bool six = name.size() == static_cast<std::size_t>(length) + 6;  // the six characters of mkdtemp(3)
   return six && pid > 0 && pid != static_cast<long>(::geteuid()) ? static_cast<pid_t>(pid) : 0;
 }
 
@@ -166,7 +166,8 @@ bool is_stale(const fs::path& path) {
 }  // namespace
 
 void sweep_temporary_folders(const std::string& parent) {
-  std::error_code ignored;  // what cannot be read or removed is somebody else's business
+  // Folders that cannot be read or removed belong to somebody else.
+  std::error_code ignored;
   std::vector<fs::path> stale;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
     if (is_stale(entry.path())) stale.push_back(entry.path());

@@ -6,13 +6,13 @@
 
 namespace orrery {
 
-// A program, its arguments and what its environment has beside ours.
+// A program, with its arguments and the environment that it gets beside ours.
 struct Command {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
 };
 
-// What orrery-rank is told (models/trace/trace_file.h says what it does with it).
+// The arguments of orrery-rank (models/trace/trace_file.h describes their use).
 struct RankArguments {
   std::string spec;
   std::vector<std::string> overrides;
@@ -20,7 +20,7 @@ struct RankArguments {
   std::int64_t steps = 1;
   double hang_timeout = 0;      // 0: the ranks need not watch each other
   bool turns = false;           // the ranks run one by one
-  std::int64_t first_step = 0;  // to begin with, from the snapshots there
+  std::int64_t first_step = 0;  // the step to begin with, from the snapshots in the folder
   std::string snapshots;        // folder; "": none
 };
 std::vector<std::string> rank_arguments(const std::string& program, const RankArguments& arguments);
@@ -29,9 +29,9 @@ std::vector<std::string> rank_arguments(const std::string& program, const RankAr
 // beside this program or in ../exec. Throws Error if it is not there.
 std::string find_rank_program(const std::string& device);
 
-// Open MPI's mpirun with n ranks on this machine. It and its ranks keep all their files in `temporary` and `shared`
-// ("": wherever they like). A rank that dies does not end the others: who watches them does. Throws Error if there is
-// no mpirun on PATH.
+// The command of Open MPI's mpirun with n ranks on this machine. mpirun and its ranks keep all their files in
+// `temporary` and `shared` ("": wherever they like). A rank that dies does not end the others: the process that watches
+// them does. Throws Error if there is no mpirun on PATH.
 Command mpirun(std::int64_t n, const std::vector<std::string>& rank, const std::string& temporary,
                const std::string& shared);
 
@@ -56,8 +56,8 @@ class TemporaryFolder {
   int lock_ = -1;
 };
 
-// Removes what TemporaryFolders of this user in `parent` have left whose processes were killed: they are dead, and hold
-// no lock, as those of another container would, whose numbers mean nothing here.
+// Removes the folders of TemporaryFolders of this user in `parent` whose processes were killed: those processes are
+// dead and hold no lock. A process of another container holds a lock, though the process number means nothing here.
 void sweep_temporary_folders(const std::string& parent);
 
 // $TMPDIR or /tmp. Open MPI binds a socket some 70 characters below it, of at most 107 (unix(7)): a long $TMPDIR is

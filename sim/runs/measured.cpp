@@ -43,7 +43,7 @@ void check_run(const std::string& path, const RankRun& run, const RankRun& first
     refuse(path, fmt::format("has {} sizes a step, the plan has {}", run.steps[0].sizes.size(), sizes));
 }
 
-// When the last rank had ended a step.
+// The moment when the last rank had ended a step.
 Picoseconds end_of(std::span<const RankRun> runs, std::size_t step) {
   Picoseconds end = runs[0].steps[step].end + runs[0].clock_offset;
   for (const RankRun& r : runs) end = std::max(end, r.steps[step].end + r.clock_offset);
@@ -57,8 +57,8 @@ Picoseconds origin_of(std::span<const RankRun> runs, std::size_t step) {
   return begin;
 }
 
-// What had to end before each task of a slot could enter: the latest of its dependencies and of its lane. Those that a
-// host waits for held up the launch, not the task.
+// Finds the task that had to end before each task of a slot could enter: the latest of its dependencies and of its
+// lane. Dependencies that a host waits for held up the launch, not the task.
 void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
   std::array<TaskId, kLanes> last;
   last.fill(kNone);
@@ -76,7 +76,7 @@ void find_causes(const Plan& plan, const RankSlot& slot, Trace& trace) {
   }
 }
 
-// Where the host of a slot went on after a wait.
+// The moments at which the host of a slot went on after a wait.
 std::vector<HostResume> resumes_of(const Plan& plan, const RankSlot& slot, const Trace& trace, Picoseconds begin) {
   std::vector<HostResume> resumes = {{slot.begin, begin, kNone}};
   for (TaskId t = slot.begin; t < slot.end; ++t) {
@@ -98,7 +98,7 @@ void find_matches(const Plan& plan, Trace& trace) {
   }
 }
 
-// Of the node whose ranks together hold most.
+// The peak bytes of the node whose ranks together hold most.
 Bytes node_peak(std::span<const RankRun> runs, Bytes MeasuredMemory::*of) {
   std::map<std::string, Bytes> nodes;
   for (const RankRun& r : runs) nodes[r.host] += r.memory.*of;
@@ -124,13 +124,14 @@ MemoryReport measured_memory(const Plan& plan, std::span<const RankRun> runs) {
   report.host_peak = node_peak(runs, &MeasuredMemory::host_peak);
   report.nvme_peak = node_peak(runs, &MeasuredMemory::nvme_peak);
   report.usable = report.capacity;
-  report.fits = true;  // it ran
+  report.fits = true;  // a step that was measured did fit
   return report;
 }
 
-// Over the ranks that see a loss: every one stands for as many tokens.
+// Mean losses over the ranks that see a loss: each of them stands for as many tokens.
 std::vector<double> mean_losses(std::span<const RankRun> runs) {
-  std::size_t steps = 0;  // a run that went on from a snapshot has the losses of those before; a plan may be of several
+  // a run that went on from a snapshot also has the losses of earlier steps; a plan may hold several steps
+  std::size_t steps = 0;
   for (const RankRun& r : runs) steps = std::max(steps, r.losses.size());
   std::vector<double> means(steps, 0);
   std::int64_t ranks = 0;
@@ -144,8 +145,8 @@ std::vector<double> mean_losses(std::span<const RankRun> runs) {
   return means;
 }
 
-// Over what the ranks of a group reach each other, that of rank 0 for all of its kind: their node's link, or between
-// nodes a network.
+// The link over which the ranks of a group reach each other; the group of rank 0 stands for all of its kind: the link
+// of their node, or a network between nodes.
 std::string link_of(const Plan& plan, std::span<const RankRun> runs, Dimension dimension) {
   const GroupTable& table = plan.dimensions[static_cast<std::size_t>(dimension)];
   const auto& members = table.groups[table.member_of[runs[0].rank]];
@@ -245,7 +246,8 @@ Report measured_report(const Spec& spec, const Plan& unfolded, std::span<const R
   const auto noted = std::find_if(runs.begin(), runs.end(), [](const RankRun& run) { return !run.note.empty(); });
   if (noted != runs.end()) r.remarks.push_back(noted->note);
   if (!on_gpus)
-    r.mfu = r.hfu = r.mfu_full_attention = 0;  // CPU ranks measured it: the peak of the spec's device is not theirs
+    // CPU ranks measured the step: the peak of the spec's device is not their peak
+    r.mfu = r.hfu = r.mfu_full_attention = 0;
   r.simulation.ranks_simulated = 0;
   return r;
 }

@@ -22,10 +22,10 @@
 namespace orrery {
 namespace {
 
-constexpr int kNotStarted = 127;  // as a shell says it
+constexpr int kNotStarted = 127;  // the exit status of a shell for a program that it cannot start
 constexpr timespec kPause = {0, 2'000'000};
 
-// (process, parent) of all processes.
+// All processes, as pairs (process, parent).
 std::vector<std::pair<pid_t, pid_t>> all_processes() {
   std::vector<std::pair<pid_t, pid_t>> list;
   std::error_code gone;
@@ -67,7 +67,7 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
 
 constexpr std::string_view kRankVariable = "OMPI_COMM_WORLD_RANK=";
 
-// Of a process that has ended and is not yet waited for there is no environment any more.
+// The rank of a process, from the environment; a process that has ended and is not yet waited for has none.
 std::optional<std::int64_t> rank_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   for (std::string entry; std::getline(in, entry, '\0');) {
@@ -113,7 +113,7 @@ void ProcessTree::start(const std::vector<std::string>& arguments, const std::ve
   const pid_t parent = ::getpid();
   program_ = ::fork();
   if (program_ == 0) {  // only calls that are safe after fork(2)
-    ::setpgid(0, 0);    // the terminal's SIGINT is for the parent alone
+    ::setpgid(0, 0);    // the SIGINT of the terminal is for the parent process alone
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::sigprocmask(SIG_SETMASK, &signals_.before(), nullptr);
     if (::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0)

@@ -13,33 +13,35 @@
 
 namespace orrery {
 
-// The user stopped the program (SIGINT, SIGTERM, SIGHUP). Thrown through everything that cleans up; main ends itself by
-// the same signal.
+// Thrown when the user has stopped the program (SIGINT, SIGTERM, SIGHUP), through everything that cleans up; main ends
+// itself by the same signal.
 struct Interrupted {
   int signal = 0;
 };
 
-// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but arrive in ProcessTree::wait(), unless they
-// were ignored before; one that comes later arrives when it ends, after everything younger is cleaned up.
+// While this object lives, SIGINT, SIGTERM and SIGHUP do not end this process but arrive in ProcessTree::wait(), unless
+// they were ignored before; a signal that comes later arrives when the object ends, after everything younger is cleaned
+// up.
 class HeldSignals {
  public:
   HeldSignals();
   ~HeldSignals();
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
-  const sigset_t& held() const { return held_; }  // with SIGCHLD
+  const sigset_t& held() const { return held_; }  // held signals, with SIGCHLD
   const sigset_t& before() const { return before_; }
 
  private:
   sigset_t held_{}, before_{};
 };
 
-inline constexpr Seconds kLook = 0.1;  // between two looks at processes
-Seconds now();                         // on a steady clock
+inline constexpr Seconds kLook = 0.1;  // seconds between two looks at processes
+Seconds now();                         // the time on a steady clock
 
-// A program and what it starts in turn, as one thing that is gone when this object is: the destructor kills what is
-// left, and waits until nothing is. Orphans of the program become children of this process, so none can hide; stopped
-// ones die too. One at a time; for a process without other threads that start programs.
+// A program and all processes that it starts in turn, as one thing that is gone when this object is: the destructor
+// kills the processes that are left, and waits until there are none. Orphans of the program become children of this
+// process, so none can hide; stopped processes die too. Only one tree at a time; for a process without other threads
+// that start programs.
 class ProcessTree {
  public:
   explicit ProcessTree(const HeldSignals& signals);
@@ -51,14 +53,14 @@ class ProcessTree {
   // with this process. Throws Error if it cannot be started.
   void start(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
              const std::string& log);
-  // Until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
+  // Waits until a child ends, a time has passed, or the user stops the program: then throws Interrupted.
   void wait(Seconds at_most);
-  // Of the program started: its exit status, or 128 + signal; nullopt while it runs.
+  // Exit status of the program started, or 128 + signal; nullopt while it runs.
   std::optional<int> status() const { return status_; }
-  // What the program has started as ranks, by the launcher's variable in their environment: the outermost process of a
-  // rank first.
+  // The processes that the program has started as ranks, by the launcher's variable in their environment: the outermost
+  // process of a rank first.
   std::map<std::int64_t, std::vector<pid_t>> ranks() const;
-  // SIGKILL to all, the program first; returns when they are gone.
+  // Sends SIGKILL to all, the program first; returns when they are gone.
   void kill_all();
 
  private:
@@ -67,7 +69,7 @@ class ProcessTree {
 
   pid_t program_ = 0;
   std::optional<int> status_;
-  std::vector<pid_t> others_;  // children from before
+  std::vector<pid_t> others_;  // children that this process had before
   int was_subreaper_ = 0;
   const HeldSignals& signals_;
 };

@@ -23,10 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kStarterName[] = "orrery-start";  // of at most 15 letters (prctl(2)): ps tells it from its rank
+// a name of at most 15 letters (prctl(2)), by which ps tells the starter from the rank
+constexpr char kStarterName[] = "orrery-start";
 constexpr int kNotExecuted = 127;
 
-// Its core, if any, was the rank's.
+// Ends this process by the signal that ended the rank, without a core file: the rank has left one, if any.
 [[noreturn]] void end_by(int signal) {
   const rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);

@@ -5,13 +5,13 @@
 
 namespace orrery {
 
-// `orrery --start-rank FOLDER PROGRAM ARGUMENT...`: what a launcher starts in place of a rank. Starts the rank, notes
-// in the folder how it ended (models/run/rank_end.h), since launchers do not tell, and ends as it did. Each of the two
-// dies with the one that started it.
+// `orrery --start-rank FOLDER PROGRAM ARGUMENT...`: the program that a launcher starts in place of a rank. It starts
+// the rank, notes in the folder how the rank ended (models/run/rank_end.h), since launchers do not report it, and ends
+// in the same way. Starter and rank each die with the process that started them.
 inline constexpr char kStartRank[] = "--start-rank";
 int start_rank(const std::string& folder, char** words);
 
-// `rank` as a launcher shall start it; unchanged where no orrery program is beside this one.
+// The command with which a launcher shall start `rank`; unchanged where no orrery program is beside this one.
 std::vector<std::string> with_starter(const std::string& folder, const std::vector<std::string>& rank);
 
 }  // namespace orrery

@@ -50,7 +50,8 @@ Room room_here(const std::string& shared, const std::string& temporary) {
   rlimit files{}, addresses{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_AS, &addresses);
-  // Enough for any run here; programs that close whatever may be open would take minutes with a limit of 2^30.
+  // kMostFiles is enough for any run here; programs that close every file that may be open would take minutes with a
+  // limit of 2^30.
   if (const rlim_t enough = std::min<rlim_t>(files.rlim_max, kMostFiles); files.rlim_cur < enough) {
     const rlimit raised = {enough, files.rlim_max};
     if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) files = raised;

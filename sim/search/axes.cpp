@@ -1,4 +1,4 @@
-// Space: what the spec gives of each axis.
+// Space: the values that the spec gives of each axis.
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -29,7 +29,7 @@ class Values {
       if (!axis.admits(value)) axis.values.push_back(value);
     }
   }
-  // Of words: `check` throws Error for those that mean nothing.
+  // Restricts an axis of words; `check` throws Error for a word that means nothing.
   template <class Check>
   void restrict_to(Choices<std::string>& axis, Check check) const {
     restrict_to(axis);
@@ -44,7 +44,7 @@ class Values {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    const std::string from = range_.from + ": ";  // which a check may have said already
+    const std::string from = range_.from + ": ";  // a prefix that the message of a check may have already
     throw Error(
         fmt::format("{}search.{}: {}", from, range_.key, what.substr(what.starts_with(from) ? from.size() : 0)));
   }
@@ -87,7 +87,8 @@ void check_rank_order(const std::string& order) {
 
 }  // namespace
 
-// Bounds know ranks that all do the same; baselines, on fewer cases or more machines, do not.
+// Bounds hold only where all ranks do the same work; in the baselines refused here (fewer cases, or more machines)
+// ranks differ.
 static void check_sharding(const std::string& from, const std::string& name) {
   const ShardingRow& row = row_of(find_sharding(name));
   if (!row.master && !row.servers) return;
@@ -95,7 +96,8 @@ static void check_sharding(const std::string& from, const std::string& name) {
       fmt::format("{}: strategy.sharding: search does not know {}; leave the key out or name another", from, name));
 }
 
-// Steps that end before the next one begins, with activations that stay where they are, and a vocabulary at the ends.
+// Bounds hold for steps that end before the next one begins, with activations that stay on their rank, and a vocabulary
+// at the ends of the pipeline.
 bool has_bounds(const ScheduleRow& row) {
   return row.updates == Updates::flush && row.moves == nullptr && row.vocabulary_barriers == 0 &&
          model_copies(row.name) <= 2;
@@ -115,12 +117,12 @@ bool Space::splits() const {
   });
 }
 
-// What the spec itself gives is fixed.
+// Fixes the axes whose values the spec itself gives.
 void Space::take_given(const Origin& origin) {
   constexpr std::string_view section = "strategy.";
   if (!origin.key.starts_with(section) || !is_given(origin)) return;
   const std::string key = origin.key.substr(section.size());
-  const std::string whole = key.substr(0, key.find('.'));  // of a map, as context_kind: {ring: 2, ulysses: 4}
+  const std::string whole = key.substr(0, key.find('.'));  // the key of a map, as context_kind: {ring: 2, ulysses: 4}
   batch_given_ = batch_given_ || key == "global_batch";
   bucket_given_ = bucket_given_ || key == "bucket_MiB";
   const auto fixed = [&](auto& axis, auto value) { axis = {false, {value}}; };

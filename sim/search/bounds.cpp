@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Layers first ... end - 1; the last one only to the end of its compute.
+// The difference of two sums over layers: the cost of layers first ... end - 1, without `busy`.
 PassCost range(const std::vector<PassCost>& sums, std::int64_t first, std::int64_t end) {
   return {sums[end].through - sums[first].through, 0,
           sums[end].issue - sums[first].issue,     sums[end].compute - sums[first].compute,
@@ -74,7 +74,7 @@ void Bounds::enter(const Degrees& layout) {
   groups_known_.clear();
 }
 
-// What all blocks take in a micro-batch; woven ones at least their kernels.
+// The time of all blocks in one micro-batch; where actions are woven, at least the time of the kernels.
 static Picoseconds work_of(const StackCost& cost, bool woven) {
   Picoseconds all = 0;
   const auto add = [&](const BlockCost& block) {
@@ -87,8 +87,8 @@ static Picoseconds work_of(const StackCost& cost, bool woven) {
   return all;
 }
 
-// Layers before the first virtual stage of a stage, at least, summed over stages, however many chunks a stage has.
-// two: a stage may as well begin with the place of its mirror image.
+// A lower bound of the layers that lie before the first virtual stage of each stage, summed over stages, for any number
+// of chunks in a stage. two: a stage may also begin with the place of the stage that mirrors it.
 std::int64_t Bounds::layers_ahead(std::int64_t pipeline, bool two) {
   const auto [it, fresh] = ahead_.try_emplace({pipeline, two}, 0);
   if (!fresh) return it->second;
@@ -103,8 +103,8 @@ std::int64_t Bounds::layers_ahead(std::int64_t pipeline, bool two) {
   return it->second = least.value_or(0);
 }
 
-// The mean over stages of what nothing but more work can raise: recomputation only adds; and before a stage begins, a
-// micro-batch has come through the layers before it, and goes back through them at the end. 0: not possible.
+// The mean over stages of the work without recomputation, which only adds to it, and of the idle time before a stage
+// begins (a micro-batch comes through the layers before) and at the end (a gradient goes back). 0: no cell is possible.
 Bound Bounds::of(const Degrees& layout) {
   enter(layout);
   std::optional<Picoseconds> least;
@@ -130,7 +130,7 @@ bool Bounds::has_rough(const Degrees& l) const {
   return !space_.base().model.moe && own_tokens_of(l) < space_.base().sequence;
 }
 
-// Halves of a rank's tokens, as short as its tensor ranks can cut.
+// A rank's tokens, halved as often as the tensor ranks can still cut them, down to 256.
 std::int64_t Bounds::own_tokens_of(const Degrees& l) const {
   constexpr std::int64_t kShort = 256;
   std::int64_t own = space_.base().sequence / l.context;
@@ -169,12 +169,12 @@ void Bounds::place() {
   copies_ = placed_.where.copies;
   woven_ = row.weaving == Weaving::always;
   micro_batches_ = layout_.micro_batches / copies_;
-  // Where a closed form does not tell what is alive.
+  // The order is played where no closed form tells which micro-batches are alive.
   const bool closed = row.placement == ChunkPlacement::in_turn && in_usual_turns();
   order_ = closed || p == 1 || needs_times(cell_.schedule) ? nullptr : orders_.of(cell_.schedule, shape());
 }
 
-// A stage's chunk, the virtual stage k: its first layers run again, and leave, as long as `counts` allow.
+// Adds virtual stage k to a stage; `counts`: layers of the stage still to run again, and to lose their activations.
 void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
   const Cut& c = *cut_;
   const std::int64_t place = k % std::ssize(c.layers), first = c.first[place], n = c.layers[place], end = first + n;
@@ -209,7 +209,7 @@ void Bounds::add_chunk(Stage& stage, std::int64_t k, Counts& counts) {
   }
   const bool first_chunk = stage.first_place < 0;
   const PassCost before[] = {stage.forward, stage.backward, stage.weight};
-  // What waits for transfers may let the other of two woven actions compute.
+  // One of two woven actions may compute while the other waits for transfers, so that only kernels count.
   const auto least = [&](PassCost cost) {
     if (woven_) cost.busy = cost.compute;
     return cost;
@@ -260,7 +260,7 @@ std::int64_t Bounds::own(const Stage& stage) const {
   return ceil_div(stage.elements, group * copies_) + ceil_div(stage.expert_elements, expert_copies);
 }
 
-// Norm, clipping, update and clearing of what one rank owns.
+// Time of norm, clipping and update of the parameters that one rank owns.
 Picoseconds Bounds::update_time(std::int64_t elements) {
   const auto [it, fresh] = updates_.try_emplace(elements);
   if (!fresh) return it->second;
@@ -305,7 +305,7 @@ void Bounds::add_up() {
   const bool host = cell_.offload != "none";
   const Picoseconds on_host = host ? host_load(fewest_elements()).update : 0;
   for (Stage& stage : stages_) stage.update = host ? on_host : update_time(own(stage));
-  // Of a stage's chunks, the one that lies first has the least before it.
+  // Among the chunks of a stage, the one that lies first in the model has the fewest layers before it.
   std::vector<Picoseconds> ahead(p + 1, 0), behind(p + 1, 0);
   for (std::int64_t k = 0; k < p; ++k) {
     ahead[k + 1] = ahead[k] + virtual_stages_[k].forward.to_result();
@@ -315,7 +315,7 @@ void Bounds::add_up() {
     std::int64_t first = stages_[s].first_place;
     for (const std::int64_t k : placed_.of_stage[s]) first = std::min(first, k % (p * cell_.virtual_stages));
     stages_[s].head = ahead[first];
-    const Picoseconds late = virtual_stages_[first].backward.late;  // beside the way back
+    const Picoseconds late = virtual_stages_[first].backward.late;  // runs beside the way back
     stages_[s].tail = std::max<Picoseconds>(0, behind[first] - late);
     stages_[s].first_place = first;
   }
@@ -350,7 +350,7 @@ Bound Bounds::of(const Recipe& cell) {
   return bound;
 }
 
-// Shardings whose blocks cost alike differ in the update alone, which is left out, but for the host's.
+// Shardings under which blocks cost the same differ only in the update, which is left out here unless the host does it.
 Picoseconds Bounds::time_of_group(const Recipe& group) {
   const auto [it, fresh] = groups_known_.try_emplace({group.schedule, group.virtual_stages, like(group)});
   if (fresh) {
@@ -376,7 +376,7 @@ bool Bounds::frees_memory() const {
   return true;
 }
 
-// Every layer that runs again takes longer in every way, but the last of a chunk may reach further under its neighbour.
+// A layer that runs again takes longer in every respect; only the last of a chunk may overlap more with the next.
 std::optional<Picoseconds> Bounds::may_fall() const {
   Picoseconds fall = 0;
   const auto way_back = [](const BlockCost& layer) { return layer.backward.to_result() - layer.early; };

@@ -22,15 +22,18 @@ namespace {
 enum class Pass : std::uint8_t { forward, backward, weight };
 constexpr std::size_t kPasses = 3;
 
-// A block's ops of one pass, in issue order: consecutive tasks of a frame.
+// The ops of one pass of a block, in issue order: consecutive tasks of a frame.
 struct Segment {
   std::uint32_t frame = kNone;
   Pass pass = Pass::forward;
   Picoseconds begin = 0, end = 0, issue = 0, compute = 0, beside = 0, hides = 0;
-  Picoseconds read = -1;             // when it first reads the output's gradient
-  Picoseconds written = 0;           // when the gradient of its unit is whole
-  Picoseconds result = 0, late = 0;  // when what the next block reads is made; sums before it that may come after
-  Bytes most = 0;                    // held during it
+  Picoseconds read = -1;    // when the pass first reads the output's gradient
+  Picoseconds written = 0;  // when the gradient of the block's unit is complete
+
+  // result: when the tensor that the next block reads is made; late: time of sums of gradients before the result that
+  // may come after it.
+  Picoseconds result = 0, late = 0;
+  Bytes most = 0;  // most bytes held during the pass
 };
 
 bool counts(LaneKind lane) {
@@ -44,7 +47,7 @@ bool runs_once(const Op& op) {
   return op.optimizer || (op.phase == Phase::step && !unit);
 }
 
-// Only what counts takes time.
+// The timing in which only the ops that count take time.
 Timing bare(const Plan& plan, Timing timing) {
   timing.one_queue = false;
   for (std::vector<OpTiming>& row : timing.rows) {
@@ -113,7 +116,7 @@ class Probe {
     return backward_ops_.count(plan_.tasks[t].op) != 0 || op.phase != Phase::forward ? Pass::backward : Pass::forward;
   }
 
-  // Where forward ends: ops that run again in backward are of phase forward too.
+  // Finds the end of forward: ops that run again in backward are of phase forward too.
   void find_turn() {
     for (const Block& block : plan_.blocks) backward_ops_.insert(block.backward.begin(), block.backward.end());
     turn_ = plan_.slots[0].end;
@@ -154,7 +157,7 @@ class Probe {
     }
   }
 
-  // When no kernel runs.
+  // Finds the intervals in which no kernel runs.
   void find_idle() {
     Picoseconds end = 0;
     for (TaskId t = plan_.slots[0].begin; t < plan_.slots[0].end; ++t) {
@@ -166,9 +169,9 @@ class Probe {
     idle_.emplace_back(end, trace_.step_time);
   }
 
-  // What may go on beside a transfer and cost less than it does by itself. While kernels wait for the transfer, all of
-  // it; beside kernels that it slows by a pressure P anyway, what slows them by p more takes p / (1 + P + p) of the
-  // time and not p / (1 + p): no less than 1 / (1 + P) of it is left.
+  // The part of a transfer t beside which other transfers may cost less than they do by themselves. All of it while
+  // kernels wait for the transfer; beside kernels that the transfer slows by a pressure P anyway, another transfer of
+  // pressure p takes p / (1 + P + p) of the time and not p / (1 + p): no less than 1 / (1 + P) of that is left.
   Picoseconds hides(TaskId t) const {
     const Span& s = trace_.spans[t];
     const OpTiming& timing = bare_.of(0, plan_.tasks[t].op);
@@ -212,7 +215,8 @@ class Probe {
     return plan_.blocks[plan_.frames[frame].block].slots[slot].bytes;
   }
 
-  // What is held of a block's own weights that come and go; those that stay after forward count elsewhere.
+  // Bytes held of a block's own weights that are gathered and given up; weights that stay after forward count
+  // elsewhere.
   Bytes unit_bytes(const Held& held, std::uint32_t frame) const {
     const ShardingRow& row = row_of(spec_.strategy.sharding);
     const auto found = held.find(plan_.frames[frame].unit);
@@ -223,7 +227,7 @@ class Probe {
     return sum;
   }
 
-  // The bytes that come or go with an operand, of buffers that every micro-batch has anew.
+  // Bytes that an operand takes or gives up, in buffers that every micro-batch has anew.
   Bytes hold(Held& held, TaskId t, const Operand& o, bool take) const {
     const std::uint32_t frame = frame_of(plan_, plan_.tasks[t].frame, o);
     if (frame == kNone) return 0;
@@ -256,7 +260,7 @@ class Probe {
 
   std::map<std::uint32_t, BlockCost> by_frame() const {
     std::map<std::uint32_t, BlockCost> blocks;
-    Bytes kept = 0;  // by blocks whose backward is still to come
+    Bytes kept = 0;  // bytes kept by blocks whose backward is still to come
     std::set<std::uint32_t> run_back;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
@@ -311,7 +315,7 @@ class Probe {
     a.trails = std::max(a.trails, b.trails);
     a.forward_extra = std::min(a.forward_extra, b.forward_extra);
   }
-  // Blocks of the head follow one another.
+  // Adds the cost of a block of the head to that of the blocks before it, which it follows.
   static void add(BlockCost& a, const BlockCost& b) {
     a.forward += b.forward;
     a.backward += b.backward;
@@ -344,7 +348,7 @@ class Probe {
   std::map<std::uint32_t, Bytes> kept_;
 };
 
-// What layers of every kind copy to the host in forward, at least.
+// The fewest bytes that a layer of each kind copies to the host in forward.
 std::map<LayerKind, Bytes> bytes_that_leave(Spec spec) {
   spec.strategy.offload.activations = Device::cpu;
   const Plan plan = make_unchecked_plan(spec);

@@ -12,35 +12,39 @@
 
 namespace orrery {
 
-// What one block takes in one pass when nothing but its own rank's tensor, context and expert transfers goes on beside
-// it, the host never late. through: from its first compute op to the next block's; busy: to the end of its last one.
-// issue: what its host needs to launch it. compute: what its kernels take alone. beside: what those transfers take.
-// hides: of that, where more that slows kernels may cost nothing. late: of the time through it, what may come after its
-// result: sums of gradients, what is done to a unit's.
+// The time of one block in one pass when only the tensor, context and expert transfers of the same rank run beside it,
+// and the host is never late. through: from the first compute op of the block to that of the next block; busy: to the
+// end of the last compute op of the block. issue: time the host needs to launch the block. compute: time of the kernels
+// alone. beside: time of those transfers. hides: the part of `beside` in which further transfers that slow kernels may
+// cost nothing. late: the part of `through` that may come after the block's result: sums of gradients, and the handling
+// of a unit's gradients.
 struct PassCost {
   Picoseconds through = 0, busy = 0, issue = 0, compute = 0, beside = 0, hides = 0, late = 0;
 
   Picoseconds to_result() const { return through - late; }
 
-  PassCost& operator+=(const PassCost& other);  // of what follows on the same rank
+  PassCost& operator+=(const PassCost& other);  // adds the cost of a block that follows on the same rank
 };
 
-// What ops of a block count in orders that fit times (order_time.h), in their order.
+// Durations of the ops of a block as orders that fit times count them (order_time.h), in the order of the ops.
 struct OrderTimes {
   std::vector<double> forward, input, weight;
 };
 
-// A block of one micro-batch on one rank. backward: the input gradients' part where the schedule splits, then weight
-// has the rest. kept: bytes from its forward to its backward. Extra: bytes at most in a pass beyond what it and the
-// blocks before it keep, weights of its own that are gathered for it and their gradients included; forward_extra:
-// beyond what those before it keep.
+// A block of one micro-batch on one rank. backward: the whole backward, or the input-gradient part where the schedule
+// splits backward; weight then has the rest. kept: bytes that stay from forward to backward. backward_extra: most bytes
+// held in backward beyond those that this block and the blocks before it keep, weights gathered for the block and their
+// gradients included; forward_extra: the same in forward, beyond those that the blocks before it keep.
 struct BlockCost {
   PassCost forward, backward, weight;
-  Picoseconds early = 0;   // of the time through backward, what comes before anything reads the output's gradient
-  Picoseconds trails = 0;  // and behind the last part of the gradient of the block's unit
-  std::shared_ptr<const OrderTimes> order_times;  // where the schedule splits
+  // Part of backward.through before any op reads the output's gradient.
+  Picoseconds early = 0;
+  // Part of backward.through behind the last contribution to the gradient of the block's unit.
+  Picoseconds trails = 0;
+  std::shared_ptr<const OrderTimes> order_times;  // set where the schedule splits backward
   Bytes kept = 0, backward_extra = 0, forward_extra = 0;
-  Bytes leaves = 0;  // of kept, where activations lie on the host: what is copied there (StackKey::leaves)
+  // Part of `kept` that is copied to the host where activations lie there (StackKey::leaves).
+  Bytes leaves = 0;
   std::int64_t elements = 0, expert_elements = 0, eight_bit_elements = 0;
 };
 
@@ -62,11 +66,11 @@ struct StackCost {
 // Fills the sums over layers.
 void add_up(StackCost& cost);
 
-// What the costs of blocks depend on. Tensor, context and expert groups lie as "tp-cp-dp-pp" lays them, each on as few
-// nodes as it can: no other order of ranks makes their transfers faster.
+// Everything on which the costs of blocks depend. Tensor, context and expert groups lie as "tp-cp-dp-pp" lays them,
+// each on as few nodes as possible: no other order of ranks makes their transfers faster.
 struct StackKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1, micro_batch = 1;
-  std::int64_t data = 1;      // 1, 2: whether there is more than one rank; enough of them for the experts
+  std::int64_t data = 1;      // 1: one data rank; 2: more than one; larger: enough data ranks for the experts
   std::int64_t sequence = 0;  // 0: the spec's
   std::string context_kind = "ring", recompute = "none";
   Sharding sharding = Sharding::none;
@@ -76,12 +80,12 @@ struct StackKey {
   std::strong_ordering operator<=>(const StackKey&) const = default;
 };
 
-// A small plan of one stage and one micro-batch with each kind of layer is made and simulated; the issue times and the
-// data-parallel transfers are left out of it, and what could make it break a rule that the layout's strategies obey:
-// stragglers, activations on the host, and a host's optimizer where states are whole. All of these only add time.
+// Makes and simulates a small plan of one stage and one micro-batch with each kind of layer. The plan leaves out issue
+// times, data-parallel transfers, and everything that could make it break a rule that the strategies of the layout
+// obey: stragglers, activations on the host, and a host optimizer where states are whole. All of these only add time.
 StackCost stack_cost(const Spec& base, const Profile& profile, const StackKey& key);
 
-// Keeps what was asked for. Safe to use from several threads.
+// Keeps the costs that were asked for. Safe to use from several threads.
 class StackCosts {
  public:
   StackCosts(const Spec& base, const Profile& profile) : base_(base), profile_(profile) {}

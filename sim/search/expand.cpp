@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-// Cells that differ in how many layers run again.
+// Whether two cells differ only in how many layers run again.
 bool are_of_a_kind(const Recipe& a, const Recipe& b) {
   return a.recompute == b.recompute && a.activations == b.activations && a.activation_layers == b.activation_layers;
 }
@@ -41,15 +41,16 @@ std::vector<SearchNode> SearchOpener::played(Bounds& bounds, SearchNode node, Ta
   return room ? std::vector{node} : without_room(bounds, node, tally);
 }
 
-// What stands for a point that lacks room: where its cell had it, the same with activations elsewhere is in no cell.
+// The points to try in place of a point that lacks room: the same point with activations elsewhere, which is in no cell
+// where the cell itself had room.
 std::vector<SearchNode> SearchOpener::without_room(const Bounds& bounds, const SearchNode& point, Tally tally) const {
   ++tally.counts.without_room;
   if (options_.objective != SearchObjective::time || !bounds.frees_memory()) return {};
   return with_activations_away(point);
 }
 
-// Bounds a point, with activations of as many layers elsewhere as it takes where that is not given. Returns whether it
-// has room.
+// Bounds a point. Where the number of layers with activations elsewhere is not given, takes as many as the point needs.
+// Returns whether the point has room.
 bool SearchOpener::make_room(Bounds& bounds, SearchNode& point, bool plays) const {
   for (;;) {
     bounds.of(point.what);
@@ -128,7 +129,7 @@ std::vector<SearchNode> SearchOpener::with_more_away(const SearchNode& point) co
   return result;
 }
 
-// Of how many layers activations leave, where as few do as may make room.
+// The number of layers whose activations must leave the device: the fewest that may make room.
 std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
   std::int64_t few = 1, enough = space_.fullest_stage(bounds.layout().pipeline, cell);
   while (few < enough) {
@@ -142,7 +143,7 @@ std::int64_t SearchOpener::layers_needed(Bounds& bounds, Recipe cell) const {
   return enough;
 }
 
-// The same layout by its own bound; none where it is not possible.
+// The same layout with the layout's own bound instead of the rough one; none where the layout is not possible.
 std::vector<SearchNode> SearchOpener::without_rough(Bounds& bounds, SearchNode node) const {
   node.level = SearchLevel::layout;
   node.bound = bounds.of(layouts_[node.layout]);
@@ -151,7 +152,8 @@ std::vector<SearchNode> SearchOpener::without_rough(Bounds& bounds, SearchNode n
   return {node};
 }
 
-// A group takes at least what its cell does that recomputes nothing; others of it may need less memory.
+// A group takes at least the time of the cell of the group that recomputes nothing; other cells of the group may need
+// less memory.
 std::vector<SearchNode> SearchOpener::groups_of(Bounds& bounds, const SearchNode& node, Tally tally) const {
   std::vector<SearchNode> result;
   bounds.enter(layouts_[node.layout]);
@@ -180,8 +182,8 @@ std::vector<SearchNode> SearchOpener::cells_of(Bounds& bounds, const SearchNode&
   return result;
 }
 
-// Of the cells [c, end) of a kind, the first that may have room: by halving where more layers that run again never
-// need more.
+// The first of the cells [c, end) of one kind of recomputation that may have room; found by halving where more layers
+// that run again never need more memory.
 std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Recipe>& cells, std::size_t c,
                                           std::size_t end, Tally tally) const {
   const auto lacks_room = [&](const Recipe& cell) {
@@ -199,7 +201,7 @@ std::size_t SearchOpener::first_with_room(Bounds& bounds, const std::vector<Reci
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-// The first cell from c on, of its kind, that has room; it stands for the later ones.
+// Adds the first cell from c on, of the same kind of recomputation, that has room; it stands for the later cells.
 void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::vector<Recipe>& cells, std::size_t c,
                             Tally tally, std::vector<SearchNode>& result) const {
   const bool time = options_.objective == SearchObjective::time;
@@ -213,7 +215,7 @@ void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::v
   next.cell = static_cast<std::int32_t>(i);
   next.what = cells[i];
   next.as_needed = cells[i].activation_layers == kAsNeeded;
-  // Where all may stay as far as bounds tell, they leave when a simulation lacks memory.
+  // If the bounds allow all activations to stay on the device, activations leave only once a simulation lacks memory.
   Recipe stays = cells[i];
   stays.activations = "none";
   stays.activation_layers = -1;
@@ -231,7 +233,7 @@ void SearchOpener::add_cell(Bounds& bounds, const SearchNode& node, const std::v
   if (next.value <= tally.limit) result.push_back(next);
 }
 
-// Of the cell that was bounded last.
+// The least time bound of any point of the cell that was bounded last, with activations on the device.
 Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) const {
   std::optional<Picoseconds> least;
   for (const Features& features : space_.features(bounds.layout(), cell)) {
@@ -241,7 +243,7 @@ Picoseconds SearchOpener::least_of_points(Bounds& bounds, const Recipe& cell) co
   return least.value_or(0);
 }
 
-// Of the least memory: activations of every number of layers.
+// Adds the cell with activations of every number of layers elsewhere, for searches whose objective is memory.
 void SearchOpener::add_each_number(Bounds& bounds, SearchNode cell, Tally tally,
                                    std::vector<SearchNode>& result) const {
   cell.as_needed = false;

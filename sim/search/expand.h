@@ -9,14 +9,14 @@
 namespace orrery {
 
 // Splits parts of a space: a layout into groups, a group into cells, a cell into points and the cell after it, each
-// with its bound. What has no room, or whose bound is above the limit, is left out. It keeps nothing; several threads
-// may use it, each with its own Bounds.
+// with a bound. Parts that have no room, or a bound above the limit, are left out. The opener keeps no state; several
+// threads may use it, each with Bounds of the thread's own.
 class SearchOpener {
  public:
-  // Of all that was opened.
+  // Sums over all nodes that were opened.
   struct Found {
-    SearchCounts& counts;  // bounded, without_room
-    Bytes& least;          // memory of any cell; 0: none
+    SearchCounts& counts;  // counts of bounded nodes and of those without room
+    Bytes& least;          // least memory bound of any cell; 0: none
   };
 
   SearchOpener(const Space& space, const std::vector<Degrees>& layouts, const SearchOptions& options, Bytes room)
@@ -26,12 +26,13 @@ class SearchOpener {
     return options_.objective == SearchObjective::time ? b.time : b.memory;
   }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, std::int64_t limit, Found found) const;
-  // Whether nothing of a strategy lies elsewhere that may stay on the device.
+  // Whether the strategy keeps everything on the device that may stay there.
   bool stays(const Recipe& what) const;
   SearchFamily family_of(const SearchNode& point) const;
-  // A point of the family that stays.
+  // A point of the same family that keeps everything on the device.
   std::optional<SearchNode> where_all_stays(const SearchNode& point) const;
-  // What may do better than a point that turned out to lack memory: activations of one layer more elsewhere.
+  // Points that may do better than a point that turned out to lack memory: the same with activations of one layer more
+  // elsewhere.
   std::vector<SearchNode> with_more_away(const SearchNode& point) const;
 
  private:
@@ -43,7 +44,8 @@ class SearchOpener {
 
   bool hurries() const { return options_.stop != nullptr && *options_.stop; }
   std::vector<SearchNode> parts_of(Bounds& bounds, const SearchNode& node, Tally tally) const;
-  // A point whose activations leave in one layer more of each stage; nullopt where they do in all.
+  // The point with activations of one layer more of each stage elsewhere; nullopt where activations of all layers leave
+  // already.
   std::optional<SearchNode> with_one_more(const SearchNode& point) const;
   // The same point with activations of one layer elsewhere, where they may be.
   std::vector<SearchNode> with_activations_away(const SearchNode& point) const;

@@ -9,18 +9,19 @@
 
 namespace orrery {
 
-// A strategy on a machine, by what speaks for it.
+// A strategy on a machine, with the figures that speak for it.
 struct FrontRow {
   std::string machine;
   std::int64_t gpus = 0;
   std::string strategy;
-  std::vector<std::string> overrides;  // that make it of the spec
+  std::vector<std::string> overrides;  // overrides that turn the spec into this strategy
   double step_s = 0, tokens_per_s = 0;
   std::optional<double> usd_per_Mtoken;  // rented; nullopt: no price is known
-  Bytes memory = 0;                      // of the fullest GPU
+  Bytes memory = 0;                      // bytes on the fullest GPU
 };
 
-// How much of a row's memory the next one may need: of strategies that are closer the fastest alone is a row.
+// The share of the memory of a row that the next row may need at most: among strategies closer than that only the
+// fastest is a row.
 inline constexpr double kFrontStep = 0.95;
 
 // The Pareto front: rows to which no other is at least as good in time, cost and memory and better in one. The fastest

@@ -1,4 +1,4 @@
-// Bounds: what moves to and from the host and its disks, what it updates, and what it holds.
+// Bounds: transfers to and from the host and disks, updates on the host, and the memory that the host needs.
 #include <algorithm>
 
 #include "models/layers/blocks.h"
@@ -34,8 +34,8 @@ bool Bounds::reduces_units(const Recipe& cell) const {
   return like(cell).host_gradients || unit_gradients(space_.base(), row_of(cell.sharding));
 }
 
-// All that a layout's strategies may be of. Gradients on the host make a difference where they are not reduced unit by
-// unit on the device, or where no other rank has a part of them.
+// All kinds (Kind) that the strategies of a layout may have. Gradients on the host make a difference where gradients
+// are not reduced unit by unit on the device, or where no other rank has a part of them.
 std::vector<Bounds::Kind> Bounds::kinds() const {
   std::vector<Kind> result;
   for (const Sharding sharding : {Sharding::none, Sharding::zero2, Sharding::zero3, Sharding::fsdp}) {
@@ -47,7 +47,7 @@ std::vector<Bounds::Kind> Bounds::kinds() const {
   return result;
 }
 
-// A stage that has as few of each as any.
+// A stage with the fewest elements, expert elements and layer elements of any stage.
 Bounds::Stage Bounds::fewest_elements() const {
   Stage least = stages_.front();
   for (const Stage& s : stages_) {
@@ -58,7 +58,7 @@ Bounds::Stage Bounds::fewest_elements() const {
   return least;
 }
 
-// Bytes of the states of a rank that holds the stage.
+// Bytes of states that a rank that holds the stage moves in a step.
 Bounds::HostLoad Bounds::host_moves(const Stage& stage, const Offload& away) const {
   const Strategy& s = space_.base().strategy;
   const ShardingRow& row = row_of(cell_.sharding);
@@ -81,14 +81,14 @@ Bounds::HostLoad Bounds::host_moves(const Stage& stage, const Offload& away) con
   return load;
 }
 
-// Of each of the two moments.
+// Bytes per parameter of each of the two moments.
 Bytes Bounds::moment_bytes() const {
   const Optimizer& o = space_.base().strategy.optimizer;
   return o.kind == OptimizerKind::sgd ? 0 : o.moment_bytes;
 }
 
-// Of a rank that holds the stage, beside others of its node that hold no less. With clipping nobody updates before all
-// gradients are there, and then the node updates what is all its ranks'.
+// Load of a rank that holds the stage, beside other ranks of the node that hold no less. With clipping no rank updates
+// before all gradients are there, and then the node updates the parameters of all its ranks.
 Bounds::HostLoad Bounds::host_load(const Stage& stage) const {
   if (cell_.offload == "none") return {};
   const Spec& spec = space_.base();
@@ -115,7 +115,7 @@ Bounds::HostLoad Bounds::host_load(const Stage& stage) const {
   return load;
 }
 
-// Both ways of the link that the devices of a PCIe switch share.
+// Time for both directions of the link that the devices of a PCIe switch share.
 Picoseconds Bounds::through_link(double down, double up) const {
   const Cluster& c = space_.base().cluster;
   const std::int64_t most = std::max<std::int64_t>(1, std::min<std::int64_t>(c.gpus_per_node, space_.gpus()));
@@ -130,7 +130,8 @@ Bytes Bounds::left(std::int64_t s) const {
   return sum;
 }
 
-// With the cell's activations, of the stage that moves least of them.
+// Time of the transfers to and from the host with the activations of the cell, on the stage that moves the fewest bytes
+// of them.
 Picoseconds Bounds::through_host(const HostLoad& states) const {
   if (cell_.activations == "none") return states.beside;
   Bytes least = left(0);

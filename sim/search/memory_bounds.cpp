@@ -1,4 +1,4 @@
-// Bounds: what the fullest rank holds at least.
+// Bounds: the least memory of the fullest rank.
 #include <algorithm>
 
 #include "models/layers/blocks.h"
@@ -14,8 +14,8 @@ constexpr double kBytesOfMiB = 1048576.0;
 
 }  // namespace
 
-// Of a chunk, what its micro-batches keep, and what its last blocks need beyond. Whether or not the last layer runs
-// again, so that running more again never raises the bound.
+// Adds the bytes that a chunk keeps for each micro-batch, and those that the last blocks of the chunk need beyond. They
+// hold whether or not the last layer runs again, so that running more layers again never raises the bound.
 void Bounds::add_memory(Stage& stage, std::int64_t place, std::int64_t again, std::int64_t away) {
   const Cut& c = *cut_;
   const std::int64_t first = c.first[place], n = c.layers[place], middle = first + again, end = first + n;
@@ -51,7 +51,8 @@ std::int64_t Bounds::forwards_first(std::int64_t s) const {
   return std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1);
 }
 
-// Of those forwards, one chunk's: they go through the chunks in rounds of p.
+// How many of the forwards before the first backward belong to one chunk: forwards go through the chunks in rounds of
+// p.
 std::int64_t Bounds::forwards_of_chunk(std::int64_t forwards, std::int64_t chunk) const {
   const std::int64_t p = layout_.pipeline, v = cell_.virtual_stages;
   if (v == 1) return forwards;
@@ -65,19 +66,19 @@ std::int64_t Bounds::alive(std::int64_t s, std::int64_t chunk) const {
   return forwards_of_chunk(forwards_first(s), chunk);
 }
 
-// Bytes that they keep.
+// Bytes that the micro-batches alive on a stage keep.
 Bytes Bounds::in_flight(std::int64_t s) const {
   Bytes sum = 0;
   for (std::int64_t c = 0; c < chunks_; ++c) sum += alive(s, c) * chunk_kept_[s * chunks_ + c];
   return sum;
 }
 
-// Bytes of weights that their chunks' forwards have left gathered then. A backward in two parts reads no lookup's:
-// these are given up after forward.
+// Bytes of weights that forwards have left gathered when a stage holds most. A backward in two parts reads no weights
+// of the token embeddings: these are given up after forward.
 Bytes Bounds::gathered(std::int64_t s) const {
   const ShardingRow& row = row_of(cell_.sharding);
   if (!row.shards_parameters || row.reshards_after_forward) return 0;
-  if (placed_.placement != ChunkPlacement::in_turn) return 0;  // a backward before may have given them up
+  if (placed_.placement != ChunkPlacement::in_turn) return 0;  // an earlier backward may have given them up
   std::int64_t elements = 0;
   for (std::int64_t c = 0; c < chunks_; ++c) elements += alive(s, c) > 0 ? chunk_elements_[s * chunks_ + c] : 0;
   if (splits_ && s == 0 && alive(0, 0) > 0) elements -= plain_->embedding.elements;
@@ -95,7 +96,7 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   set_offload(away, cell_.offload);
   Bytes sum = row.shards_parameters ? mine * (row.fp32_shards ? o.master_bytes : width) : whole * width;
   if (away.parameters != Device::none) sum = 0;
-  // A step's first forwards find none that are made by its backwards.
+  // The first forwards of a step find no gradients where backward makes them.
   const bool late = spec.software.gradients == "by_weight" && gradient == width && !units_;
   if (away.gradients == Device::none && !late) sum += units_ ? mine * gradient : whole * gradient;
   if (away.optimizer != Device::none) return sum;
@@ -105,16 +106,16 @@ Bytes Bounds::state_bytes(const Stage& stage) const {
   return sum;
 }
 
-// What a stage holds when its last chunk ends forward and begins backward, by turns of what comes there: the forward of
-// the last layer and of what follows it, and their backward. Where the order is not told by a closed form, another
-// chunk's pass may come then.
+// Bytes that a stage holds when the last chunk ends forward and begins backward: the most of the forward of the last
+// layer, the forward of the blocks after it, and their backward. Where no closed form tells the order, the pass of
+// another chunk may come then.
 void Bounds::hold(Stage& stage, std::int64_t s) const {
   const Bytes kept = in_flight(s), rest = state_bytes(stage) + gathered(s);
   stage.held = stage.prefetched = rest + kept;
   if (placed_.placement != ChunkPlacement::in_turn || order_ != nullptr) return;
   const Bytes before_head = kept - stage.head_kept, backward = before_head + stage.layer_backward;
   stage.held = rest + std::max({kept, before_head + stage.head_forward, before_head + stage.layer_forward});
-  if (splits_) return;  // what waits for weight gradients is not told apart
+  if (splits_) return;  // the buffers that weight gradients still need are not counted apart
   stage.held = std::max({stage.held, rest + kept + stage.head_backward, rest + backward});
   const std::int64_t ahead = std::min(space_.base().strategy.prefetch_units, stage.last_layers - 1);
   const ShardingRow& row = row_of(cell_.sharding);
@@ -142,7 +143,7 @@ Bytes Bounds::memory() {
   return lacks_host() ? kNoRoom : device_memory_;
 }
 
-// What an order keeps where a stage has most micro-batches alive.
+// Bytes held where a stage has most micro-batches alive in this order.
 Bytes Bounds::memory_in(const KnownOrder& order) {
   if (memory_ == 0) return 0;
   Bytes most = 0;
@@ -161,7 +162,7 @@ Bytes Bounds::memory_with(const Features& f, Group& group) {
   return std::max(memory_, most + fixed() + communicators(group));
 }
 
-// NCCL's buffers of the tensor group and of that of replicas, which the ranks of every stage use.
+// Bytes of NCCL's buffers for the tensor group and the group of replicas, which the ranks of every stage use.
 Bytes Bounds::communicators(const Group& group) {
   if (space_.base().cluster.gpu.memory_bytes == 0 || !profile_.measured.transfers.empty()) return 0;
   if (!tensor_channels_) {
@@ -173,7 +174,7 @@ Bytes Bounds::communicators(const Group& group) {
   return (group.channels + *tensor_channels_) * kNcclConnectionBytes;
 }
 
-// With whichever order of ranks needs least.
+// The least bytes of NCCL's buffers that any order of ranks needs.
 Bytes Bounds::least_communicators() {
   const auto [it, fresh] = communicator_bytes_.try_emplace({cell_.shard_group, copies_});
   if (!fresh) return it->second;

@@ -12,18 +12,18 @@
 
 namespace orrery {
 
-// rough_layout: a layout whose bound is still a rough one. cell: stands for those after it, of more layers that run
-// again, too. played: a point whose bound is from its schedule's order.
+// How far a node is opened. rough_layout: a layout whose bound is still a rough one. cell: stands also for the cells
+// after it, in which more layers run again. played: a point whose bound is from the order of its schedule.
 enum class SearchLevel : std::uint8_t { rough_layout, layout, group, cell, point, played };
 
 // A part of the space, with its place in the order of the space.
 struct SearchNode {
-  std::int64_t value = 0;  // at least
+  std::int64_t value = 0;  // lower bound of the objective
   std::uint32_t layout = 0;
   std::int32_t group = -1, cell = -1, feature = -1;
   SearchLevel level = SearchLevel::layout;
-  std::int64_t floor = 0;  // of a cell: its group's value
-  bool as_needed = false;  // activations leave in as few layers as make room
+  std::int64_t floor = 0;  // for a cell: value of the group that the cell is in
+  bool as_needed = false;  // whether activations of as few layers as make room leave the device
   Bound bound;
   Recipe what;
   Features features;
@@ -33,9 +33,10 @@ struct SearchNode {
   bool operator>(const SearchNode& other) const { return order() > other.order(); }
 };
 
-// Points that differ in what runs again in backward, and in what lies elsewhere, alone: no forward of them is shorter
-// than that of one where nothing does. By layout, schedule, virtual stages, sharding, shard group, features, and the
-// states' places where nothing else is in the space.
+// A family: points that differ only in the layers that run again in backward, and in what lies off the device. No
+// forward of a family is shorter than that of a member that keeps all on the device and recomputes nothing. The key:
+// layout, schedule, virtual stages, sharding, shard group, features, and the places of the states where nothing else is
+// in the space.
 using SearchFamily =
     std::tuple<std::uint32_t, std::string_view, std::int64_t, Sharding, std::int64_t, std::int32_t, std::string_view>;
 
@@ -45,7 +46,7 @@ inline SearchPlaces places_of(const SearchNode& n) {
   return {n.layout, n.group, n.what.recompute, n.what.recompute_layers, n.feature};
 }
 
-// For a Wire. What the fields of these take together says whether one is missing here.
+// Passes a node over a Wire. The sizes asserted here change when a field is added, so that no field is missed below.
 static_assert(sizeof(Recipe) == 104 && sizeof(Features) == 24 && sizeof(Bound) == 16);
 inline void share(Wire& wire, SearchNode& n) {
   Recipe& w = n.what;
@@ -75,7 +76,7 @@ inline void share(Wire& wire, ForwardPart& forward) {
   }
 }
 
-// Of a report what a search goes by.
+// Passes on the figures of a report that a search uses.
 inline void share_result(Wire& wire, std::optional<Report>& report) {
   bool has = report.has_value();
   wire.share(has);

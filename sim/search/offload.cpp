@@ -1,4 +1,4 @@
-// Space: what may lie on the host or on disks.
+// Space: the states and activations that may lie on the host or on disks.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ Device device_of(std::string_view word) {
   return word == "cpu" ? Device::cpu : word == "nvme" ? Device::nvme : Device::none;
 }
 
-// Where a name of offload_names() has a part of the states.
+// The place that a name of offload_names() gives to a part of the states.
 Device place_in(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
   if (at == std::string_view::npos) return Device::none;
@@ -93,7 +93,7 @@ std::string offload_text(const Recipe& cell) {
   return text;
 }
 
-// What the spec itself gives: device of a part, or of how many layers.
+// Fixes the offloading that the spec itself gives: the device of a part, or the number of layers.
 void Space::take_offload(std::string_view key) {
   const Offload& o = base_.strategy.offload;
   const std::string_view part = key.substr(0, key.find('.'));
@@ -110,8 +110,8 @@ void Space::take_offload(std::string_view key) {
 }
 
 // Copies make no step shorter: where the devices of the machine hold all states of mixed precision, 18 bytes a
-// parameter, four times over, nothing of them goes to the host unless it is listed or given. Disks are slower than the
-// host's memory in every way: where the hosts hold all states, the same goes for disks.
+// parameter, four times over, no states go to the host unless the spec lists or gives such a place. Disks are slower
+// than the host's memory in every way: where the hosts hold all states, the same goes for disks.
 void Space::find_unlisted() {
   const Cluster& c = base_.cluster;
   const double states = 18.0 * static_cast<double>(parameter_count(base_.model, base_.sequence));
@@ -124,7 +124,7 @@ void Space::find_unlisted() {
   disks_unlisted_ = offload_.open && (o || g || p) && c.nvme && hosts;
 }
 
-// The names that the spec and the cluster leave.
+// The names of offload_names() that the spec and the cluster allow.
 void Space::find_offloads() {
   Offload& o = base_.strategy.offload;
   const Cluster& c = base_.cluster;
@@ -144,10 +144,10 @@ void Space::find_offloads() {
                           fits(gradients_place_, away.gradients) && fits(parameters_place_, away.parameters);
     if (admitted && (name == "none" || has) && in_time) offloads_.emplace_back(name, away);
   }
-  // Listed alone: with them a search that is proven within a minute takes many.
+  // Offered only where they are listed: with them a search that is otherwise proven within a minute takes many minutes.
   activations_unlisted_ = activations_.open;
   if (activations_.open) activations_ = {false, {"none"}};
-  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // points say
+  o.optimizer = o.gradients = o.parameters = o.activations = Device::none;  // the points set these
   o.activation_layers.reset();
 }
 
@@ -156,7 +156,7 @@ bool Space::offloads_gradients() const {
                      [](const auto& named) { return named.second.gradients != Device::none; });
 }
 
-// Rules of models/load/offload.cpp and of the planner (make_plan.cpp).
+// The places of the states that models/load/offload.cpp and the planner (make_plan.cpp) allow for a cell.
 std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& cell) const {
   const ShardingRow& row = row_of(cell.sharding);
   const ScheduleRow& schedule = find_schedule(cell.schedule);
@@ -181,7 +181,7 @@ std::vector<std::string_view> Space::offloads(const Degrees& l, const Recipe& ce
   return result;
 }
 
-// With how many layers of a stage.
+// The places that activations may have, each with the number of layers of a stage whose activations lie there.
 std::vector<std::pair<std::string_view, std::int64_t>> Space::activation_places(const Recipe& group) const {
   const Cluster& c = base_.cluster;
   const bool two = find_schedule(group.schedule).placement == ChunkPlacement::both_ways;

@@ -9,18 +9,18 @@
 namespace orrery {
 namespace {
 
-// Longer orders are not played for a bound, and no more than so many actions are kept.
+// Longer orders are not played for a bound (kMostActions), and no more actions than kMostKept are kept.
 constexpr std::int64_t kMostActions = 1 << 18, kMostKept = 1 << 22;
 constexpr Picoseconds kUnknown = -1;
 
-// Of woven actions the one keeps ever more while the other gives up as much: what is alive counts before them and
-// after.
+// Counts the micro-batches alive. Of two woven actions one keeps more and more while the other gives up as much, so
+// that the count is taken before and after the pair.
 void count_alive(KnownOrder& order) {
   const std::vector<std::vector<Action>>& stages = order.schedule.order;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::vector<std::int64_t> now(order.virtual_stage[s].size(), 0), most = now;
     std::int64_t sum = 0, largest = 0;
-    bool woven = false;  // with the action before
+    bool woven = false;  // whether the action is woven with the one before
     for (const Action& a : stages[s]) {
       if (!woven && sum > largest) {
         largest = sum;
@@ -81,7 +81,7 @@ class Player {
   bool is_first(std::int64_t k) const { return k % virtual_stages_ == 0; }
   bool is_last(std::int64_t k) const { return (k + 1) % virtual_stages_ == 0; }
 
-  // When an action may begin for what it reads.
+  // When the input of an action has arrived, so that the action may begin.
   Picoseconds input(const Action& a, std::int64_t k) const {
     const auto arrives = [&](Picoseconds made, std::int64_t boundary) {
       return made == kUnknown ? kUnknown : made + hops_[boundary];
@@ -99,7 +99,8 @@ class Player {
                                                : costs_[k].backward;
   }
 
-  // The next action of a stage, with those woven with it. Returns false where something that it reads is not known yet.
+  // Runs the next action of a stage, with those woven with it. Returns false where an input of one of them is not known
+  // yet.
   bool go_on(std::int32_t s) {
     Stage& stage = stages_[s];
     const std::vector<Action>& order = schedule_.order[s];
@@ -114,7 +115,7 @@ class Player {
     for (const Action& a : actions) {
       const std::int64_t k = order_.virtual_stage[s][a.chunk];
       const PassCost& takes = cost(a, k);
-      // A whole backward in a schedule that splits others.
+      // A schedule that splits backward may also run a backward whole, with the weight gradients.
       const PassCost weight = a.phase == Phase::backward ? costs_[k].weight : PassCost{};
       const Picoseconds from = std::max(begin, input(a, k));
       stage.free = std::max(stage.free, from + std::max(takes.busy, takes.compute + weight.compute));
@@ -123,14 +124,16 @@ class Player {
       sent = std::max(sent, finish(a, k, from + takes.to_result()));
     }
     stage.free = std::max(stage.free, begin + std::max(kernels, actions.size() > 1 ? beside : 0));
-    // An update does not wait, nor all of what makes weight gradients: gathers of its own do, beside compute.
+    // Weight gradients and the update do not wait for the sent tensor; only the gathers of weight gradients would,
+    // beside compute.
     const bool waits = waits_ && end < order.size() && order[end].phase != Phase::weight_gradient;
     if (waits) stage.free = std::max(stage.free, sent);
     stage.at = end;
     return true;
   }
 
-  // Notes when an action's result is made, and wakes the stage that reads it. Returns when that has it.
+  // Notes when the result of an action is made, and wakes the stage that reads the result. Returns when that stage has
+  // it.
   Picoseconds finish(const Action& a, std::int64_t k, Picoseconds made) {
     if (a.phase == Phase::weight_gradient) return 0;
     const bool forward = a.phase == Phase::forward;
@@ -152,7 +155,7 @@ class Player {
   std::vector<Stage> stages_;
   std::int64_t virtual_stages_, micro_batches_ = 1;
   std::vector<Picoseconds> forward_, backward_;  // by virtual stage and micro-batch: when the result is made
-  std::vector<std::int32_t> ready_;              // stages that may go on
+  std::vector<std::int32_t> ready_;              // stages whose next action may run
 };
 
 KnownOrder known_order(std::string_view schedule, const ScheduleShape& shape) {

@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// What one micro-batch takes at least on a virtual stage, pass by pass. early: of backward, what can be done before the
-// gradient has come.
+// The least time of one micro-batch on a virtual stage, pass by pass. early: the part of backward that can be done
+// before the gradient has come.
 struct VirtualStage {
   PassCost forward, backward, weight;
   Picoseconds early = 0;
@@ -21,10 +21,11 @@ struct VirtualStage {
   Picoseconds way_back() const { return std::max<Picoseconds>(0, backward.to_result() - early); }
 };
 
-// The order in which a schedule's stages run their actions, and what follows from it alone.
+// The order in which the stages of a schedule run their actions, and the figures that follow from the order alone.
 struct KnownOrder {
   Schedule schedule;
-  std::vector<std::vector<std::int32_t>> virtual_stage;  // [stage][chunk]
+  std::vector<std::vector<std::int32_t>> virtual_stage;  // virtual stages, [stage][chunk]
+
   // [stage][chunk]: micro-batches whose forward has run and whose backward has not, where a stage has most of them.
   std::vector<std::vector<std::int64_t>> alive;
 };
@@ -32,7 +33,7 @@ struct KnownOrder {
 // Whether a schedule's order fits the times of the virtual stages.
 bool needs_times(std::string_view schedule);
 
-// Orders, kept while they are few enough; of those that fit times, the last one.
+// Orders of schedules, kept while they are few enough; of orders that fit times, only the last one is kept.
 class KnownOrders {
  public:
   // nullptr where the order is too long to be played for a bound.
@@ -46,9 +47,10 @@ class KnownOrders {
   std::int64_t actions_ = 0;
 };
 
-// When every stage has run its last action, at least: an action waits for the one before it on its stage, and for what
-// it reads, which takes hops[k] between the virtual stages k and k + 1. waits: a stage's next action waits until what
-// it has sent has arrived. Actions that are woven share the stage: together they take what their kernels take.
+// The earliest time at which every stage has run the last action: an action waits for the action before it on the same
+// stage, and for the input, which takes hops[k] from virtual stage k to k + 1. waits: the next action of a stage waits
+// until the tensor that the stage has sent has arrived. Woven actions share the stage: together they take the time of
+// their kernels.
 std::vector<Picoseconds> play(const KnownOrder& order, const std::vector<VirtualStage>& costs,
                               const std::vector<Picoseconds>& hops, bool waits);
 

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// What the planner asks the schedule for, without times.
+// The shape with which the planner asks for the schedule, without times.
 ScheduleShape Bounds::shape() const {
   const Spec& base = space_.base();
   return {.stages = layout_.pipeline,
@@ -18,14 +18,14 @@ ScheduleShape Bounds::shape() const {
           .extra_warm_up = base.strategy.extra_warm_up};
 }
 
-// Whether closed forms know an interleaved schedule's turns: Megatron-LM's.
+// Whether closed forms know the turns of an interleaved schedule: those of Megatron-LM.
 bool Bounds::in_usual_turns() const {
   const ScheduleShape s = shape();
   return !find_schedule(cell_.schedule).takes_turns ||
          (s.micro_batches % s.stages == 0 && s.group == s.stages && s.extra_warm_up == 0);
 }
 
-// As the planner adds them up (models/planner/layout.cpp), so that the order is the same.
+// Times of the stages as the planner adds them up (models/planner/layout.cpp), so that the order is the same.
 std::vector<PhaseTimes> Bounds::order_times() const {
   const std::int64_t places = std::ssize(cut_->layers), p = layout_.pipeline;
   const std::int64_t all = std::ssize(plain_->layers);
@@ -68,8 +68,8 @@ Bound Bounds::played(const Features& f) {
   return bound;
 }
 
-// What is cut or cast only where it will not run again belongs to forward; orders that fit times depend on backward's
-// too. Activations that leave make no forward shorter.
+// Forwards are not shared where tensors are cut or cast in forward only if they will not run again, nor where the order
+// fits times, which depend on backward too. Activations that leave make no forward shorter.
 bool Bounds::forward_is_shared() const {
   const Spec& base = space_.base();
   return !base.strategy.partition_activations && !base.software.fp8_activation_inputs &&
@@ -83,8 +83,8 @@ bool Bounds::runs_whole_stage_again() const {
   return cell_.recompute_layers < 0 || cell_.recompute_layers >= least;
 }
 
-// The stage has the forwards behind it that its order begins with, their weights and, ahead of what comes next, a few
-// more.
+// The bound counts as done the forwards with which the order of the stage begins, the weights gathered for them, and a
+// few units gathered ahead of the next passes.
 Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   if (s < 0 || copies_ > 1 || woven_) return 0;
   Group& group = replicas(strides_of(layout_, f.rank_order));
@@ -103,7 +103,7 @@ Picoseconds Bounds::after_turn(const Features& f, std::int64_t s) {
   const auto had = [&](std::int64_t k) {
     work -= virtual_stages_[k].forward.through;
     hides -= virtual_stages_[k].forward.hides;
-    gathered += cut_->layers[k] + 2;  // and what stands before and behind layers
+    gathered += cut_->layers[k] + 2;  // with the blocks before and behind the layers
   };
   if (order == nullptr) had(0);
   for (std::size_t i = 0; order != nullptr && i < order->schedule.order[s].size(); ++i) {

@@ -31,7 +31,7 @@ void set_context_kind(Strategy& s, std::string_view kind) {
   s.context_ulysses = kind == "ulysses" ? s.context : 1;
 }
 
-// Whether copies of the model come to the same weights in the same order on a stage and its mirror image.
+// Whether the copies of the model reach the same weights in the same order on a stage and on the stage that mirrors it.
 bool Space::reduces_in_one_order(const Degrees& l, const ScheduleRow& schedule) const {
   const std::tuple key{schedule.name, l.pipeline, l.micro_batches};
   {
@@ -64,7 +64,7 @@ Spec Space::spec_of(const Point& point) const {
   Spec spec = base_;
   Strategy& s = spec.strategy;
   spec.gpus = gpus_;
-  spec.cluster.failures.reset();  // a step has none; goodput.h
+  spec.cluster.failures.reset();  // a single step has no failures (goodput.h)
   s.tensor = l.tensor;
   s.context = l.context;
   s.pipeline = l.pipeline;
@@ -92,7 +92,7 @@ Spec Space::spec_of(const Point& point) const {
   return spec;
 }
 
-// Of overrides that set the same key, the one that holds.
+// Keeps, of all overrides that set the same key, the last, which is the one that holds.
 static std::vector<std::string> last_of_each_key(const std::vector<std::string>& list) {
   const auto key_of = [](const std::string& o) { return std::string_view(o).substr(0, o.find('=') + 1); };
   std::vector<std::string> result;

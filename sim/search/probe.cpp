@@ -16,7 +16,7 @@ LayerKind kind_of(const Spec& spec, std::int64_t layer) {
   return {window ? (layer + 1) % window->every : 0, experts, layer % 2, own ? layer : 0};
 }
 
-// The number of first layers that hold every kind, each twice where the model has it twice.
+// The number of first layers that hold every kind of layer, each kind twice where the model has two of it.
 static std::int64_t layers_to_look_at(const Spec& spec) {
   std::map<LayerKind, std::int64_t> seen;
   std::int64_t needed = 1;
@@ -55,7 +55,7 @@ Spec probe_spec(const Spec& base, const StackKey& key) {
   if (key.sharding == Sharding::none) s.offload = {};
   s.offload.delayed_update = false;
   if (key.host_gradients) s.offload.optimizer = s.offload.gradients = Device::cpu;
-  // Of what stays gathered nothing is copied out again.
+  // Weights that stay gathered are not copied out again.
   if (spec.software.unit_copies == "parameters") spec.software.unit_copies = "none";
   s.overlap = {.tensor = key.overlap_tensor, .expert = key.overlap_expert};
   spec.gpus = s.gpus();

@@ -11,7 +11,7 @@ namespace orrery {
 using LayerKind = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t>;
 LayerKind kind_of(const Spec& spec, std::int64_t layer);
 
-// One stage and one micro-batch with every kind of layer of the base's model, laid out as the key says.
+// The spec of one stage and one micro-batch with every kind of layer of the base's model, laid out as the key says.
 Spec probe_spec(const Spec& base, const StackKey& key);
 
 }  // namespace orrery

@@ -58,7 +58,7 @@ Table strategies(const Space& space, const SearchResult& r) {
   return t;
 }
 
-// What a proof goes by beside the bounds; "" where they are all.
+// The assumption that a proof rests on beside the bounds; "" where there is none.
 std::string_view assumption(const Space& space) {
   return space.leaves_device() ? "copies to the host and back by themselves make no step shorter" : "";
 }

@@ -10,11 +10,11 @@ namespace orrery {
 
 // A search's result for people, a sample of which is in docs/guide.md, "Which strategy, and which machine".
 std::string search_text(const Space& space, const SearchResult& result, const Style& style);
-// Schema orrery.search/1.
+// The result as JSON, schema orrery.search/1.
 std::string search_json(const Space& space, const SearchResult& result);
-// A row of every strategy shown.
+// CSV with a row for every strategy shown.
 std::string search_csv(const Space& space, const SearchResult& result);
-// "orrery simulate SPEC --set ...": what predicts a point again. profile: a path, "" for the built-in one.
+// "orrery simulate SPEC --set ...": the command that predicts a point again. profile: a path, "" for the built-in one.
 std::string repeat_text(const Space& space, const Point& point, const std::string& profile);
 
 }  // namespace orrery

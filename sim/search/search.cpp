@@ -21,11 +21,12 @@
 namespace orrery {
 namespace {
 
-// How many nodes are opened, and points simulated, at once: a property of the search and not of the machine, so that
-// the same are, whatever the number of threads.
+// How many nodes are opened, and points simulated, at once: constants of the search and not of the machine, so that the
+// same nodes are opened whatever the number of threads.
 constexpr std::size_t kOpened = 128, kSimulated = 8;
-// Of the first look: sites with a point that is simulated, how often a leaner point is looked for, and in how much of
-// the room that the bound of the last one's memory makes likely to do.
+// The first look at a space: kLookedAt sites get a simulated point; where the point does not fit, a leaner one is
+// looked for, kTries times at most, in kMargin of the room that the bound of the last one's memory makes likely to
+// suffice.
 constexpr std::size_t kLookedAt = 16;
 constexpr int kTries = 3;
 constexpr double kMargin = 0.99;
@@ -82,7 +83,7 @@ class Search {
     return options_.objective == SearchObjective::time ? picoseconds(r.step_time_s) : r.memory.peak_device;
   }
 
-  // What was left out is above limit_, and what is still to come is not below floor_.
+  // Nodes that were left out are above limit_, and nodes still to come are not below floor_.
   double gap() const {
     const std::int64_t least = result_.proven ? limit_ : std::min(floor_, limit_);
     return static_cast<double>(best_ - least) / static_cast<double>(best_);
@@ -136,8 +137,8 @@ class Search {
     }
   }
 
-  // Nodes whose bound may still win are opened until there are enough points to simulate at once. Returns whether there
-  // are any; parts of other nodes may come before them.
+  // Opens nodes whose bound may still win until there are enough points to simulate at once. Returns whether there are
+  // any points; parts of other nodes may come before them.
   bool open() {
     std::vector<Node> points;
     while (may_win() && points.size() < kSimulated && !stopped()) {
@@ -179,8 +180,8 @@ class Search {
     progress();
   }
 
-  // Simulates the points that come first. Of a family whose forward is not known yet, one at a time; and of points that
-  // differ in where activations lie.
+  // Simulates the points that come first. Points of a family whose forward is not known yet are simulated one at a
+  // time, and so are points that differ only in where activations lie.
   void simulate_next() {
     std::vector<Node> nodes, later;
     std::set<SearchFamily> here;
@@ -204,15 +205,15 @@ class Search {
     for (const Node& node : later) queue_.push(node);
   }
 
-  // What is simulated to know the forward of a point's family: the point itself where there is nothing better.
+  // The point to simulate in order to know the forward of a point's family: the point itself where none is better.
   Node with_forward_of(const Node& node) const {
     if (opener_.stays(node.what) || options_.objective != SearchObjective::time) return node;
     const auto other = opener_.where_all_stays(node);
     return other && simulated_.count(other->place()) == 0 ? *other : node;
   }
 
-  // Copies beside compute make no step shorter by themselves: not of a point that is too slow, or fits without taking
-  // memory again, with less of them.
+  // Whether a point need not be tried, because another with fewer activations off the device has turned out too slow,
+  // or to fit without taking memory again: copies beside compute make no step shorter by themselves.
   bool need_not_leave(const Node& n) const {
     return n.what.activations != "none" && options_.objective == SearchObjective::time &&
            settled_.count(places_of(n)) != 0;
@@ -231,8 +232,8 @@ class Search {
 
   Point point_of(const Node& node) const { return {layouts_[node.layout], node.what, node.features}; }
 
-  // When a point's step need not be played further: it is neither the best then, nor the best of its layout, if that
-  // is to be shown.
+  // The moment after which the step of a point need not be played further: the point is neither the best then, nor the
+  // best of the layout, if that one is to be shown.
   Picoseconds latest_of(const Node& node) const {
     if (options_.objective != SearchObjective::time) return kNothing;
     const auto own = best_of_.find(site_of(layouts_[node.layout]));
@@ -249,7 +250,8 @@ class Search {
 
   void simulate_all(const std::vector<Node>& nodes) {
     std::vector<Evaluation> found(nodes.size());
-    std::vector<char> done(nodes.size()), here(nodes.size());  // done: all, unless stopped
+    // done: some process simulated the point, unless stopped; here: this process did
+    std::vector<char> done(nodes.size()), here(nodes.size());
     std::vector<Picoseconds> latest;
     latest.reserve(nodes.size());
     for (const Node& node : nodes) latest.push_back(latest_of(node));
@@ -258,7 +260,7 @@ class Search {
       try {
         found[i] = evaluate_within(space_, profile_, point_of(nodes[i]), latest[i], options_.stop);
         done[i] = here[i] = 1;
-      } catch (const Stopped&) {  // left undone
+      } catch (const Stopped&) {  // the point is left undone
       }
     };
     const auto pass = [&](Wire& wire, std::size_t i) {
@@ -275,7 +277,7 @@ class Search {
     progress();
   }
 
-  // here: this process has the whole report.
+  // Takes the result of a point. here: this process has the whole report.
   void take(const Node& node, Evaluation& evaluation, bool here) {
     SearchCounts& counts = result_.counts;
     ++counts.simulated;
@@ -289,7 +291,7 @@ class Search {
     }
     Found found{point_of(node), node.bound, std::move(*evaluation.report), node.place(), here};
     const MemoryReport& memory = found.report.memory;
-    // Calls for memory take longer than copies may.
+    // Calls that take memory from the device last longer than copies may.
     const bool short_of = memory.peak_device > room_, again = memory.device_calls > 0;
     if (short_of || again) {
       for (const Node& leaner : opener_.with_more_away(node)) queue_.push(leaner);
@@ -303,7 +305,8 @@ class Search {
     }
     if (!again) settled_.insert(places_of(node));
     const std::int64_t value = value_of(found.report);
-    // Bounds of what needs more than the room count what it would spend on taking memory again: those say nothing here.
+    // The bound of a point that needs more than the room counts the time that it would spend on taking memory again:
+    // such bounds say nothing here.
     if (options_.objective == SearchObjective::time && found.bound.time > value) contradict(found);
     best_ = std::min(best_, value);
     limit_ = best_ - static_cast<std::int64_t>(options_.within * static_cast<double>(best_));
@@ -318,7 +321,7 @@ class Search {
     result_.contradiction = fmt::format("{}: bound {}, simulated {}", space_.text_of(found.point), bound, simulated);
   }
 
-  // Where the best found stands among other layouts: of those, the points whose bounds are lowest are simulated too.
+  // Simulates the points of other layouts whose bounds are lowest, to show how the best compares with other layouts.
   void add_others() {
     std::set<std::int64_t> seen;
     for (const Found& found : result_.best) seen.insert(found.place[0]);
@@ -326,7 +329,7 @@ class Search {
     for (int tries = 0; tries < 4 && seen.size() < options_.top && !queue_.empty() && !stopped();) {
       limit_ = queue_.top().value + queue_.top().value / 16;
       const bool any = open();
-      if (any && queue_.top().level != Level::played) continue;  // parts of others come first
+      if (any && queue_.top().level != Level::played) continue;  // parts of other nodes come first
       ++tries;
       if (!any) continue;
       std::vector<Node> nodes;
@@ -352,7 +355,7 @@ class Search {
     result_.best = std::move(kept);
   }
 
-  // What other processes found, with names of this one's and all figures.
+  // Completes the points that other processes found: with the names of this process, and all figures.
   void take_from_peers() {
     if (!crew_.has_peers()) return;
     for (Found& found : result_.best) {
@@ -383,16 +386,16 @@ class Search {
   SearchCrew crew_;
   Bytes room_ = 0;
   SearchOpener opener_;
-  std::vector<std::unique_ptr<Bounds>> bounds_;  // of each worker
+  std::vector<std::unique_ptr<Bounds>> bounds_;  // bounds, one for each worker thread
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue_;
   std::map<SearchSite, std::int64_t> best_of_;
-  std::vector<Node> possible_;  // layouts
+  std::vector<Node> possible_;  // layouts that are possible
   std::set<SearchPlace> simulated_;
-  std::map<SearchPlace, Bytes> too_large_;           // of those that did not fit, what they hold
-  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: what is worth a simulation
-  std::int64_t floor_ = 0;                           // bound of whatever is still to come
+  std::map<SearchPlace, Bytes> too_large_;           // memory of the simulated points that did not fit
+  std::int64_t best_ = kNothing, limit_ = kNothing;  // limit_: a node above it is not worth a simulation
+  std::int64_t floor_ = 0;                           // least bound of all nodes still to come
   std::map<SearchFamily, ForwardPart> forwards_;
-  std::set<SearchPlaces> settled_;  // of which no more activations need leave
+  std::set<SearchPlaces> settled_;  // points of which no more activations need leave the device
   Bytes least_ = 0;
   SearchResult result_;
 };

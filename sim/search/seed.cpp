@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-// Groups of a layout that are looked into at most; and ranks of a ring: what a layer takes there is dear to find out,
-// a transfer for each.
+// Most groups of a layout that are looked into; and most ranks of a ring: the cost of a layer in a longer ring is slow
+// to compute, with a transfer for each rank.
 constexpr int kGroups = 6;
 constexpr std::int64_t kContext = 64;
 
@@ -40,7 +40,7 @@ std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, co
 
 namespace {
 
-// Opens a node, the part with the least bound of it, and so on, down to a point whose order has been played.
+// Opens a node, then the part of the node with the least bound, and so on, down to a point whose order has been played.
 std::optional<SearchNode> down_from(const SearchOpener& opener, Bounds& bounds, SearchNode node, std::int64_t limit) {
   SearchCounts counts;
   Bytes least = 0;

@@ -9,18 +9,18 @@
 
 namespace orrery {
 
-// What layouts are told apart by: where a rank's weights, tokens and sequences lie.
+// The degrees by which layouts are told apart: they say where the weights, tokens and sequences of a rank lie.
 using SearchSite = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 inline SearchSite site_of(const Degrees& l) { return {l.tensor, l.context, l.pipeline, l.data, l.expert}; }
 
 // A first look at a space: which layouts are likely to be good, so that a search soon has something to measure others
 // by. It rules nothing out.
 
-// One layout of each site but those with very long rings, of those with the least micro-batch the one whose bound is
-// least. nodes: of layouts that are possible.
+// One layout of each site, except sites with very long rings: among the layouts with the smallest micro-batch the one
+// whose bound is least. nodes: the layouts that are possible.
 std::vector<SearchNode> one_of_each_site(const std::vector<Degrees>& layouts, const std::vector<SearchNode>& nodes);
 
-// A layout, or a point of it, and the room that is looked for.
+// A layout, or a point of a layout, and the memory that it is looked for in.
 struct Likely {
   SearchNode node;
   Bytes room = 0;
@@ -31,9 +31,9 @@ struct LookedAt {
   const SearchOptions& options;
 };
 
-// Of each layout's strategies with a plain schedule, whole groups of replicas and nothing on the host: one whose bound,
-// played, is least and has that room. The most likely layouts first; those without one are left out. bounds: of each of
-// the crew's threads.
+// The most likely strategy of each layout: among the strategies with a plain schedule, whole groups of replicas and
+// nothing on the host, one whose played bound is least and that has the layout's room. The most likely layouts come
+// first; layouts without such a strategy are left out. bounds: one for each thread of the crew.
 std::vector<Likely> most_likely(const LookedAt& where, SearchCrew& crew,
                                 const std::vector<std::unique_ptr<Bounds>>& bounds, const std::vector<Likely>& layouts);
 

@@ -48,7 +48,7 @@ Space::Space(OpenSpec open, std::int64_t gpus)
     : base_(std::move(open.spec)), path_(std::move(open.path)), overrides_(std::move(open.overrides)), gpus_(gpus) {
   if (gpus_ < 1 || gpus_ > gpus_of(base_.cluster))
     throw Error(fmt::format("--gpus: {} is not between 1 and the cluster's {}", gpus_, gpus_of(base_.cluster)));
-  base_.gpus = gpus_;  // a step waits for the slowest of so many
+  base_.gpus = gpus_;  // a step waits for the slowest of all GPUs
   for (const Origin& origin : base_.origins) take_given(origin);
   for (const SearchRange& range : open.search) take_range(range);
   find_offloads();
@@ -74,7 +74,7 @@ std::vector<std::string_view> Space::left_out() const {
   return names;
 }
 
-// Rules of models/load/check.cpp that a layout can break by itself; those about the model are asked of a small plan.
+// Whether a layout by itself obeys models/load/check.cpp; rules about the model are checked on a small plan.
 bool Space::valid(const Degrees& l) const {
   const Strategy& s = base_.strategy;
   if (s.global_batch % (l.micro_batch * l.data) != 0) return false;
@@ -164,7 +164,7 @@ const std::vector<std::int64_t>& Space::cut(std::int64_t pipeline, std::int64_t 
   return it->second;
 }
 
-// Layers of the stage that has most of them; of one copy of the model, where there are two.
+// Layers of the stage that has most; with two copies of the model, those of one copy.
 std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) const {
   const ScheduleShape shape = {.stages = pipeline, .chunks = cell.virtual_stages};
   const bool back = find_schedule(cell.schedule).placement == ChunkPlacement::v_shaped;
@@ -175,7 +175,7 @@ std::int64_t Space::fullest_stage(std::int64_t pipeline, const Recipe& cell) con
   return *std::max_element(layers.begin(), layers.end());
 }
 
-// Rules of the planner and of the orders about a schedule.
+// Whether the rules of the planner and of the orders allow a schedule.
 bool Space::runs(const Degrees& l, const ScheduleRow& row) const {
   if (row.weaving == Weaving::always && l.micro_batches < 2 * l.pipeline) return false;
   if (row.chunks == 0 && !interleaves(base_, l.pipeline, l.micro_batches)) return false;
@@ -203,7 +203,7 @@ std::vector<Recipe> Space::schedules(const Degrees& l) const {
   return result;
 }
 
-// Rules of the planner (make_plan.cpp) about gradients that are reduced unit by unit.
+// Whether the planner (make_plan.cpp) builds gradients that are reduced unit by unit here.
 bool Space::builds_units(const Degrees& l, const ScheduleRow& schedule, const ShardingRow& row) const {
   if (schedule.placement == ChunkPlacement::both_ways && !reduces_in_one_order(l, schedule)) return false;
   if (schedule.placement != ChunkPlacement::in_turn && base_.model.mtp_layers > 0) return false;
@@ -261,7 +261,7 @@ std::vector<std::string_view> Space::recompute_kinds() const {
   return kinds;
 }
 
-// Of a stage of so many layers, ascending; all of them once, as -1 unless the spec gives another number.
+// Numbers of layers to recompute in a stage, ascending; all layers once, as -1, unless the spec gives another number.
 std::vector<std::int64_t> Space::recompute_numbers(std::int64_t layers) const {
   std::vector<std::int64_t> numbers, all;
   for (std::int64_t r = 1; recompute_layers_.open && r < layers; ++r) numbers.push_back(r);
@@ -308,8 +308,8 @@ std::vector<Recipe> Space::cells(const Degrees& l) const {
   return result;
 }
 
-// Shardings depend on where a schedule's stages lie and whether it weaves; recomputation on the schedule's stages
-// alone, features on the sharding's alone.
+// The choice of sharding depends on where the stages of a schedule lie and on whether it weaves; recomputation depends
+// on the stages alone, features on the sharding alone.
 std::uint64_t Space::count(const Degrees& l) const {
   std::uint64_t sum = 0, none = 0, some = 0;
   for (const std::string_view kind : recompute_kinds()) ++(kind == "none" ? none : some);

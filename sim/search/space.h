@@ -21,14 +21,14 @@ bool has_bounds(const ScheduleRow& row);  // whether search knows a schedule
 
 inline constexpr std::array<std::string_view, 3> kContextKinds = {"ring", "allgather", "ulysses"};
 
-// Where states may lie: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
-// optimizer, on the host or, as "optimizer:nvme", on disks. Kept for good.
+// Places of the states: "none" (on the device), or parts of "optimizer+gradients+parameters" that begin with the
+// optimizer, on the host or, as "optimizer:nvme", on disks. The list lives as long as the program.
 const std::vector<std::string_view>& offload_names();
 
-// Where a layer's activations may lie between forward and backward.
+// Places of the activations of a layer between forward and backward.
 inline constexpr std::array<std::string_view, 3> kActivationPlaces = {"none", "cpu", "nvme"};
 
-// Recipe::activation_layers: as few as make a strategy fit without taking memory again.
+// Value of Recipe::activation_layers: as few layers as make a strategy fit without taking memory again.
 inline constexpr std::int64_t kAsNeeded = 0;
 
 // Values that one key of the strategy may take: any that the rules allow, or those given.
@@ -46,8 +46,8 @@ struct Choices {
   }
 };
 
-// A strategy in three parts, each with all that the next one's choices and costs depend on. Where the ranks stand and
-// what a micro-batch is:
+// A strategy has three parts; the choices and costs of each depend on the parts before it alone. The first part: how
+// the ranks are divided, and the size of a micro-batch.
 struct Degrees {
   std::int64_t tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1, expert_tensor = 1;
   std::int64_t micro_batch = 1, micro_batches = 1;
@@ -57,21 +57,22 @@ struct Degrees {
   std::int64_t replicas() const { return data * context; }
 };
 
-// What is done in which order, and kept where:
+// The second part: the order of the passes, recomputation, sharding, and where states and activations are kept.
 struct Recipe {
   std::string_view schedule = kPlainSchedule, recompute = "none";
   std::int64_t virtual_stages = 1;
   std::int64_t recompute_layers = -1;  // -1: all
   Sharding sharding = Sharding::none;
   std::int64_t shard_group = 0;
-  std::string_view offload = "none";      // of states: one of offload_names()
+  std::string_view offload = "none";      // places of the states: one of offload_names()
   std::string_view activations = "none";  // one of kActivationPlaces
-  std::int64_t activation_layers = -1;    // of each stage, that lie there; -1: all
+  std::int64_t activation_layers = -1;    // layers of each stage whose activations lie there; -1: all
 
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
-// What transfers go under what, and over which wires:
+// The third part: which transfers overlap with compute, and the order of ranks, which decides the links that transfers
+// use.
 struct Features {
   std::string_view rank_order = "tp-cp-dp-pp";
   bool gradient_reduce = true, parameter_gather = true, pipeline = true;
@@ -110,36 +111,40 @@ class Space {
   const std::string& path() const { return path_; }
   std::vector<Degrees> layouts() const;
   std::vector<Recipe> cells(const Degrees& layout) const;
-  // The same in two steps: cells that differ in what is recomputed form a group, named by the one that recomputes
-  // nothing; its cells come kind by kind, those of a kind in the order of the layers that run again.
+  // The cells in two steps: cells that differ only in recomputation form a group, named by the cell that recomputes
+  // nothing; the cells of a group come kind by kind, those of a kind in the order of the number of layers that run
+  // again.
   std::vector<Recipe> groups(const Degrees& layout) const;
   std::vector<Recipe> cells_of(const Degrees& layout, const Recipe& group) const;
   std::vector<Features> features(const Degrees& layout, const Recipe& cell) const;
   // The orders of ranks that tell a layout's ranks apart.
   std::vector<std::string_view> rank_orders(const Degrees& layout) const;
-  // The points of a layout, without making them.
+  // The number of points of a layout, counted without making them.
   std::uint64_t count(const Degrees& layout) const;
   // Layers of every virtual stage in model order; empty where the model cannot be cut so. Safe from several threads.
   const std::vector<std::int64_t>& cut(std::int64_t pipeline, std::int64_t virtual_stages) const;
-  // Layers of the stage that has most of them; of one copy of the model, where there are two.
+  // Layers of the stage that has most; with two copies of the model, those of one copy.
   std::int64_t fullest_stage(std::int64_t pipeline, const Recipe& cell) const;
   bool splits() const;  // whether a schedule that may be chosen runs backward in two parts
+
   // Whether some strategy reduces gradients unit by unit because they lie on the host.
   bool offloads_gradients() const;
-  // Whether strategies that keep all activations on the device are part of the space, and those that keep all states.
-  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }  // something in some point
+  // Whether the space has strategies that put something off the device (leaves_device), that keep all activations on
+  // it, that put activations off it, and that keep all states on it.
+  // whether some point puts something off the device
+  bool leaves_device() const { return offloads_.size() > 1 || leaves_activations(); }
   bool keeps_activations() const { return activations_.admits("none"); }
   bool leaves_activations() const { return activations_.admits("cpu") || activations_.admits("nvme"); }
   bool keeps_states() const { return !offloads_.empty() && offloads_.front().first == "none"; }
 
-  // Axes of a strategy that are built but no part of the space, though the spec leaves them open.
+  // Axes of a strategy that the planner builds, but that are no part of the space, though the spec leaves them open.
   std::vector<std::string_view> left_out() const;
 
   Spec spec_of(const Point& point) const;
-  // "strategy.tensor=8", ...: what turns the spec's file into the point's spec, for load_spec: the overrides that the
-  // spec was read with, then the point's.
+  // "strategy.tensor=8", ...: the overrides that turn the spec's file into the point's spec, for load_spec: those that
+  // the spec was read with, then those of the point.
   std::vector<std::string> overrides_of(const Point& point) const;
-  // "tensor 8, pipeline 16, ...": what is not 1, none or the habit.
+  // "tensor 8, pipeline 16, ...": the values that are not 1, none or the habit of the stack.
   std::string text_of(const Point& point) const;
 
  private:
@@ -186,22 +191,23 @@ class Space {
        disks_unlisted_ = false;
 };
 
-// What a cell keeps elsewhere: "strategy.offload.optimizer=cpu", ...; and ", optimizer on the host", "" where nothing.
+// The states and activations that a cell keeps off the device, as overrides ("strategy.offload.optimizer=cpu", ...) and
+// as text (", optimizer on the host"; "" where there are none).
 std::vector<std::string> offload_overrides(const Recipe& cell);
 std::string offload_text(const Recipe& cell);
 
-// Sets what one of offload_names() says of states, and what a cell says of activations.
+// Sets the places of the states by a name of offload_names(), and the places of activations by a cell.
 void set_offload(Offload& offload, std::string_view name);
 void set_activations(Offload& offload, const Recipe& cell);
 
-// All of the context ranks in a ring, or all in exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4}) leaves
-// what the spec says.
+// Puts all context ranks in a ring, or all in an exchange of heads; "mixed" (context_kind: {ring: 2, ulysses: 4})
+// leaves the value of the spec.
 void set_context_kind(Strategy& s, std::string_view kind);
 
-// "none", a part, or parts as "mlp, norm".
+// The recomputation that a text names: "none", a part, or parts as "mlp, norm".
 Recompute recompute_of(std::string_view parts, const Software& software);
 
-// Where a layout's groups lie: how many ranks neighbours of a dimension are apart.
+// How many ranks apart the neighbours of each dimension of a layout are.
 struct Strides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
 };

@@ -1,4 +1,4 @@
-// Bounds: what transfers between stages and among replicas add at least.
+// Bounds: the least time that transfers between stages and among replicas add.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-// Of rates between two sampled sizes, which lie a fourth root of two apart, above the samples'.
+// Rates between two sampled sizes, which lie a fourth root of two apart, may be above the rates at the samples by this
+// share.
 constexpr double kSlack = 0.03;
 constexpr double kLeastSample = 4096, kMostSample = 6.9e10;
 
@@ -23,7 +24,7 @@ const NcclModel& Bounds::model(const std::vector<int>& spread) {
       .first->second;
 }
 
-// Bytes in a picosecond at the size that suits the group best.
+// Most bytes per picosecond that the group reaches at any size.
 double Bounds::best_rate(Group& group, CollectiveKind kind) {
   const auto [it, fresh] = group.rates.try_emplace(kind, 0);
   if (!fresh) return it->second;
@@ -58,8 +59,8 @@ Bounds::Group& Bounds::group_of(const Strides& at, std::int64_t step, std::int64
   return it->second;
 }
 
-// Ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other are of one
-// group, and nothing is said of it.
+// The group of ranks that share gradients and shards. Where two copies of the model run, stages that mirror each other
+// are in one group, and no bound is given for it.
 Bounds::Group& Bounds::replicas(const Strides& at) {
   const bool one = copies_ > 1;
   return group_of(at, 1, one ? 1 : cell_.shard_group > 0 ? cell_.shard_group : layout_.replicas());
@@ -76,7 +77,7 @@ double Bounds::pressure(int channels) const {
   return sms > 0 ? taken / (sms - taken) * (1 + profile_.contention) : 0;
 }
 
-// A layer's unit, which is moved in one piece: so long exactly, when nothing is beside it.
+// The transfer of a layer's unit, which moves in one piece: the exact time when nothing runs beside it.
 Bounds::Moved Bounds::unit_of_layer(Group& group, CollectiveKind kind, Bytes bytes) {
   if (group.spread.empty() || space_.base().model.moe) return {};
   const auto [it, fresh] = group.moved.try_emplace({kind, bytes});
@@ -88,7 +89,7 @@ Bounds::Moved Bounds::unit_of_layer(Group& group, CollectiveKind kind, Bytes byt
   return it->second;
 }
 
-// From a stage to the next.
+// Time to send the hidden states of a micro-batch from a stage to the next.
 Picoseconds Bounds::send_time(bool near) {
   std::optional<Picoseconds>& known = sends_[near ? 1 : 0];
   if (known) return *known;
@@ -103,7 +104,8 @@ Picoseconds Bounds::send_time(bool near) {
   return *known;
 }
 
-// Between every virtual stage and the next, and before the first one of every stage.
+// Finds the send times between every virtual stage and the next, and their sums before the first virtual stage of every
+// stage.
 void Bounds::find_hops(const Strides& at) {
   const std::vector<std::int32_t>& stage_of = placed_.where.stage_of;
   const std::int64_t node = nccl_node_gpus(space_.base().cluster), places = placed_.where.virtual_stages();
@@ -119,8 +121,7 @@ void Bounds::find_hops(const Strides& at) {
   }
 }
 
-// What the units of a stage's weights move in a step: sums of their gradients, and the weights themselves before
-// forward and backward.
+// Transfers of a stage's units in a step: sums of gradients, and gathers of weights before forward and backward.
 // gathered: units of layers that have been gathered before.
 Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int64_t gathered) {
   const Strategy& s = space_.base().strategy;
@@ -151,7 +152,7 @@ Bounds::UnitTimes Bounds::unit_times(Group& group, const Stage& stage, std::int6
   return times;
 }
 
-// The first gathers of a step, and its last reductions, with nothing to compute beside them but what stands before the
+// Adds the first gathers of a step and the last reductions, beside which nothing computes but the blocks before the
 // first layer.
 void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::int64_t layer) {
   const Strategy& s = space_.base().strategy;
@@ -159,13 +160,13 @@ void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::i
   const Bytes gradient = storage_bytes(s.gradient_precision), width = storage_bytes(s.precision);
   const std::int64_t outer = table ? std::min(layer, plain_->embedding.elements) : layer;
   if (gathers) times.before = transfer(group, CollectiveKind::all_gather, outer * width);
-  // A V's last chunk may come last, and be no more than what follows the last layer.
+  // The last chunk of a V may come last, and hold nothing but the blocks after the last layer.
   if (placed_.placement != ChunkPlacement::in_turn) return;
   times.after = transfer(group, CollectiveKind::reduce_scatter, outer * gradient);
   if (cut_->layers[stage.first_place] == 0) return;
   const std::int64_t first = cut_->first[stage.first_place];
   const BlockCost none, &ahead = table ? plain_->embedding : none;
-  // Kernels beside it are slowed, which counts as work and is no time without any.
+  // Kernels beside the transfer are slowed; that time counts as work, and without kernels there is none.
   const auto both = [&](CollectiveKind kind, Bytes each, Picoseconds beside) {
     const Moved moved = unit_of_layer(group, kind, layer * each);
     const double slowed = static_cast<double>(beside) * (1 + std::max(moved.pressure, times.pressure));
@@ -178,11 +179,11 @@ void Bounds::add_ends(UnitTimes& times, Group& group, const Stage& stage, std::i
   times.after = std::max(times.after, both(CollectiveKind::reduce_scatter, gradient, beside));
 }
 
-// What a stage takes that moves units: work, what it loses to what moves, and while it does not compute. A part of what
-// moves may hide beside the rank's own transfers, which are in the work, and while it does not compute; the rest slows
-// kernels, least where as little as the links allow moves one after the other.
+// Time of a stage whose units are gathered and reduced: work, the time that kernels lose to these transfers, and idle
+// time. A part of the transfers may hide beside the rank's own transfers, which are in the work, and in idle time; the
+// rest slows kernels, least where transfers overlap as little as the links allow.
 Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picoseconds hides, Picoseconds idle) {
-  constexpr double kLonger = 1.05;  // of own transfers that share a link
+  constexpr double kLonger = 1.05;  // stretch of the own transfers that share a link
   const auto lost = [](double pressure) { return pressure / (1 + pressure); };
   const double moving = static_cast<double>(std::max({units.links, units.reduce, units.gather}));
   const double both = std::max(0.0, static_cast<double>(units.reduce + units.gather) - moving);
@@ -193,7 +194,7 @@ Picoseconds Bounds::with_units(const UnitTimes& units, Picoseconds work, Picosec
   return work + static_cast<Picoseconds>(slowed + static_cast<double>(idle) * (1 - most));
 }
 
-// When a stage ends that moves units. Weight gradients of their own may fill the way back.
+// End of a stage whose units are gathered and reduced. Weight gradients of a split backward may fill the way back.
 Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::size_t s) const {
   const std::int64_t m = micro_batches_;
   const Picoseconds back = splits_ ? 0 : stage.tail + hops_[s];
@@ -203,8 +204,8 @@ Picoseconds Bounds::units_end(const UnitTimes& units, const Stage& stage, std::s
          stage.update;
 }
 
-// Fills works_ and hops_; returns when the first stage's last backward ends, and raises `bound` to what else takes
-// long.
+// Fills works_ and hops_; returns the end of the first stage's last backward, and raises `bound` to the longest of the
+// other lower bounds.
 Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picoseconds& bound) {
   const std::int64_t m = micro_batches_, p = layout_.pipeline, v = cell_.virtual_stages;
   const bool in_turn = placed_.placement == ChunkPlacement::in_turn;
@@ -212,7 +213,7 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
   find_hops(at);
   works_.assign(p, 0);
   Group& group = replicas(at);
-  Picoseconds way = 0, end = 0;  // way: forward and back through this stage and those behind it
+  Picoseconds way = 0, end = 0;  // way: time of forward and backward through this stage and the stages behind it
   for (std::int64_t s = p; s-- > 0;) {
     const Stage& stage = stages_[s];
     const UnitTimes units = unit_times(group, stage);
@@ -225,7 +226,7 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
     works_[s] = input + m * stage.weight.busy + reduces;
     input += waits;
     const Picoseconds head = stage.head + hops_[s], tail = stage.tail + hops_[s];
-    // Where the schedule splits, weight gradients may still run when the first stage has all its input gradients.
+    // In a schedule that splits backward, weight gradients may still run when the first stage has all input gradients.
     end = std::max(end, head + (splits_ ? input : works_[s]) + tail);
     bound = std::max({bound, units.reduce, units.gather, units.links, head + works_[s]});
     if (units_) bound = std::max(bound, units_end(units, stage, s));
@@ -239,9 +240,9 @@ Picoseconds Bounds::pipeline_end(const Features& f, const Strides& at, Picosecon
   return std::max(end, works_.front());
 }
 
-// A stage whose gradients stay whole until its last micro-batch: they are reduced when that has come back, and under
-// sharding the weights are gathered after the update or before the next step's first forward. done: when its last
-// backward ends.
+// End of a stage whose gradients stay whole until the last micro-batch: they are reduced when the last backward has
+// ended, and under sharding the weights are gathered after the update or before the first forward of the next step.
+// done: end of the last backward.
 Picoseconds Bounds::replicas_end(const Features& f, Group& group, std::size_t s, Picoseconds done) {
   const Software& w = space_.base().software;
   const Strategy& strategy = space_.base().strategy;

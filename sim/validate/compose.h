@@ -12,13 +12,13 @@
 
 namespace orrery {
 
-// A step put together from ranks that ran one by one, each alone on a whole device (`orrery run --composed`): what
-// computes takes as long as it was measured, by task the median of all steps but the first; what moves takes as long as
-// predicted, and so does the host. Order, waiting and overlap are the engine's. It is called composed, and never counts
-// as a measured step.
+// A step put together from ranks that ran one by one, each alone on a whole device (`orrery run --composed`): compute
+// tasks take as long as measured (by task, the median of all steps but the first); transfers take as long as predicted,
+// and so does the host. Order, waiting and overlap are those of the engine. The step is called composed, and never
+// counts as a measured step.
 Trace compose(const Prediction& predicted, std::span<const RankRun> alone);
 
-// What was measured of it, held against the prediction: each rank's compute, and its memory. Errors are predicted over
+// The measured figures of a rank, compared with the prediction: compute, and memory. Errors are predicted over
 // measured, minus 1.
 struct ComposedRank {
   std::string name;
@@ -31,8 +31,8 @@ struct Composed {
   std::string name;
   Seconds predicted_step = 0, composed_step = 0;
   std::vector<ComposedRank> ranks;
-  Report report;        // of the composed step
-  std::string failure;  // why there is nothing but the name; "" = there is
+  Report report;        // report of the composed step
+  std::string failure;  // why the rest is missing; "" = nothing is missing
 };
 Composed compare_composed(const Spec& spec, const Prediction& predicted, std::span<const RankRun> alone);
 
@@ -41,6 +41,6 @@ Composed compare_composed(const Spec& spec, const Prediction& predicted, std::sp
 //   tp2      stage 0           12.10 ms  12.30 ms     -1.6       9.92 GiB   9.93 GiB     -0.1
 std::string composed_table(const std::vector<Composed>& all, const Style& style);
 std::string to_json(const std::vector<Composed>& all);  // schema orrery.composed/1
-double worst_compute_error(const Composed& c);          // without sign
+double worst_compute_error(const Composed& c);          // the largest |error| of any rank
 
 }  // namespace orrery

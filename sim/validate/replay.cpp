@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// The host's own time for a task; what it waited before is not in it. Beyond the launch queue it waits for room
+// The time of the host for issuing a task, without the wait before. Beyond the launch queue the host waits for room
 // (exec/host/execute.cpp), which the engine does not play.
 Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId first = plan.slots[plan.slot_of(t)].begin;
@@ -18,7 +18,7 @@ Picoseconds issue_of(const Plan& plan, const Trace& trace, TaskId t) {
   return std::max<Picoseconds>(0, trace.spans[t].issued - start);
 }
 
-// When the first member of a transfer was done with it.
+// The moment when the first member of a transfer had ended.
 Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   const std::uint32_t match = plan.tasks[t].match;
   Picoseconds first = trace.spans[t].ended;
@@ -27,7 +27,8 @@ Picoseconds first_end(const Plan& plan, const Trace& trace, TaskId t) {
   return first;
 }
 
-// The engine ends a transfer everywhere at once; a task that waited for a later end of it has that in its own time.
+// The engine ends a transfer at all members at once; the time from the first end to the end that a task waited for is
+// added to the duration of that task.
 Picoseconds late_end(const Plan& plan, const Trace& trace, TaskId t) {
   const TaskId cause = trace.spans[t].cause;
   if (cause == kNone || !moves(plan.op_of(cause)) || trace.spans[cause].ended < trace.spans[t].issued) return 0;
@@ -48,7 +49,7 @@ Picoseconds duration_of(const Plan& plan, const Trace& trace, const Waits& waits
 
 Trace replay(const Plan& unfolded, const Trace& measured) {
   const Waits waits = Observations::waits(unfolded, measured);
-  Plan plan = unfolded;  // an op of its own for every task
+  Plan plan = unfolded;  // gives every task an op of its own
   Timing timing;
   timing.row_of_slot.assign(plan.slots.size(), 0);
   timing.rows.resize(1);

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// Of the rank that is furthest off.
+// The memory error of the rank whose error is largest.
 double memory_error(const MemoryReport& predicted, const MemoryReport& measured) {
   double worst = 0;
   for (std::size_t r = 0; r < predicted.ranks.size() && r < measured.ranks.size(); ++r) {

@@ -9,10 +9,10 @@
 
 namespace orrery {
 
-// 0 where nothing was measured.
+// The error of a prediction relative to the measurement; 0 where nothing was measured.
 inline double relative_error(double predicted, double measured) { return measured > 0 ? predicted / measured - 1 : 0; }
 
-// Errors are predicted over measured, minus 1.
+// Times of one kind of task. Errors are predicted over measured, minus 1.
 struct KindError {
   std::string kind;  // "gemm/output fp32", "all_reduce"
   std::int64_t count = 0;
@@ -20,25 +20,27 @@ struct KindError {
   double error() const { return relative_error(predicted, measured); }
 };
 
-// What tasks of each kind took, predicted and measured, between the same two moments of a task; the longest first.
-// predicted: of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
+// Times of the tasks of each kind, predicted and measured between the same two moments of a task; the longest first.
+// predicted: the prediction of every rank. cost_error: sum |predicted - measured| over kinds, over the sum measured.
 std::vector<KindError> kind_errors(const Prediction& predicted, const Trace& measured);
 double cost_error(const std::vector<KindError>& kinds);
 
-// A prediction held against a run of the same plan, and what of the error is whose.
+// A prediction compared with a run of the same plan, and the parts of the error by origin.
 struct Validation {
   std::string name;
   Report predicted, measured;
-  std::vector<KindError> kinds;  // by measured time, the longest first
-  double cost_error = 0;         // of all ops together, by time, without sign: sum |predicted - measured| over kinds
-  Seconds replayed = 0;          // the median step with measured durations, played by the engine
-  double spread = 0;             // of the run's steps: quartile distance over median
+  std::vector<KindError> kinds;  // kinds of ops by measured time, the longest first
+
+  // Error of all ops together, by time, without sign: sum |predicted - measured| over kinds.
+  double cost_error = 0;
+  Seconds replayed = 0;  // the median step with measured durations, played by the engine
+  double spread = 0;     // spread of the run's steps: quartile distance over median
   double step_error = 0, engine_error = 0, memory_error = 0;
-  std::string failure;  // why there is nothing but the name; "" = there is
+  std::string failure;  // why the rest is missing; "" = nothing is missing
 };
 
-// predicted: of every rank (unfolded), like the runs. Steps are compared by their median, memory by the rank that is
-// furthest off. on_gpus: the spec's own device ran it.
+// predicted: the prediction of every rank (unfolded), like the runs. Steps are compared by their median, memory by the
+// rank with the largest error. on_gpus: the spec's own device ran it.
 Validation validate(const Spec& spec, const Prediction& predicted, std::span<const RankRun> runs, bool on_gpus = false);
 
 // For people. A sample:
@@ -49,7 +51,7 @@ std::string validation_text(const Validation& v);
 // Specs side by side, with median and worst errors below, and why some failed.
 std::string validation_table(const std::vector<Validation>& all, const Style& style);
 
-// "  NAME failed: WHY\n"; "" where it did not.
+// A line "  NAME failed: WHY\n"; "" where nothing failed.
 std::string failure_line(const std::string& name, const std::string& failure);
 
 std::string to_json(const std::vector<Validation>& all);  // schema orrery.validation/1
