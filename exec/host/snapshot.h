@@ -12,8 +12,8 @@ namespace orrery {
 
 // Snapshots from which a run with parameter servers can resume. A server saves its weights and optimizer states; a
 // worker, which pulls its weights again, saves the losses so far. Every rank writes one file, which appears only when
-// it is complete; the snapshot before the previous one is removed, so that there is always one that all ranks have.
-// The numbers are stored as they are in this machine's memory.
+// it is complete; the snapshot before the previous one is removed, so that there is always one that all ranks have. The
+// numbers are stored as they are in this machine's memory.
 //   folder/snapshot_RANK.STEP
 
 // every: number of steps between snapshots. Both functions throw Error "path: what" for a file that cannot be written

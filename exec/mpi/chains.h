@@ -16,18 +16,15 @@
 namespace orrery::mpi {
 
 // Pushes to chains of parameter servers and pulls from them (models/collectives/algorithms.h). They continue when a
-// server is lost, as long as
-// another server of the same chain is left: the next one takes the lost server's place.
+// server is lost, as long as another server of the same chain is left: the next one takes the lost server's place.
 //
 // Calls are numbered. A push is done, for workers and for servers, when the last server of the chain says that it has
 // the sum: then every server of the chain has it. Until then a worker sends the gradients that it pushed to any server
 // that becomes the first of the chain, and a server hands its sum on to any server that becomes the next. A pull is
-// done
-// for a server when all workers say that they have the weights that it holds: until then any server that becomes the
-// last of the chain sends them to the workers that have not said so. So no rank changes data that another may still
+// done for a server when all workers say that they have the weights that it holds: until then any server that becomes
+// the last of the chain sends them to the workers that have not said so. So no rank changes data that another may still
 // have to be sent. Messages that come a second time are never received. A transfer under way with a lost rank never
-// ends,
-// so a process that knows of a lost rank must end without destroying this object.
+// ends, so a process that knows of a lost rank must end without destroying this object.
 class Chains {
  public:
   // All ranks of `world` call this at once. lost: asked which ranks were lost while calls go on.

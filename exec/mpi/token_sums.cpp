@@ -144,10 +144,10 @@ class TokenSums final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Wanted> wanted_;            // by node
+  std::map<std::int64_t, Wanted> wanted_;            // rows that this member wants, by node
   std::map<Member, Wanted> served_;                  // by the member that wants the sums
-  std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
   std::map<Member, const std::byte*> own_;           // rows for this member, in the neighbour's memory
 };
 

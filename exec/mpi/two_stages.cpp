@@ -195,10 +195,10 @@ class TwoStages final : public ByNodes {
     }
   }
 
-  std::map<std::int64_t, Relay> outgoing_;           // by node
-  std::map<Member, Relay> incoming_;                 // by source
-  std::map<Member, std::vector<std::byte>> handed_;  // to each neighbour
-  std::map<Member, std::vector<std::byte>> landed_;  // from each neighbour
+  std::map<std::int64_t, Relay> outgoing_;           // data for each node
+  std::map<Member, Relay> incoming_;                 // relayed data, by source member
+  std::map<Member, std::vector<std::byte>> handed_;  // messages to each neighbour
+  std::map<Member, std::vector<std::byte>> landed_;  // messages from each neighbour
 };
 
 }  // namespace
