@@ -69,7 +69,7 @@ class TimelineBuilder {
     Picoseconds end = 0;
     EventId count = 0;
   };
-  std::vector<std::vector<RowEnd>> rows_;   // by thread
+  std::vector<std::vector<RowEnd>> rows_;   // rows of each thread
   std::vector<std::uint32_t> first_track_;  // by thread
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNamed = 30;         // a bar at least this many pixels wide carries its name
 constexpr double kFramed = 6;         // a search hit at least this many pixels wide gets a frame
-constexpr EventId kMostNamed = 4000;  // most bars per row for which names are drawn
+constexpr EventId kMostNamed = 4000;  // most bars per row that are considered for drawing names
 
 QRgb mixed(QRgb a, QRgb b, unsigned share) {
   const auto channel = [&](int x, int y) { return static_cast<int>(x + (y - x) * static_cast<int>(share) / 255); };
