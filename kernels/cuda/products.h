@@ -8,11 +8,11 @@
 namespace orrery::kernels::cuda {
 
 // The epilogue: an operation on a product's result before it is stored. gelu is cuBLASLt's, the tanh approximation.
-//   bias adds bias(columns)
-//   gelu_aux_bias stores x + bias in aux, then applies GeLU
-//   dgelu multiplies by GeLU's derivative at aux
-//   dgelu_bgrad as dgelu, and writes the sum over rows to bias, which is `columns` long
-//   bgrad for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
+//   bias             adds bias(columns)
+//   gelu_aux_bias    stores x + bias in aux, then applies GeLU
+//   dgelu            multiplies by GeLU's derivative at aux
+//   dgelu_bgrad      as dgelu, and writes the sum over rows to bias, which is `columns` long
+//   bgrad            for a weight gradient a^T b: writes the sum of a's rows to bias, as long as c has rows
 enum class Epilogue : std::uint8_t { none, bias, gelu_aux_bias, dgelu, dgelu_bgrad, bgrad };
 
 // c = alpha op(a) op(b) + beta c, `batch` times with operands at the given distances (in elements). a and b have one

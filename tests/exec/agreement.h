@@ -1,6 +1,6 @@
 #pragma once
 
-// What a few steps of a small model left behind under any strategy, and how far two such runs are apart.
+// The results of a few steps of a small model under any strategy, and the distance between the results of two runs.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -21,11 +21,11 @@
 
 namespace orrery::test {
 
-inline constexpr double kLimit = 1e-5;        // of gradients, losses and weights
-inline constexpr double kChangeLimit = 1e-4;  // of the change of weights under Adam
+inline constexpr double kLimit = 1e-5;        // largest relative distance of gradients, losses and weights
+inline constexpr double kChangeLimit = 1e-4;  // largest relative distance of the change of weights under Adam
 inline constexpr std::int64_t kSteps = 5;
-// Of Adam. Its first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is rounding noise
-// may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
+// Adam's epsilon. Adam's first step is the sign of a gradient: with the usual 1e-8 an element whose gradient is
+// rounding noise may move either way. Gradients here deviate by 2e-3, 1 (the clip) / sqrt(200,000 weights).
 inline constexpr double kEpsilon = 1e-5;
 
 // Weights or gradients of the whole model, by name.

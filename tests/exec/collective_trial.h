@@ -271,7 +271,8 @@ class Trial {
     if (apart_) out_.resize(in_.size());
     if (in_place(case_.kind)) return;
     before_ = numbers(case_.seed + 7, members_[me_], static_cast<std::int64_t>(moved().size()));
-    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {  // what is there is its own input
+    // the result's memory holds a part of the input
+    if (case_.overlap && case_.kind == CollectiveKind::reduce_scatter) {
       const Values whole = input(me_);
       before_ = {whole.begin() + sum_of(counts_, me_), whole.begin() + sum_of(counts_, me_ + 1)};
     }

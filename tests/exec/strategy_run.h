@@ -57,13 +57,13 @@ inline Tensors collect(MPI_Comm world, const Tensors& mine) {
   return all;
 }
 
-// What a test changes of a run.
+// Changes that a test makes to a run.
 struct Changes {
   std::function<void(Plan&)> plan;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> transport;
   std::int64_t steps = kSteps;  // how often the plan runs
   Watcher watcher = {};
-  std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // of every step
+  std::function<void(std::int64_t step, const Rank&, const Buffers&)> on_begin = {};  // called before every step
 };
 
 inline Result run(MPI_Comm world, const Spec& spec, const Changes& changes = {}) {

@@ -15,9 +15,10 @@ namespace orrery::test {
 // holds of them within this much. 2 % is the aim; --strict holds them to what all others are held to. The
 // program prints how far they went at its end.
 inline constexpr double kSearchedSlack = 0.15;
-inline constexpr double kTolerance = 0.005;  // of fixed orders: transfers of two lanes share links in other ways
-// Where copies to the host, or activations that are left with other stages, bound a step beside its other transfers,
-// the order in which these meet moves it further.
+// Tolerance for schedules with fixed orders: transfers of two lanes may share links differently.
+inline constexpr double kTolerance = 0.005;
+// Tolerance where copies to the host, or activations evicted to other stages, bound a step beside its other transfers:
+// the order in which these meet moves the step time further.
 inline constexpr double kContestedTolerance = 0.02;
 
 // A spec with what became of it.

@@ -1,4 +1,4 @@
-// What holds without chance: idle shares of pipelines, every GPU that is listed, a search against trying all.
+// Checks that need no random specs: idle shares of pipelines, every GPU that is listed, a search against trying all.
 #include <fmt/format.h>
 
 #include "models/base/data.h"
@@ -85,8 +85,8 @@ void check_freedom(Checks& checks, int p, int m) {
   }
 }
 
-// What runs again in backward belongs to backward, whatever a layer is made of: the pipeline waits (p - 1)/m of the
-// time that it is busy.
+// Recomputation counts as backward, whatever a layer consists of: the pipeline waits (p - 1)/m of the time that it is
+// busy.
 void check_recomputation(Checks& checks) {
   const Json models[] = {Json::object(),
                          {{"dropout", .1}},

@@ -1,4 +1,4 @@
-// What a report must say of itself, however it was come by.
+// Identities that hold in every report, however it was made.
 #include <numeric>
 
 #include <fmt/format.h>
@@ -80,7 +80,7 @@ Json without_clock(const Report& r) {
   return json;
 }
 
-// What the file says of the strategy, said by --set.
+// A strategy's key set by --set gives the same result as the same value in the file.
 void check_override(Checks& checks, const Subject& s) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : s.spec["strategy"].items()) {

@@ -17,7 +17,7 @@ struct Options {
   bool strict = false, refused = false;
 };
 
-constexpr std::uint64_t kMostTasks = 300'000;  // of a spec that is changed and simulated many times
+constexpr std::uint64_t kMostTasks = 300'000;  // most tasks of a spec that is changed and simulated many times
 
 struct Tally {
   std::uint64_t drawn = 0, valid = 0, slow = 0;

@@ -149,7 +149,7 @@ std::string_view random_precision(Draw& draw, const Gpu& gpu) {
   return "fp32";
 }
 
-// What the schedule cannot be drawn with.
+// Removes settings that the drawn schedule cannot be combined with.
 void fit_to_schedule(Drawn& d) {
   if (d.schedule == nullptr) return;
   const bool plain = d.schedule->placement == ChunkPlacement::in_turn && d.schedule->moves == nullptr &&

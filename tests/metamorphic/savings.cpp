@@ -1,4 +1,4 @@
-// What is sharded or computed again saves memory.
+// Sharding and recomputation save memory.
 #include <algorithm>
 
 #include <fmt/format.h>

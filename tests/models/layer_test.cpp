@@ -1,4 +1,5 @@
-// What a layer keeps between forward and backward, and what it sends over the tensor group, against the papers.
+// Bytes that a layer keeps between forward and backward, and bytes that it sends over the tensor group, against the
+// papers.
 #include "models/layers/layer_builder.h"
 
 #include <map>

@@ -249,7 +249,8 @@ inline Schedule placement_of(const Spec& spec) {
   return place_chunks(find_schedule(s.schedule), {s.pipeline, s.micro_batches(), s.virtual_stages, {}});
 }
 
-// Of further predictions: a norm each of the tokens, the hidden states and the result, a projection, a layer.
+// Parameters of further predictions: for each a norm of the tokens, of the hidden states and of the result, a
+// projection, and a layer.
 inline std::vector<Parameter> prediction_parameters(const Model& m) {
   std::vector<Parameter> all;
   for (std::int64_t d = 0; d < m.mtp_layers; ++d) {
@@ -261,7 +262,7 @@ inline std::vector<Parameter> prediction_parameters(const Model& m) {
   return all;
 }
 
-// Of a virtual stage. A vocabulary that all stages share is apart.
+// Parameters of a virtual stage. A vocabulary that all stages share is not included.
 inline std::vector<Parameter> virtual_stage_parameters(const Spec& spec, std::size_t k, const Schedule& placement) {
   const std::vector<std::int64_t> cut = stage_layers(spec);
   std::vector<Parameter> all;

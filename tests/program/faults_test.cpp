@@ -45,7 +45,7 @@ struct Result {
   std::string out, error;
 };
 
-// What happens to which rank, when it has done so many steps and a moment more.
+// A signal that a rank gets after a number of steps and a short delay.
 struct Blow {
   std::int64_t rank = 0;
   int signal = SIGKILL;
@@ -174,7 +174,7 @@ class Faults : public testing::Test {
     return {process, r, seconds_since(begin)};
   }
 
-  // What a run to which nothing happens learns.
+  // Losses of a run without faults.
   std::vector<double> clean_losses(const std::string& path, int steps) {
     start(command({}, path, steps, 60));
     const Result clean = finish();

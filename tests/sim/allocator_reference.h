@@ -43,8 +43,8 @@ struct Used {
 };
 using SegmentPlace = std::pair<int, Bytes>;  // segment, offset in it
 
-// What the two references share. A segment keeps only what is used; free parts are the gaps, found anew for each
-// question, so nothing is ever split or merged.
+// The base of the two reference allocators. A segment keeps only the used parts; free parts are the gaps, computed
+// again for each request, so nothing is ever split or merged.
 struct Reference {
   virtual ~Reference() = default;
   explicit Reference(Bytes bytes) : capacity(bytes) {}
@@ -64,7 +64,7 @@ struct Reference {
       ++retries;
       process(INT64_MAX);
       drop_unused();
-      at = grow(size, stream);  // what the events freed in split segments is not looked at
+      at = grow(size, stream);  // memory that events freed in split segments is not considered
       if (!at) ++out_of_memory;
     }
     if (at) used[*at] = {block_size(*at, size), bytes, false};

@@ -218,7 +218,7 @@ inline SmallSpace any_space(std::uint64_t seed) {
 
 inline Space space_of(const SmallSpace& s) { return {parse_open_spec(s.text, "small.yaml"), s.gpus}; }
 
-// Where activations leave in as few layers as it takes: points of every number of layers.
+// All points of a space; where as few layers as needed offload activations, a point for every number of layers.
 inline std::vector<Point> points_of(const Space& space) {
   std::vector<Point> points;
   for (const Degrees& layout : space.layouts()) {

@@ -127,7 +127,7 @@ TEST(HostLanes, TellTheWatcherOfEveryTask) {
   }
 }
 
-// What the step's end says when the given task fails.
+// The error that the end of a step throws when a task fails.
 std::string failure(const Rank& rank, FakeTransport& transport, const std::function<void(const Launch&)>& compute) {
   DryRun run(rank, transport, compute);
   try {

@@ -112,7 +112,7 @@ TEST_F(CudaRank, SpansAreOrderedAndOnTheHostsClock) {
   }
 }
 
-// What one GPU's allocator counts is what the CPU's does, but for the libraries' workspace.
+// A GPU rank's allocator counts the same bytes as a CPU rank's, except for the libraries' workspace.
 TEST_F(CudaRank, CountsItsMemory) {
   const MeasuredMemory m = run_alone("precision: bf16, global_batch: 4", kSmall, 2).execution.memory;
   Bytes sum = 0;

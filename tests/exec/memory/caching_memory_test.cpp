@@ -96,7 +96,7 @@ class RandomRequests {
     given_.erase(given_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  // It lies in one segment, which only its own pool has used.
+  // Checks that a block lies in one segment, which only the block's pool has used.
   void check_segment(const Given& g, Bytes size) {
     auto segment = segments_.out.upper_bound(g.at);
     ASSERT_NE(segment, segments_.out.begin());

@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-// How many updates the weights of `stage` have had that update n's gradients are of.
+// Number of updates in the weights of `stage` with which the gradients of update n are computed.
 using Met = std::int64_t (*)(std::int64_t n, std::int64_t stage, std::int64_t p);
 
 // Narayanan et al. 2019: stage i's are p - 1 - i updates old; with vertical sync all are as old as the first stage's.
@@ -22,7 +22,7 @@ std::int64_t synced(std::int64_t n, std::int64_t, std::int64_t p) { return std::
 // Narayanan et al. 2021: one update old everywhere.
 std::int64_t buffered(std::int64_t n, std::int64_t, std::int64_t) { return std::max<std::int64_t>(0, n - 1); }
 
-constexpr std::int64_t kRounds = 2;  // of the plan
+constexpr std::int64_t kRounds = 2;  // how often the plan runs
 
 struct AsynchronousCase {
   Case job;

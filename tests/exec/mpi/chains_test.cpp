@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr int kWorkers = 2, kPieces = 2, kCopies = 2, kRanks = kWorkers + kPieces * kCopies;
-constexpr std::int64_t kElements = 20000;  // of a piece: longer than what MPI sends unasked
+constexpr std::int64_t kElements = 20000;  // elements of a piece: more than MPI sends before the receiver has asked
 constexpr int kCalls = 4;
 
 const Plan& chain_plan() {
@@ -34,7 +34,8 @@ const Plan& chain_plan() {
   return plan;
 }
 
-// Who is lost, in which call (push 1, pull 1, push 2, ...) and after so many looks at it.
+// The rank that is lost, the call in which this happens (push 1, pull 1, push 2, ...), and the number of polls before
+// it.
 struct Loss {
   int rank = -1, call = 0, looks = 0;
 };
@@ -66,7 +67,7 @@ class Member {
   }
 
  private:
-  // What all have after so many pushes.
+  // The value of element i that all ranks have after `pushes` pushes.
   static float pulled_at(int pushes, std::size_t i) {
     float value = 0;
     for (int k = 0; k < pushes; ++k)

@@ -67,7 +67,7 @@ const Case kModels[] = {
     {kLlama, "data: 3, micro_batch: 3, sharding: fsdp, global_batch: 18"},
 };
 
-// What DeepSeek-V3 has, small.
+// A small model with the architecture of DeepSeek-V3.
 const std::string kDeepSeekV3 = with_experts(
     "tiny-deepseek-v3",
     "experts: 8, top_k: 3, feed_forward: 32, shared_feed_forward: 48, first_layer: 1, score: sigmoid, "

@@ -1,5 +1,5 @@
-// What leaves the device and comes back, against one rank that keeps everything: optimizer, gradients and parameters on
-// the host and on a disk, stored activations, and a delayed update against a delay made by hand.
+// Offloading against one rank that keeps everything: optimizer, gradients and parameters on the host and on a disk,
+// stored activations, and a delayed update against a delay made by hand.
 #include <algorithm>
 
 #include "kernels/cpu/elementwise.h"
@@ -301,7 +301,7 @@ TEST(Faults, LostTilesAndBuffersShow) {
   }
 }
 
-// What does not come up, or comes up late, shows.
+// A copy to the device that is left out or comes late changes the results.
 TEST(Faults, LostCopiesShow) {
   const Spec spec = spec_of(
       {kLlama, "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu}, gradients: cpu}"});

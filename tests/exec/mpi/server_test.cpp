@@ -19,7 +19,7 @@ using namespace test;
 constexpr std::int64_t kWorkerSteps = 6;
 using Orders = std::vector<std::vector<Served>>;  // by server
 
-// What rank 0 knows in the end.
+// The results of a run, gathered on rank 0.
 struct ServedRun {
   std::vector<std::vector<double>> losses;  // by worker, then step
   Orders orders;
@@ -94,7 +94,8 @@ std::optional<ServedRun> run_here(const Spec& spec) {
   return run;
 }
 
-// Of one process: whole weights and moments, of which every server has its ranges, and what each worker holds of them.
+// An emulation of servers and workers in one process: whole weights and moments, of which every server has its ranges,
+// and the weights that each worker holds.
 class Emulation {
  public:
   Emulation(const Spec& spec, Orders orders)
@@ -187,7 +188,7 @@ class Emulation {
   std::mutex mutex_;
 };
 
-// What a worker's transport does in the emulation.
+// The transport of a worker in the emulation.
 class EmulatedTransport final : public Transport {
  public:
   EmulatedTransport(Emulation& all, const Rank& worker) : all_(all), worker_(worker.number) {

@@ -13,7 +13,7 @@ using namespace test;
 const std::string kEightLayers =
     "{name: eight-layers, layers: 8, hidden: 32, heads: 4, kv_heads: 2, feed_forward: 64, vocab: 250}";
 
-// What may go wrong in an executor. Each must show: it exceeds the limits by far.
+// Mistakes that an executor could make. The tests must detect each: it exceeds the limits by far.
 enum class Fault : std::uint8_t {
   none,
   missing_reduce,
@@ -24,7 +24,7 @@ enum class Fault : std::uint8_t {
   missing_expert_replicas,
   doubled_tokens,
   stale_tokens,
-  missing_exchange,  // of a context group
+  missing_exchange,  // the exchange in a context group is left out
   wrong_block        // keys are taken for those of another block
 };
 
@@ -139,7 +139,7 @@ class Strategies : public testing::TestWithParam<Case> {};
 
 TEST_P(Strategies, AgreeWithOneRank) { check_case(GetParam()); }
 
-// Whose positions' gradient is that of the words.
+// A GPT without dropout: the gradient of its position embeddings is that of the token embeddings.
 const std::string kGptWithoutDropout =
     "{name: tiny-gpt, layers: 4, hidden: 64, heads: 4, feed_forward: 128, vocab: 256, gated: false, positions: "
     "learned, norm: layernorm, bias: true}";

@@ -221,7 +221,8 @@ struct SentTokens {
     for (int token = 0; token < kTokens; ++token) n += kRow * copies(source, token, to);
     return n;
   }
-  // Of all ranks: once for every token and node that it goes to, four bytes for each row, and what counts them.
+  // Bytes that cross between nodes, over all ranks: each token's row once for every node that it goes to, four bytes
+  // for each row, and the counts.
   std::int64_t crossing() const {
     std::int64_t sum = 0;
     for (int source = 0; source < ranks; ++source) {
@@ -277,7 +278,7 @@ TEST(MpiTransport, TokensCrossOnceForEachNode) {
   call.out = arrived.data();
   EXPECT_EQ(crossed_by(*transport, call), sent.crossing());
   EXPECT_EQ(arrived, expected);
-  for (float& x : arrived) x *= static_cast<float>(1 + me);  // what an expert would make of it
+  for (float& x : arrived) x *= static_cast<float>(1 + me);  // stands in for an expert's computation
   std::swap(call.counts, call.received);
   call.algorithm = "hierarchical sum";
   call.sums = true;

@@ -41,7 +41,7 @@ void expect_none(const std::vector<std::string>& errors) {
   for (const std::string& e : errors) EXPECT_EQ(e, "");
 }
 
-// What the transport of processes is held to (tests/exec/mpi/transport_test.cpp), with threads.
+// The transport of threads passes the tests of the transport of processes (tests/exec/mpi/transport_test.cpp).
 TEST(ThreadsTransport, EveryCollectiveEndsWithWhatItPromises) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     const Plan plan = plan_of(ranks);

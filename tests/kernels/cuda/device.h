@@ -28,7 +28,7 @@ constexpr Type kTypes[] = {Type::fp32, Type::bf16, Type::fp16};
 // Half a unit in the last place: what storing a result once may change, relatively. bf16 has 8 significant bits,
 // fp16 11.
 inline double rounding_of(Type type) { return type == Type::fp32 ? 0x1p-24 : type == Type::bf16 ? 0x1p-8 : 0x1p-11; }
-// Of a kernel that computes in fp32 and rounds once.
+// Error limit for a kernel that computes in fp32 and rounds once.
 inline double error_of(Type type) { return kFloatError + rounding_of(type); }
 
 inline void put(Type type, float value, unsigned char* to) {

@@ -74,7 +74,7 @@ TEST_F(KernelTime, ResultsLeaveAfterTheProducts) {
   EXPECT_EQ(sums_cost("b200"), 0);
 }
 
-// Its pieces run side by side, so that their waves are those of the whole.
+// The pieces of a product run side by side, so that the waves of thread blocks are those of the whole product.
 TEST_F(KernelTime, APieceTakesItsPartOfTheWholeProduct) {
   Gemm piece = gemm(1024, 2560, 8192);
   EXPECT_GT(4 * time(piece), 1.2 * time(gemm(4096, 2560, 8192)));
@@ -219,7 +219,8 @@ TEST_F(Measured, Products) {
   }
   for (const nlohmann::json& row : rows.at("mamf").at("rows")) {
     const bool a100 = row[1] == "NVIDIA A100 SXM";
-    Gemm g{.m = a100 ? 1024 : 2048, .n = a100 ? 10240 : 2048, .k = a100 ? 5120 : 13312};  // its column best_MxNxK
+    // shapes from the table's column best_MxNxK
+    Gemm g{.m = a100 ? 1024 : 2048, .n = a100 ? 10240 : 2048, .k = a100 ? 5120 : 13312};
     const double flops = cost_of(g, 2).flops;
     const double error = flops / time(a100 ? "a100-sxm-80gb" : "h100-sxm", g, "") / (row[2].get<double>() * 1e12) - 1;
     std::printf("  %s best product: %+.1f %%\n", row[1].get<std::string>().c_str(), 100 * error);

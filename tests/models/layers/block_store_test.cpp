@@ -1,4 +1,4 @@
-// Where activations are between forward and backward: tests/models/planner/offload_test.cpp has their volumes.
+// The places of activations between forward and backward; tests/models/planner/offload_test.cpp checks their volumes.
 #include <algorithm>
 
 #include <gtest/gtest.h>

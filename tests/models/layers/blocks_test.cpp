@@ -111,7 +111,7 @@ TEST(Blocks, EmbeddingSumsLookups) {
       const Bytes all = 32 * 64 * 2;
       EXPECT_EQ(made.moved(CollectiveKind::all_reduce), t > 1 && !sp ? all : 0);
       EXPECT_EQ(made.moved(CollectiveKind::reduce_scatter), t > 1 && sp ? all : 0);
-      EXPECT_EQ(made.moved(CollectiveKind::all_gather), t > 1 && sp ? all : 0);  // of the gradient
+      EXPECT_EQ(made.moved(CollectiveKind::all_gather), t > 1 && sp ? all : 0);  // gathers the gradient
       EXPECT_EQ(made.block.parameter_elements, 256 * 64 / t + 32 * 64);
     }
   }

@@ -1,4 +1,4 @@
-// What context parallelism plans: who does how much, what goes round, and what it takes.
+// The plan of context parallelism: the work of each rank, the transfers round the group, and the memory.
 #include <numeric>
 
 #include <gtest/gtest.h>

@@ -189,7 +189,7 @@ TEST(Experts, BusyRanksStandApart) {
   EXPECT_NO_THROW(check_plan(unfold(plan)));
 }
 
-// Its module has a layer's ops, its rows join the output's.
+// A multi-token-prediction module has the ops of a layer, and its rows join the output's.
 TEST(Experts, PredictionModulesStandBeforeTheOutput) {
   Spec spec = spec_for(kExpertLayouts[0]);
   spec.model.mtp_layers = 1;
@@ -222,7 +222,7 @@ TEST(Experts, WhatIsNotBuiltIsRefused) {
     EXPECT_THROW(make_plan(spec_for({2, 4, 2, 1, ""}, strategy)), Error) << strategy;
   };
   refused(", sequence_parallel: false");
-  // Who share shards would not hold every expert.
+  // The ranks that share shards would not hold every expert.
   EXPECT_THROW(spec_for({2, 4, 4, 1, ""}, ", sharding: hsdp, shard_group: 1"), Error);
 }
 

@@ -1,5 +1,5 @@
-// What ranks of a grid hold, keep, compute and send, against the closed forms of Optimus (2104.05343), Tesseract
-// (2105.14500) and 3D tensor parallelism (2105.14450).
+// Weights, activations, FLOPs and traffic of the ranks of a tensor-parallel grid, against the closed forms of Optimus
+// (2104.05343), Tesseract (2105.14500) and 3D tensor parallelism (2105.14450).
 #include <gtest/gtest.h>
 
 #include "models/layers/layer_builder.h"
@@ -18,7 +18,7 @@ struct Grid {
   bool cube = false;
 
   std::int64_t ranks() const { return q * q * depth; }
-  std::int64_t copies() const { return cube ? 1 : depth; }  // of every weight
+  std::int64_t copies() const { return cube ? 1 : depth; }  // copies of every weight
 };
 
 std::vector<Grid> grids() {
@@ -107,8 +107,9 @@ struct GridBlocks {
   std::int64_t x, y, w, table, logits, hidden;
 };
 
-// Of every product two matrices move, each in q panels: forward both are broadcast, for a gradient one is broadcast and
-// the other's parts are reduced. The output's table and logits move, not its input; a lookup moves its table.
+// For every product two matrices move, each in q panels: in forward both are broadcast; for a gradient one is broadcast
+// and the parts of the other are reduced. For the output layer the table and the logits move, not the input; a lookup
+// moves the table.
 TEST(Grid, SummaBroadcastsAndReducesPanels) {
   using K = CollectiveKind;
   for (const Grid& g : grids()) {

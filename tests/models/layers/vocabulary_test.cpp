@@ -80,7 +80,8 @@ TEST(Vocabulary, PlansOfAllSizesEnd) {
   }
 }
 
-// What the backward of a stack's loss writes is as large as a stage's logits, of a loss that is cut too.
+// The buffer that the backward of a stack's loss writes is as large as a stage's logits, also where the loss is cut
+// over stages.
 TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
   const auto copies = [](const std::string& software) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, "pipeline: 4, schedule: vocab-1f1b, global_batch: 4", 32,

@@ -85,7 +85,7 @@ cluster: {node: dgx-h100, nodes: 1}
 Spec short_spec(const std::vector<std::string>& overrides) { return parse_spec(kShort, "spec.yaml", overrides); }
 
 std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  const std::clock_t start = std::clock();  // of this process: others may be using the machine
+  const std::clock_t start = std::clock();  // processor time of this process: other processes may be using the machine
   std::string message = "no error";
   try {
     parse_spec(text, "spec.yaml", overrides);

@@ -163,7 +163,7 @@ TEST(Dapple, CountsATiedTableAtBothEnds) {
   EXPECT_EQ(plan_stages(small, 1).layers, std::vector<std::int64_t>{2});
 }
 
-// Where tensor ranks hold rows of their own, each passes those.
+// With sequence parallelism each tensor rank passes its own rows on.
 TEST(Dapple, WeighsTheBytesThatThePlanPasses) {
   for (const char* sequence : {"true", "false"}) {
     const Spec spec = test::spec_of(

@@ -44,7 +44,7 @@ TEST(Stages, DappleCutsForTheLeastLatency) {
   EXPECT_EQ(planned("dapple", "", 8, 4), (Cut{2, 2, 2, 2}));
 }
 
-// Where stages share the vocabulary none has more of it than another.
+// With a vocabulary shared by all stages, no stage has a larger part of it than another.
 TEST(Stages, ThatShareTheVocabularyHaveAsManyLayers) {
   EXPECT_EQ(planned("vocab-1f1b", "", 6, 4), (Cut{2, 2, 1, 1}));
   EXPECT_EQ(planned("1f1b", "", 6, 4), (Cut{1, 2, 2, 1}));

@@ -186,7 +186,7 @@ TEST(Groups, ExpertsAreLaidOutOverTheRanksOfAStage) {
       const auto ranks = tables[static_cast<std::size_t>(d)].groups.front();
       return std::vector(ranks.begin(), ranks.end());
     };
-    std::vector<std::int32_t> stage;  // of rank 0
+    std::vector<std::int32_t> stage;  // ranks of the same stage as rank 0
     const std::vector<Coordinates> at = coordinates(s);
     for (std::int32_t r = 0; r < s.gpus(); ++r) {
       if (at[static_cast<std::size_t>(r)].pipeline == 0) stage.push_back(r);

@@ -55,7 +55,7 @@ TEST(FusedBuffer, IsAsLargeAsABucket) {
     const auto [all, weights] = buffer(sharding, 1e6);
     EXPECT_EQ(all, 4 * weights);
     const auto [some, same] = buffer(sharding, 0.1);
-    const Bytes largest = 4 * 256 * 64 * 2;  // what may stand over a bucket's end: gates and ups
+    const Bytes largest = 4 * 256 * 64 * 2;  // bytes by which a bucket may be exceeded: the gate and up weights
     EXPECT_GE(some, static_cast<Bytes>(0.1 * 1048576));
     EXPECT_LE(some, static_cast<Bytes>(0.1 * 1048576) + largest);
   }

@@ -1,6 +1,6 @@
-// What every rank sends over its data-parallel groups in a step, against section 2 of the ZeRO and FSDP papers, and the
-// reductions inside a model. Volumes are counted in elements, the whole of a gather or reduction; a rank sends
-// (N - 1) / N of it, an all-reduce twice that.
+// The elements that every rank sends over its data-parallel groups in a step, against section 2 of the ZeRO and FSDP
+// papers, and the reductions inside a model. Volumes are the number of elements of the whole gather or reduction; a
+// rank sends (N - 1) / N of it, in an all-reduce twice that.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -120,8 +120,8 @@ TEST(DataParallel, ReducesPartialGradients) {
   EXPECT_EQ(reduced("bias: true", "sequence_parallel: true"), 7 * 64 + 3 * 2 * 64);
 }
 
-// Where there are fewer key/value heads than tensor ranks, each head's weights and biases lie on several of them, which
-// add up their gradients once a step: nothing else goes over their group.
+// With fewer key/value heads than tensor ranks, the weights and biases of each head lie on several ranks, which add up
+// these gradients once a step: nothing else goes over the group of these ranks.
 TEST(DataParallel, ReducesCopiesOfKeyValueHeads) {
   for (const int heads : {1, 2, 4, 8}) {
     for (const int tensor : {1, 2, 4, 8}) {
@@ -214,8 +214,8 @@ TEST(DataParallel, TiedEmbeddingHasItsOwnBucket) {
   }
 }
 
-// What each data rank of a stage owns of the word table, as (first, elements) from the table's start: cut by whatever
-// collectives reduce it. The stage's flat buffer has the table at `base`.
+// The pieces of the token-embedding table that each data rank of a stage owns, as (first, elements) from the table's
+// start: cut by whatever collectives reduce the table. The stage's flat buffer has the table at `base`.
 std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of_table(const Plan& plan, std::uint32_t slot, BlockRole role,
                                                                    std::int64_t table, std::int64_t rank,
                                                                    std::int64_t ranks) {
@@ -324,7 +324,7 @@ TEST(DataParallel, DenseEmbeddingGradients) {
   }
 }
 
-// What is gathered for backward belongs to backward, with the cast before it.
+// A gather for backward, and the cast before it, count as backward.
 TEST(DataParallel, GathersHaveThePhaseTheyAreFor) {
   for (const char* sharding : {"zero3", "fsdp"}) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("data: 2, sharding: {}", sharding)));

@@ -141,7 +141,7 @@ TEST(Layout, DummyGradientsAreThoseOfAllChunks) {
   EXPECT_EQ(held(states[1]), 2 * (256 * 64 + 64 * 128 + 4 * 64));  // up, down, router
 }
 
-// Of a stage's ops, those whose name ends so, and what a micro-batch's frames hold of slots of such names.
+// Number of a plan's ops whose name ends in `end`.
 int ops_named(const Plan& plan, std::string_view end) {
   return static_cast<int>(
       std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.name.ends_with(end); }));
@@ -159,7 +159,8 @@ TEST(Layout, EightBitInputsMayBeCastAgain) {
   EXPECT_EQ(ops_named(again, "input to fp8"), ops_named(kept, "input to fp8"));
 }
 
-// What an activation reads that runs again in backward may be kept in eight bits: half of it, and one cast more.
+// The input of an activation function that is recomputed in backward may be kept in eight bits: half of the bytes, and
+// one more cast.
 TEST(Layout, ActivationsMayReadEightBits) {
   const auto kept = [](const char* eight_bit, const char* recompute) {
     const Plan plan =
@@ -193,8 +194,8 @@ TEST(Layout, CastsToTwelveBitsMoveTwelve) {
   EXPECT_GE(casts, 2);
 }
 
-// What attention puts out may be kept in 12 bits, once for its gradient and for the product behind it: neither 16 nor 8
-// bits of it live from forward to backward.
+// The output of attention may be kept in 12 bits, once for attention's gradient and for the product after it: neither
+// 16 nor 8 bits of the output live from forward to backward.
 TEST(Layout, AttentionMayBeKeptInTwelveBits) {
   const auto kept = [](const char* packs, const char* recompute) {
     const Plan plan = make_plan(test::spec_of(test::kSmall, fmt::format("precision: fp8, recompute: [{}]", recompute),

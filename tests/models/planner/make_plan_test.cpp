@@ -19,7 +19,7 @@ namespace {
 
 using test::spec_of;
 
-// What a slot's tasks do to buffers, in issue order.
+// Follows the lifetimes of buffers through a slot's tasks, in issue order.
 class Lifetimes {
  public:
   Lifetimes(const Plan& plan, std::uint32_t slot, std::vector<std::string>& faults)
@@ -215,7 +215,7 @@ TEST(MakePlan, StatesOfZero) {
   EXPECT_NEAR(bytes_per_parameter(model, "data: 64, sharding: fsdp, gradient_precision: fp32", 1024), 16.0 / 64, 1e-8);
 }
 
-// What would run as something else than it says is refused, in one line.
+// Strategies that cannot run as written are refused, in one line.
 TEST(MakePlan, RefusesWhatItCannotPlan) {
   for (const auto& [strategy, expected] : std::vector<std::pair<const char*, const char*>>{
            {"pipeline: 1, virtual_stages: 2, schedule: interleaved, global_batch: 4", "virtual_stages: 2 needs"},

@@ -1,4 +1,4 @@
-// What leaves the device: volumes and memory in closed form, and the order of what moves.
+// Offloading: volumes and memory in closed form, and the order of transfers.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -127,7 +127,8 @@ TEST(Offload, HasThePublishedArithmeticIntensity) {
   EXPECT_NEAR(flops / swapped / static_cast<double>(sequence * batch), 8.0 / 24, 0.01);
 }
 
-// What an update reads of the host has arrived, and what goes up was updated: on any order of lanes.
+// Gradients have arrived on the host before an update reads them, and weights are updated before they are uploaded: on
+// any order of lanes.
 TEST(Offload, UpdatesAfterGradientsHaveArrived) {
   const Plan plan = plan_of(kHalf +
                             "data: 2, sharding: zero2, global_batch: 4, offload: {optimizer: {device: cpu, tile: "

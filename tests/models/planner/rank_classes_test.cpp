@@ -18,7 +18,8 @@ Spec slow_spec(const std::string& strategy, std::vector<Straggler> stragglers) {
   return spec;
 }
 
-// Of a replica with a straggler the places that lag are classes; of all others each place in a replica is one.
+// In a replica with a straggler each slow place is a rank class; over all other replicas each place in a replica is one
+// class.
 TEST(RankClasses, AreWhatStragglersTouch) {
   const std::string strategy = "tensor: 2, pipeline: 2, data: 8, global_batch: 16";
   EXPECT_EQ(make_plan(slow_spec(strategy, {})).slots.size(), 2U);

@@ -95,7 +95,7 @@ TEST(Replicas, ShardTheirOwnStage) {
   EXPECT_NEAR(static_cast<double>(moments[4]) / static_cast<double>(moments[0]), 2, 0.05);
 }
 
-// Where sequences are cut over tensor ranks, every row of a micro-batch leaves one of them and reaches one.
+// With sequences cut over tensor ranks, every row of a micro-batch is sent by exactly one of them and received by one.
 TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
   for (const char* order : {"tp-cp-dp-pp", "pp-dp-cp-tp"}) {
     for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {2, 3, 6}, {4, 4, 4}}) {
@@ -119,8 +119,8 @@ TEST(Replicas, PassEveryRowOnceWhereTensorRanksHaveParts) {
   }
 }
 
-// Of a word table on both ends: as many replicas on each sum it two by two behind their own reductions; else all ranks
-// of both reduce it together, and cut its states.
+// Reduction of a token-embedding table on both ends: equally many replicas on each end sum it pairwise after their own
+// reductions; else all ranks of both ends reduce it together, and shard its states.
 TEST(Replicas, SumAWordTableOverBothEnds) {
   for (const auto& [ranks, name, size] :
        {std::tuple{"[2, 1, 2]", "reduce tied embedding", 2U}, {"[2, 1, 1]", "reduce gradients", 6U}}) {

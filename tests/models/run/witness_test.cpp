@@ -93,7 +93,7 @@ TEST(LostReplica, IsSparedWhileItsChainGoesOn) {
   ranks[3].spared = true;
   EXPECT_FALSE(lost_replica(servers, ranks));
   EXPECT_FALSE(find_fault(servers, ranks, 5, {.hang = 2}, 1).has_value());
-  ranks[4].gone = true;  // of the other chain
+  ranks[4].gone = true;  // a server of the other chain
   EXPECT_EQ(lost_replica(servers, ranks), 4);
   ranks[5].gone = true;  // the rest of the first one's
   ranks[4].gone = false;
@@ -133,7 +133,7 @@ TEST_F(Scenes, FollowsTheChainOfWaiting) {
   note(0, 0, transfer(0, Dimension::tensor, 0), true);
   for (const std::int64_t r : {2, 3}) note(r, 0, transfer(r, Dimension::pipeline, 0), true);
   EXPECT_EQ(find(12.5)->rank, 1);
-  ranks_[1].moved = 12;  // it still moves
+  ranks_[1].moved = 12;  // rank 1 still makes progress
   EXPECT_FALSE(find(12.5).has_value());
 }
 
@@ -205,7 +205,7 @@ TEST(Witnesses, SeeRanksBeforeTheirFirstWord) {
   processes = {{0, {self}}, {2, {1, self}}};
   witnesses.look(2);
   EXPECT_EQ(witnesses.ranks()[2].pid, self);
-  EXPECT_FALSE(witnesses.ranks()[1].gone);  // it may be about to start
+  EXPECT_FALSE(witnesses.ranks()[1].gone);  // the process may be about to start
   processes.erase(2);
   witnesses.look(3);
   EXPECT_TRUE(witnesses.ranks()[2].gone);

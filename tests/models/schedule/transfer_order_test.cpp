@@ -1,4 +1,4 @@
-// Where transfers stand between the actions of a pipeline order.
+// The places of transfers between the actions of a pipeline order.
 #include "models/schedule/transfer_order.h"
 
 #include <map>
@@ -62,7 +62,7 @@ TEST(Turns, CrossEveryBoundaryOnce) {
   }
 }
 
-// What an action reads has arrived before it, and what it makes is sent after it.
+// An action's input arrives before it, and its output is sent after it.
 TEST(Turns, StandAroundTheirActions) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
@@ -75,7 +75,7 @@ TEST(Turns, StandAroundTheirActions) {
       }
       for (std::size_t i = 0; i < schedule.order[s].size(); ++i) {
         const Action& a = schedule.order[s][i];
-        if (a.phase == Phase::weight_gradient) continue;  // of no concern to other stages
+        if (a.phase == Phase::weight_gradient) continue;  // weight gradients cause no transfers between stages
         int k = 0;
         while (schedule.stage_of[k] != static_cast<int>(s) || schedule.chunk_of[k] != a.chunk) ++k;
         const bool forward = a.phase == Phase::forward;

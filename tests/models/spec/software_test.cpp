@@ -79,8 +79,8 @@ TEST(Software, FeaturesReachTheStruct) {
   }
 }
 
-// What lies between a call from Python and one of autograd's is PyTorch's, so it is one number for the stacks whose own
-// it was fitted with.
+// The ratio of an autograd call to a call from Python is a property of PyTorch, so it is one number for the stacks for
+// which it was fitted.
 TEST(Software, CallsCostTheSameWhereHostsWereFitted) {
   const Software nanotron = find_software("nanotron"), deepspeed = find_software("megatron-deepspeed-2022");
   EXPECT_LT(nanotron.backward_call_share, 0.5);

@@ -66,7 +66,7 @@ TEST(SearchAdvice, SaysWhatMoreMemoryWouldBring) {
   less.most_memory = all.best.front().report.memory.peak_device - 1;
   const SearchResult found = search(space, profile, less);
   ASSERT_FALSE(found.best.empty());
-  ASSERT_TRUE(found.roomier);  // its bound of memory leaves it in, and simulation finds that it does not fit
+  ASSERT_TRUE(found.roomier);  // the lower bound of memory admits it, and simulation finds that it does not fit
   bool said = false;
   for (const Sensitivity& s : advice(space, profile, found, 1).helps)
     said = said || s.what.find("of memory a GPU: ") != std::string::npos;

@@ -47,7 +47,7 @@ TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
   EXPECT_NE(text.find(" 0.238 "), std::string::npos) << text;
 }
 
-// What misses a limit is named with its reason, and is no row to choose from.
+// A machine that misses a limit is named with the reason, and is not in the table to choose from.
 TEST(SearchMachines, WhatIsBeyondALimitIsNoRow) {
   const PriceList prices = load_prices("");
   Machine good = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), late = good;

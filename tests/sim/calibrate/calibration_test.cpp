@@ -120,7 +120,7 @@ TEST(Calibration, HoldsTheKindsOfTheValidationSpecs) {
   }
 }
 
-// Of noisy repetitions it says so.
+// Calibration reports noisy repetitions.
 TEST(Calibration, TellsNoise) {
   const Spec spec = parse_spec(kSpec, "small.yaml");
   const Plan folded = make_plan(spec), plan = unfold(folded);

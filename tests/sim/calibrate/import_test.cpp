@@ -1,4 +1,4 @@
-// What others measured, in files as their tools write them (tests/data/import), and broken ones.
+// Import of measurements by other tools, in files as these tools write them (tests/data/import), and broken files.
 #include "sim/calibrate/import.h"
 
 #include <unistd.h>
@@ -195,7 +195,7 @@ TEST(ImportKineto, KernelsAreOpsOfAPlan) {
   check("residual/forward bf16", {8192, 1024}, 20, 4);
 }
 
-// What `orrery run --trace` writes comes back as it was; a prediction's timeline is no measurement.
+// A trace of `orrery run --trace` is imported unchanged; the timeline of a prediction is refused as a measurement.
 TEST(ImportKineto, OurOwnTraces) {
   const Plan plan = small_plan(small_strategies()[0]);
   Trace trace = simulate(plan, random_timing(plan, 3, 2'000'000));

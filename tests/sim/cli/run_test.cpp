@@ -56,7 +56,7 @@ class CommandRun : public testing::Test {
       ::setenv("TMPDIR", temporary_.c_str(), 1);
   }
 
-  // Of this test: they know its folder.
+  // Number of living ranks of this test: their command lines contain its folder.
   int ranks_alive() const {
     int count = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -142,7 +142,8 @@ TEST_F(CommandRun, NamesRanksKilledOrStoppedAnywhere) {
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto rank = scrambled(1, i) % 4, step = scrambled(2, i) % 2, task = scrambled(3, i) % 60;
     const std::string what = i % 2 == 0 ? "kill" : "stop";
-    // What is killed needs no patience; of what stands still the patience must outlast a busy machine's pauses.
+    // A killed rank is noticed at once; for a rank that stands still, the timeout must be longer than the pauses of a
+    // busy machine.
     const Error e = error_of(fmt::format("{} {} {} {}", rank, step, task, what),
                              {.steps = 2, .hang_timeout = what == "kill" ? 60.0 : 3.0});
     EXPECT_EQ(e.exit_code, kRankLost);
@@ -173,7 +174,8 @@ TEST_F(CommandRun, AProgramThatEndsAtOnceIsALostRank) {
   EXPECT_EQ(error_of("").exit_code, kRankLost);
 }
 
-// Its name follows from the launcher's public numbers: whoever made it first could have put links there.
+// The name of a job's folder follows from the launcher's public numbers: another user who created it first could have
+// put links there.
 TEST_F(CommandRun, AJobsFolderIsThisUsersAlone) {
   ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   ::setenv("PMIX_NAMESPACE", "guessed", 1);

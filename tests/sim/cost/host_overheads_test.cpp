@@ -16,7 +16,7 @@ constexpr const char* kModel =
     "model: {name: small, layers: 16, hidden: 1024, heads: 16, feed_forward: 4096, vocab: 32000}\nsequence: 1024\n"
     "cluster: {node: dgx-h100, nodes: 1}\n";
 
-// What is added to the issue of all ops, by how often the plan runs them, microseconds.
+// Microseconds of host overhead added to the issue of all ops, each counted as often as the plan runs it.
 double added_us(const std::string& strategy, const Software& software, double far_us) {
   const Plan plan = make_plan(parse_spec(kModel + ("strategy: {" + strategy + "}\n"), "case"));
   std::vector<OpTiming> row(plan.ops.size());

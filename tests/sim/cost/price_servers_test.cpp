@@ -30,7 +30,7 @@ double step(int servers, double nic_Gbps, const std::string& sharding = "paramet
 // speed that the machines' own links let through. With as many servers as workers a step is as good as an all-reduce's,
 // which passes as much.
 TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
-  const double alone = 2 * step(1, 50) - step(1, 25);  // of a step over links without end
+  const double alone = 2 * step(1, 50) - step(1, 25);  // time of a step with infinitely fast links
   for (const double nic : {25.0, 50.0, 100.0}) {       // 400 Gb/s are more than a port of PCIe passes
     EXPECT_NEAR((step(1, nic) - alone) / (step(1, 2 * nic) - alone), 2, 0.02) << nic;
     EXPECT_GT(step(1, nic) - alone, 8 * (step(16, nic) - alone)) << nic;
@@ -63,7 +63,7 @@ TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
   for (const int copies : {2, 3}) {
     const Report r = report(copies);
     EXPECT_NEAR(static_cast<double>(r.memory.host_peak), static_cast<double>(copies * one.memory.host_peak), 1e3);
-    // Of sixteen workers each sends its gradients, and chains once more for every further copy.
+    // Each of sixteen workers sends its gradients, and chains send the sum once more for every further copy.
     EXPECT_NEAR(bytes(r, "push") / bytes(one, "push"), 1 + (copies - 1) / 16.0, 1e-4) << copies;
     EXPECT_NEAR(bytes(r, "pull") / bytes(one, "pull"), 1, 1e-6) << copies;
     EXPECT_GT(r.step_time_s, one.step_time_s);

@@ -68,8 +68,8 @@ TEST(Price, CudaGraphsIssueForNothing) {
   for (TaskId t = 0; t < p.plan.task_count(); ++t) ASSERT_EQ(p.of(t).issue, 0);
 }
 
-// What user buffers move is launched with the product, in as many calls as without them; copies round the ring take no
-// multiprocessors.
+// Transfers with user buffers are launched with the product, in as many calls as without them; copies round the ring
+// use no multiprocessors.
 TEST(Price, UserBuffersCostNoCallsAndRingsNoMultiprocessors) {
   const auto with = [](const char* overlap) {
     return Priced(std::string("tensor: 4, data: 1, global_batch: 1, overlap: {tensor: ") + overlap + "}",
@@ -108,8 +108,8 @@ TEST(Price, HostPaysPerCall) {
   }
 }
 
-// What the device takes to launch beyond the host's own time is known by its share of a layer's. What far stages add is
-// the host's, but while a pipeline fills.
+// The device's launch time beyond the host's own time is recognised by its share of a layer's. The overhead of far
+// stages is host time, except while the pipeline fills.
 TEST(Price, FarStagesLeaveTheHostItsPart) {
   const char* strategy = "tensor: 4, pipeline: 4, data: 1, global_batch: 4";
   const auto parts = [&](const std::string& keys) {
@@ -153,8 +153,8 @@ TEST(Price, ALayersHostTimeIsSpreadOverItsOps) {
   }
 }
 
-// Where the host waits for what a stage receives, a pipeline whose host is slower than its device takes m + p - 1 times
-// what the host needs for a micro-batch; where it does not, host time hides in the bubble.
+// With blocking receives, a pipeline whose host is slower than its device takes m + p - 1 times the host time of a
+// micro-batch; without them, host time hides in the bubble.
 TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   const auto step = [](const char* blocking) {
     const Priced p(
@@ -302,7 +302,8 @@ TEST(Price, ScatteredSendsCrossNodesOnce) {
 // A server's NIC carries what all workers push: Psi g W / (S B), B what a NIC reaches; until the workers' own NICs are
 // what is full.
 TEST(Price, ServersAreAsSlowAsTheirNics) {
-  constexpr double kReached = 0.98 * 48e9;  // of a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
+  // bandwidth reached on a NIC of 400 Gb/s, models/cost/nccl/point_to_point.cpp
+  constexpr double kReached = 0.98 * 48e9;
   const auto push = [](int servers, const char* colocated) {
     const Priced p(fmt::format("data: 16, global_batch: 16, bucket_MiB: 100000, sharding: parameter-server, "
                                "parameter_server: {{servers: {}, colocated: {}}}",

@@ -40,7 +40,7 @@ TEST(Contention, ComputeAndTransfersOfARankSlowEachOther) {
   EXPECT_EQ(settled(c, a), kAlone);
 }
 
-// What does not change anybody's speed needs no settling: transfers without pressure, within the memory's bandwidth.
+// An event that changes no task's speed needs no new rates: transfers without pressure, within the memory's bandwidth.
 TEST(Contention, IsSettledWhileNobodyIsSlowed) {
   TinyPlan p;
   const auto work = p.op("work", LaneKind::compute, {.duration = 100, .memory = kAlone / 2});

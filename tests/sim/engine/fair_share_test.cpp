@@ -229,7 +229,7 @@ TEST_F(RandomCases, DoNotDependOnHistory) {
     FairShare share;
     for (const std::int64_t capacity : c.capacities) share.add_link(capacity);
     std::map<std::size_t, FlowId> in;
-    std::map<FlowId, Rate> known;  // what a caller believes who asks once and then listens to update()
+    std::map<FlowId, Rate> known;  // rates known to a caller that asks once and then listens to update()
     const auto toggle = [&](std::size_t i) {
       if (const auto it = in.find(i); it != in.end()) {
         share.remove_flow(it->second);

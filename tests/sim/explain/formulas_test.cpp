@@ -114,13 +114,13 @@ TEST(Formulas, DataVolumeKnowsSchedulesAndStacks) {
             ++compared;
             EXPECT_NEAR(data.simulated / data.bytes, 1, 1e-4)
                 << software << ' ' << schedule << ' ' << sharding << ' ' << tied << ' ' << data.formula;
-          } catch (const Error&) {  // what the planner refuses
+          } catch (const Error&) {  // the planner refuses the combination
           }
         }
       }
     }
   }
-  EXPECT_GT(compared, 150);  // of 300; the planner refuses the others
+  EXPECT_GT(compared, 150);  // out of 300 combinations; the planner refuses the rest
 }
 
 // Stages that share the vocabulary each gather and reduce their part of a tied table for its lookups and its logits,
@@ -200,7 +200,7 @@ TEST(Formulas, GridVolumeIsWhatIsSent) {
            fmt::format("strategy.tensor={}", std::string(kind) == "2d" ? 4 : 8), "strategy.pipeline=2"});
       const Prediction p = predict(spec);
       const std::vector<Volume> list = volumes(spec, p.plan, p.report);
-      const bool layers = std::string(kind) == "2.5d";  // whose gradients are summed as data ranks' are
+      const bool layers = std::string(kind) == "2.5d";  // in 2.5D, gradients are summed over depth as over data ranks
       ASSERT_EQ(list.size(), layers ? 3U : 2U);
       EXPECT_NEAR(list[layers ? 1 : 0].simulated / list[layers ? 1 : 0].bytes, 1, 1e-9) << kind << ' ' << recompute;
       EXPECT_NEAR(list.back().simulated / list.back().bytes, 1, 1e-9) << kind << ' ' << recompute;
@@ -224,7 +224,7 @@ TEST(Formulas, ContextVolumeIsWhatIsSent) {
   }
 }
 
-// Of latent attention keys and values travel expanded, values and results narrower than queries and keys.
+// With latent attention keys and values travel expanded; values and results are narrower than queries and keys.
 TEST(Formulas, ContextVolumeKnowsLatentAttention) {
   for (const char* kind : {"ring", "allgather", "ulysses", "{ring: 2, ulysses: 2}"}) {
     const Spec spec =
@@ -264,7 +264,7 @@ TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
     const std::vector<Volume> list = volumes(spec, p.plan, p.report);
     const bool bpipe = schedule == std::string("bpipe");
     ASSERT_EQ(list.size(), bpipe ? 1U : 2U);
-    // Of bpipe the first stage's activations stand for all: it alone has the embedding's.
+    // For BPipe the formula takes the first stage's activations for every stage; only that stage has the embedding's.
     for (const Volume& v : list)
       EXPECT_NEAR(v.simulated / v.bytes, 1, bpipe ? 0.02 : 1e-4) << schedule << " " << v.what;
   }

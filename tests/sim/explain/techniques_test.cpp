@@ -18,7 +18,8 @@ Spec cut_in_two(const std::vector<std::string>& overrides) {
       "spec.yaml", overrides);
 }
 
-// What a spec has comes first, each with what it saves and costs; its other spec keeps GPUs, batch and all else.
+// The techniques that a spec uses come first, each with its saving and cost; the spec to compare with keeps GPUs, batch
+// and everything else.
 TEST(Techniques, AreThoseOfTheSpecFirst) {
   const Spec spec = cut_in_two({});
   std::vector<std::string> used;
@@ -151,7 +152,7 @@ TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
     const Prediction p = predict(spec);
     const std::vector<Effect> all = effects(p.profile, p.report, techniques(spec), 1);
     EXPECT_EQ(all.front().refused, "") << strategy;
-    EXPECT_LT(all.front().slower, 0) << strategy;  // of so small a model plain replicas are faster
+    EXPECT_LT(all.front().slower, 0) << strategy;  // for so small a model plain replicas are faster
     EXPECT_NE(all.front().more, 0) << strategy;
   }
 }

@@ -65,7 +65,7 @@ TEST(StateTensors, MomentsOfEveryWeight) {
   }
 }
 
-// What they take beside activations is the same to the allocator's rounding.
+// Moments allocated by weight take as much memory as flat ones, up to the allocator's rounding.
 TEST(StateTensors, MomentsByWeightAddUp) {
   const Spec spec = spec_of(kStatesModel, "global_batch: 4, micro_batch: 4", 512);
   const SlotMemory flat = replay(spec, {.capacity = kRoom});
@@ -101,8 +101,8 @@ TEST(StateTensors, GradientsLiveFromBackwardToUpdate) {
   EXPECT_EQ(run(2, "fp32", true).peak, run(2, "fp32", false).peak);
 }
 
-// Where copies are needed to reduce, to update and to gather, more segments are reserved: fewer where the host waits
-// for every kernel, since the copies of one bucket can then be those of the next.
+// Stacks that copy tensors to reduce, update and gather reserve more segments: fewer where the host waits for every
+// kernel, since the copies of one bucket can then use the segments of the previous one.
 TEST(StateTensors, CopiesAtAStepsEnd) {
   const Spec spec =
       spec_of(kStatesModel, "data: 4, sharding: zero1, global_batch: 4, gradient_precision: bf16, bucket_MiB: 4", 128,

@@ -52,7 +52,7 @@ TEST(Peers, FailTogetherWithTheFirstReason) {
 
 struct Left {};
 
-// Of three processes that meet, one leaves before its n-th word, as one that is killed does: the others hear nothing.
+// One of three processes leaves before its n-th message, as a killed process does: the others receive nothing from it.
 class LeavingPeers : public Peers {
  public:
   LeavingPeers(test::ThreadPeersRoom& room, int rank, int words) : room_(room), rank_(rank), words_(words) {}

@@ -108,9 +108,9 @@ std::string comparable(Report r, const Report& folded) {
   return to_json(r);
 }
 
-// What the comparison of tensor grids in docs/guide.md says: a grid sends weights too, 1D activations alone, but all of
-// them. So with few sequences the cube, which sends least, wins over slow links, with many every grid, 2.5D over fast
-// ones.
+// The comparison of tensor grids in docs/guide.md: a grid also sends weights, while 1D sends only activations, but all
+// of them. So with few sequences the cube, which sends least, wins over slow links; with many sequences every grid
+// wins; 2.5D wins over fast links.
 TEST(Predict, GridsBeatOneDimensionWhereLinksOrBatchSaySo) {
   const auto step = [](const char* kind, double nic_Gbps, int sequences) {
     const Spec spec = load_spec(
@@ -164,7 +164,7 @@ TEST(Predict, StragglersUnfoldTheirReplicas) {
     EXPECT_EQ(comparable(all.report, folded.report), comparable(folded.report, folded.report)) << strategy;
     EXPECT_GT(folded.trace.step_time, even) << strategy;
     EXPECT_LE(folded.trace.step_time, even * 3 / 2) << strategy;
-    if (spec.strategy.servers() > 0) continue;  // whose transfers are what everybody waits for here
+    if (spec.strategy.servers() > 0) continue;  // with servers, all ranks wait for transfers here
     EXPECT_GT(folded.report.time_s[static_cast<std::size_t>(TimeKind::imbalance)], 0) << strategy;
   }
 }

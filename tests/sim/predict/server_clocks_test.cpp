@@ -77,8 +77,8 @@ TEST(ServerClocks, StragglersCostWhatTheyMust) {
   EXPECT_LE(pace("mode: ssp, staleness: 4", 3), bound);
 }
 
-// Where nothing takes time but one server's NIC, W workers' weights and gradients pass through it: Psi W / B each way.
-// Both ways at once if workers drift apart, one after the other if they stay side by side.
+// If only one server's NIC takes time, the weights and gradients of W workers pass through it: Psi W / B each way. Both
+// directions are used at once if workers drift apart, one after the other if they stay in step.
 TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   Spec spec = paced_spec("{servers: 1, colocated: false, mode: async}", ", bucket_MiB: 100000", 16);
   spec.strategy.micro_batch = 1;
@@ -95,7 +95,7 @@ TEST(ServerClocks, OneServersNicIsTheBottleneck) {
   EXPECT_LT(step, 2.1 * all);
 }
 
-// Of equal workers each sees the updates of all others between what it reads and its own.
+// With equal workers, the updates of all other workers fall between a worker's read and its update.
 TEST(ServerClocks, EqualWorkersAreAsStaleAsTheyAreMany) {
   for (const std::int64_t workers : {2, 4, 8}) {
     const Paced p = paced(paced_spec("{servers: 4, colocated: false, mode: async}", "", workers), 16);

@@ -135,7 +135,8 @@ TEST_F(Published, RegretIsOfTheLayoutThatWouldBePicked) {
   EXPECT_EQ(list[0].right, 0);
 }
 
-// What a row says in words is filled into its spec; what the spec states stays, unless its source does not state it.
+// Statements in a row's text are filled into the row's spec; values in the spec stay, unless the source does not state
+// them.
 TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   const auto spec_of = [&](const nlohmann::json& row) {
     return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec);
@@ -169,7 +170,7 @@ TEST_F(Published, WordsFillWhatASpecLeavesOut) {
   EXPECT_EQ(spec_of(row)["software"]["selective_recompute"], "second_layers");
 }
 
-// What a row states otherwise than its source does is put right; rows that state another value are not meant.
+// A value in a row that contradicts the row's source is corrected; rows with another value are left alone.
 TEST_F(Published, WordsCorrectWhatASpecMisstates) {
   const auto strategy_of = [&](const nlohmann::json& row) {
     return nlohmann::json::parse(read_published(write("a.json", nlohmann::json{row}.dump()))[0].spec)["strategy"];
@@ -248,8 +249,8 @@ TEST_F(Published, UnstatedMemoryIsWhatTheStackLogs) {
   EXPECT_GE(reserved.peak_memory_bytes, allocated.peak_memory_bytes);
 }
 
-// Whose log counts from the last micro-batch on prints what is reserved then: less, where a full device gave cached
-// segments back before.
+// A stack whose log counts from the last micro-batch on prints the memory reserved then: less than the peak, where a
+// full device gave cached segments back before.
 TEST_F(Published, LogsMayCountFromTheUpdate) {
   nlohmann::json row = row_of("m", 1, 1);
   row["measured"]["peak_memory_bytes"] = 1e9;

@@ -14,7 +14,7 @@ namespace {
 
 using Split = std::map<std::string, Picoseconds>;
 
-// What is not zero of a slot's split.
+// The nonzero shares in the attribution of a slot's time.
 Split split_of(const TinyPlan& p, std::size_t slot = 0) {
   const Trace trace = p.run();
   const Attribution a = attribute(p.plan(), trace);

@@ -12,7 +12,7 @@ namespace {
 // Launches that never matter, often matter, and hold up everything.
 constexpr Picoseconds kIssue[] = {0, 40'000'000, 400'000'000};
 
-// Where the time before a task's launch goes back to with the host at work or waiting for one task: that task's end, or
+// Start of the stretch before a task's launch in which the host is at work or waits for one task: that task's end, or
 // 0.
 Picoseconds host_busy_since(const Plan& plan, const Trace& trace, TaskId t, Picoseconds until) {
   Picoseconds start = launch_start(plan, trace, t);
@@ -111,7 +111,7 @@ TEST(CriticalPath, OfAnEmptyPlanIsEmpty) {
   EXPECT_TRUE(slack(plan, {}).empty());
 }
 
-// What is launched behind a kernel that waits in its stream waits too, though its own stream is free.
+// A kernel launched behind a kernel that waits in its stream waits too, though its own stream is free.
 TEST(CriticalPath, GoesOverWhatHeldUpItsQueue) {
   TinyPlan p;
   const auto a = p.op("a", LaneKind::compute, {.duration = 10});

@@ -130,7 +130,7 @@ TEST(Report, FullDevicesTakeMemoryAgain) {
   EXPECT_GT(remapped, 0);
 }
 
-// Where no stage waits for the others between steps, those follow each other as fast as the busiest stage goes.
+// If no stage waits for the other stages between steps, steps follow each other as fast as the busiest stage allows.
 TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   const std::string strategy = "{pipeline: 4, data: 1, global_batch: 32, schedule: zb-h2}";
   const Report plain = predicted(strategy).report;
@@ -145,7 +145,7 @@ TEST(Report, StaggeredStepsLeaveOutTheRamp) {
   EXPECT_LT(staggered.set_right_s, staggered.step_time_s);
 }
 
-// What setting right takes is that of the folded plan, also where every rank is simulated by itself.
+// The time to redo a wrong update is that of the folded plan, also if every rank is simulated by itself.
 TEST(Report, SetsRightAlikeUnfolded) {
   const Spec spec = parse_spec(
       "{model: gpt2, sequence: 256, cluster: {node: dgx-a100, nodes: 1}, gpus: 4, strategy: {pipeline: 2, data: 2, "

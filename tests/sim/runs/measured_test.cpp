@@ -36,7 +36,7 @@ TEST(MeasuredTrace, OfASimulatedStepIsThatStep) {
   }
 }
 
-// What happens between steps belongs to the step that follows, and time is never lost or counted twice.
+// Time between steps belongs to the step that follows; no time is lost or counted twice.
 TEST(MeasuredTrace, StepsAddUpToTheRun) {
   const Plan plan = unfold(small_plan(small_strategies()[1]));
   const Trace simulated = simulate(plan, random_timing(plan, 1, 2'000'000));

@@ -118,8 +118,8 @@ TEST(SearchBounds, AreBelowWithUnitsOfSplitAndTwoWaySchedules) {
   EXPECT_LT(counts.refused, counts.compared / 20);
 }
 
-// Of cells that differ in how many layers run again, the next one's points may lie below the last one's by may_fall()
-// at most.
+// For cells that differ in the number of recomputed layers, the points of the next cell may lie below those of the cell
+// before by may_fall() at most.
 TEST(SearchBounds, FallNoFurtherThanTheySayAsMoreRunsAgain) {
   std::size_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {

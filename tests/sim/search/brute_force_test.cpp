@@ -37,7 +37,7 @@ std::optional<Report> whole(const Space& space, const Profile& profile, const Po
   }
 }
 
-// What differs from a point in where activations lie, and in nothing else.
+// Text of a point without its offloading of activations: points with equal texts differ in nothing else.
 std::string without_activations(const Space& space, Point point) {
   point.cell.activations = "none";
   point.cell.activation_layers = -1;
@@ -68,7 +68,7 @@ std::optional<double> least_of_all(const Space& space, const Profile& profile, c
 }
 
 struct Tried {
-  std::size_t number = 0;  // of the space: of every fourth one, points are played to the end
+  std::size_t number = 0;  // number of the space; in every fourth space, points are simulated to the end
   Bytes most_memory = 0;
   Leave leave = Leave::any;
 };
@@ -156,7 +156,7 @@ TEST(Search, FindsWhatTryingAllFindsOnWiderSpaces) {
   EXPECT_GT(offload, count / 3);
 }
 
-// What leaves the device, where memory is short: as few layers' activations as it takes are as good as any number.
+// Offloading when memory is short: the fewest layers' activations that suffice are as good as any number.
 TEST(Search, FindsWhatTryingAllFindsWithOffload) {
   const std::size_t count = spaces_to_try(8);
   std::size_t spaces = 0, leave = 0, none = 0;
@@ -262,8 +262,8 @@ TEST(Search, FindsWhatTryingAllFindsOnDevicesThatTakeMemoryAgain) {
   }
 }
 
-// Where a point lacks the room for weights that it gathers ahead, which its cell's bound leaves out: some activations
-// leave.
+// A point lacks the room for weights that it gathers ahead, which the bound of its cell leaves out: some activations
+// are offloaded.
 TEST(Search, FindsWhatTryingAllFindsWhereFeaturesTakeTheLastRoom) {
   const SmallSpace small{
       "model: {name: small, layers: 16, hidden: 2048, heads: 16, feed_forward: 8192, vocab: 32000}\nsequence: 2048\n"

@@ -22,7 +22,7 @@ constexpr std::string_view kLadders =
     " sharding: [zero1, fsdp], offload: [none], offload_activations: [none], recompute: [none, full, selective, "
     "mlp]}\n";
 
-// What runs again in backward changes nothing before it, so that one forward bounds what all of a family take.
+// Recomputation in backward changes nothing before it, so that one forward bounds the time of all members of a family.
 TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
   const Space space(parse_open_spec(std::string(kLadders), "t.yaml"), 16);
   const Profile profile = profile_for(space.base(), "");

@@ -78,7 +78,7 @@ TEST(SearchSpace, RefusesWhatIsNoAxis) {
   }
 }
 
-// What --set and --cluster changed is part of what repeats a point.
+// Changes by --set and --cluster are part of the command that repeats a point.
 TEST(SearchSpace, OverridesAreAllThatThePointNeeds) {
   const std::string text =
       "model: gpt2\nsequence: 1024\ncluster: {node: dgx-a100, nodes: 1}\nstrategy: {global_batch: 16}\n";
@@ -245,7 +245,7 @@ TEST(SearchSpace, RefusesValues) {
   }
 }
 
-// What the spec was read with, and the point sets again, is said once.
+// A key that was overridden when the spec was read, and that the point sets again, appears once.
 TEST(SearchSpace, OverridesSetEveryKeyOnce) {
   OpenSpec open = parse_open_spec(
       "model: gpt2\nsequence: 1024\ncluster: dgx-a100\nstrategy: {global_batch: 8, tensor: 2}\n", "t.yaml");

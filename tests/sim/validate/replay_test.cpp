@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// What the engine itself made up, read back from the ranks' files and played again, takes as long as it took.
+// A step simulated by the engine, read back from the ranks' files and replayed, takes the same time.
 TEST(Replay, OfASimulatedStepHasNoError) {
   for (const std::string& strategy : small_strategies()) {
     const Plan folded = small_plan(strategy), plan = unfold(folded);

@@ -116,7 +116,7 @@ TEST(MainWindow, KnowsWhichNotesAreInNoFile) {
   EXPECT_FALSE(again.notes_unsaved());
 }
 
-// Of several documents a view shows the one that it was of.
+// A view taken with several documents open shows the document that it was taken of.
 TEST(MainWindow, AViewNamesItsDocument) {
   MainWindow w;
   std::vector<Document> two = made(2);

@@ -61,7 +61,7 @@ void Products::linear(ConstMatrix x, ConstMatrix weight, ConstArray bias, Matrix
   c.store_to(y.data, y.type);
 }
 
-// Of one product without an epilogue.
+// Carries out one product without an epilogue, on the host.
 void Products::multiply(const Product& p, cudaStream_t) {
   Floats a(p.a.data, p.a.type, span_of(p.a)), b(p.b.data, p.b.type, span_of(p.b)), c(p.c.data, p.c.type, span_of(p.c));
   kernels::multiply(p.transposed, p.alpha, view(a, p.a), view(b, p.b), p.beta, view(c, p.c));

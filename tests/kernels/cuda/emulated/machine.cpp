@@ -231,7 +231,7 @@ void sync_block() { wait_for(block().all); }
 void note_matrix_loads(const unsigned char* addresses) {
   if (lane() != 0) return;
   for (unsigned m = 0; m < 4; ++m) {
-    unsigned groups = 0;  // of four banks, of eight
+    unsigned groups = 0;  // bit set of the groups of four banks that are touched, of eight
     for (unsigned i = 0; i < 8; ++i) groups |= 1U << (of_lane<std::uint32_t>(addresses, 8 * m + i) / 16 % 8);
     ++findings().matrix_loads;
     findings().conflicts += groups != 0xff;

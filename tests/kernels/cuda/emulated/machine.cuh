@@ -31,9 +31,9 @@ struct Order {
 };
 Order& order();
 
-// What went wrong or slow, since the last reset.
+// Counts of slow accesses since the last reset.
 struct Findings {
-  long matrix_loads = 0, conflicts = 0;  // phases of ldmatrix, and those whose rows share banks
+  long matrix_loads = 0, conflicts = 0;  // phases of ldmatrix, and the phases whose rows share banks
 };
 Findings& findings();
 

@@ -91,8 +91,8 @@ TEST(Nccl, TheChoiceIsTheLibrarys) {
   EXPECT_EQ(choices, 669u);
 }
 
-// What a collective uses of NICs and NVLinks while it runs, in bytes: rings carry past every cut what a rank sends, a
-// tree passes the buffer up and down, a switch that adds needs it once.
+// The shares of NICs and NVLinks that a collective uses while it runs, in bytes: in a ring every cut carries what a
+// rank sends, a tree passes the buffer up and down, a switch that adds needs it once.
 TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
   std::set<std::pair<NcclAlgorithm, int>> seen;
   for (const NcclReference& r : nccl_references()) {
@@ -104,7 +104,8 @@ TEST(Nccl, SharesAreBytesOverTimeAndBandwidth) {
       const bool ring = c.algorithm == NcclAlgorithm::ring, tree = c.algorithm == NcclAlgorithm::tree;
       const double buffer = static_cast<double>(bytes), n = t.ranks;
       const double around = 2 * buffer * (n - 1) / n;
-      const double nic = t.nodes < 2 ? 0 : ring ? around : buffer;  // of two nodes, each sends half up and half down
+      // with two nodes, each sends half of it up and half down
+      const double nic = t.nodes < 2 ? 0 : ring ? around : buffer;
       const double wire = t.ranks_per_node() < 2 ? 0 : ring ? around : tree ? 2 * buffer : buffer;
       const auto share = [&](double moved, double GBps) {
         return GBps > 0 ? std::min(1.0, moved / (c.seconds * GBps * 1e9)) : 0;
