@@ -33,7 +33,7 @@ struct Reader {
 };
 std::span<const Reader> readers();
 
-// Runs a reader's work; an Error is fine if its text is. Aborts with the text if it is not.
+// Runs a reader; an Error is accepted if its text is acceptable, else the program aborts with the text.
 void take(std::string_view bytes, void (*work)(std::string_view bytes));
 
 }  // namespace orrery::fuzz

@@ -54,7 +54,7 @@ void check_one(Checks& checks, const Options& options, std::uint64_t number, Tal
   }
 }
 
-// Other names than of relations that are drawn for.
+// Whether --only or the like selects a check that no random spec is drawn for.
 bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }

@@ -15,7 +15,7 @@ struct Relation {
 };
 std::span<const Relation> relations();
 
-// The report by itself (identities.cpp).
+// Identities within a report (identities.cpp).
 void sane(Checks& checks, const Subject& subject);
 void determinism(Checks& checks, const Subject& subject);
 void unfolded(Checks& checks, const Subject& subject);
@@ -28,7 +28,8 @@ void weak_scaling(Checks& checks, const Subject& subject);
 // Sharding and recomputation save memory (savings.cpp).
 void sharding_order(Checks& checks, const Subject& subject);
 void recompute_order(Checks& checks, const Subject& subject);
-// Counts by formulas of this folder's own, and by those that explain prints (counts.cpp).
+// FLOPs, memory and traffic against independent formulas in this folder, and against those that explain prints
+// (counts.cpp).
 void flops(Checks& checks, const Subject& subject);
 void volumes_by_form(Checks& checks, const Subject& subject);
 void formulas(Checks& checks, const Subject& subject);

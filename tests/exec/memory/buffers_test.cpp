@@ -186,7 +186,7 @@ TEST(Buffers, AStepLeavesWhatItFound) {
   }
 }
 
-// States begin as zeros. What sums are formed in, and moments, must be zeroed by their first task, whole.
+// States begin as zeros. Buffers for sums and for moments must be zeroed as a whole by their first task.
 TEST(Buffers, SumsBeginAtZero) {
   const Job job = tiny_job("data: 2, global_batch: 4, sharding: fsdp");
   const Rank rank = job.rank(1);

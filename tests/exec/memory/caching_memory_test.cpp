@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes kMiB = 1 << 20;
 
-// Segments of the host, with what is out counted, and at most `limit` of it.
+// A source of host segments that records the segments handed out, at most `limit` bytes.
 struct Segments {
   std::map<std::byte*, Bytes> out;
   Bytes held = 0, limit = 0;

@@ -1,5 +1,5 @@
-// Models whose parts are laid out each in a way of its own, against one rank: windows, parallel blocks, odd widths,
-// latent attention, predictions of further tokens, tokens that go to experts in two stages.
+// Models whose parts have special layouts, against one rank: windows, parallel blocks, odd widths, latent attention,
+// predictions of further tokens, tokens that go to experts in two stages.
 #include "tests/exec/strategy_run.h"
 
 namespace orrery {

@@ -32,7 +32,7 @@ struct Ended : Pending {
   bool done() override { return true; }
 };
 
-// Doubles what a reduction left, once it has ended.
+// Doubles the result of a reduction, once it has ended.
 class Doubled : public Pending {
  public:
   Doubled(std::unique_ptr<Pending> whole, float* values, std::int64_t n)
@@ -76,7 +76,7 @@ class FaultyTransport : public Transport {
 
  private:
   std::unique_ptr<Transport> real_;
-  static constexpr std::int64_t kFewRows = 256;  // the choices' weights are fewer
+  static constexpr std::int64_t kFewRows = 256;  // the weights of choices have fewer rows
   Fault fault_;
   int gathers_ = 0, exchanges_ = 0;
 };
@@ -250,7 +250,7 @@ const Case kCases[] = {
     {kGpt, "tensor: 2, pipeline: 4, data: 1, stage_layers: [1, 2, 1, 0], global_batch: 4"},
 };
 
-// Ranks that do not all do the same: a master, servers, stragglers.
+// Strategies whose ranks do different work: a master, servers, stragglers.
 const Case kApart[] = {
     {kLlama, "data: 2, sharding: data-parallel, global_batch: 4"},
     {kLlama, "data: 4, sharding: data-parallel, global_batch: 8, micro_batch: 2", "sgd"},
@@ -278,10 +278,10 @@ const Case kApart[] = {
      "sgd"},
 };
 
-// Rows of the table walk in by themselves; those without flushes are in asynchronous_test.cpp.
+// Every schedule in the table is tested; those without flushes are in asynchronous_test.cpp.
 TEST(Schedules, AllOfTheTableAgreeWithOneRankOnFour) {
   for (const ScheduleRow& row : schedule_rows()) {
-    if (row.updates != Updates::flush || model_copies(row.name) > 4) continue;  // eight copies are of eight stages
+    if (row.updates != Updates::flush || model_copies(row.name) > 4) continue;  // eight copies need eight stages
     SCOPED_TRACE(row.name);
     const char* const chunks = row.chunks == 1 ? "" : ", virtual_stages: 2, stage_layers: [0, 1, 1, 0, 1, 0, 1, 0]";
     check_case({kLlama, fmt::format("pipeline: 4, data: 1, schedule: {}{}, global_batch: 8", row.name, chunks)});
@@ -333,7 +333,8 @@ const Case kContext[] = {
     {kLlama, "context: 2, data: 2, global_batch: 4", "sgd", "torchtitan"},
 };
 
-// Other stacks: their buckets, averages, clip passes, dense gradients of tables, what they keep gathered.
+// Cases for other software stacks: buckets, averaging, clip passes, dense gradients of tables, units that stay
+// gathered.
 std::vector<Case> of_other_stacks() {
   std::vector<Case> cases;
   for (const std::string software : {"megatron-core", "pytorch-fsdp", "deepspeed-megatron-2021", "torchtitan"}) {

@@ -44,7 +44,7 @@ void wait(Trial& trial) {
   }
 }
 
-// Polls each, also those that are done: a lane progresses only while somebody asks.
+// Polls each transfer, also those that are done: a lane progresses only while it is polled.
 template <class All>
 void wait_all(const All& all) {
   while (std::count_if(all.rbegin(), all.rend(), [](const auto& p) { return !p->done(); }) > 0) {
@@ -208,7 +208,7 @@ struct SentTokens {
   static constexpr std::int64_t kRow = 64;
   int ranks;
 
-  // Rows of a source's token for a rank.
+  // Number of rows of a source's token for a rank.
   std::int64_t copies(int source, int token, int to) const {
     std::int64_t n = 0;
     for (int j = 0; j < kCopies; ++j) n += (source + 3 * token + j * j) % ranks == to ? 1 : 0;
@@ -241,7 +241,7 @@ struct SentTokens {
   }
 };
 
-// Runs a call, and tells how much it sent between nodes on all ranks.
+// Runs a call, and returns the bytes sent between nodes on all ranks.
 std::int64_t crossed_by(Transport& transport, const CollectiveCall& call) {
   bytes_to_other_nodes = 0;
   const auto pending = transport.start(LaneKind::tensor, call);

@@ -19,7 +19,7 @@ struct Result {
   std::vector<float> gradient;  // (rows, padded)
 };
 
-// Every rank's part, with the reductions between the pieces.
+// Computes every rank's part, with the reductions between the steps.
 Result over_ranks(const std::vector<float>& logits, std::int64_t ranks) {
   const std::int64_t columns = kPadded / ranks;
   Result result = {.gradient = logits};
@@ -48,7 +48,7 @@ Result over_ranks(const std::vector<float>& logits, std::int64_t ranks) {
   return result;
 }
 
-// The same where every rank takes exponents to its own maxima first.
+// Computes the same with exponentials that every rank takes relative to its own maxima first.
 Result with_own_maxima(const std::vector<float>& logits, std::int64_t ranks) {
   const std::int64_t columns = kPadded / ranks;
   Result result = {.gradient = logits};

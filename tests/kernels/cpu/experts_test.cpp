@@ -124,7 +124,7 @@ TEST(Experts, TheGradientIsTheDerivative) {
   }
 }
 
-// A sum of places undoes nothing but weighs alike: <expand(x), y> = <x, sum(y)>.
+// sum_rows() is the transpose of expand_rows(): <expand(x), y> = <x, sum(y)>.
 TEST(Experts, SumIsTheTransposeOfExpand) {
   for (const GateShape& s : kGates) {
     Chosen c = chosen(s);

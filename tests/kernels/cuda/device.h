@@ -48,7 +48,7 @@ inline float get(Type type, const unsigned char* from) {
   return __half2float(fp16);
 }
 
-// Bytes on the device.
+// A block of device memory.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
@@ -116,7 +116,7 @@ struct Operand {
 struct MatrixShape {
   std::int64_t rows, columns, gap;
 };
-// Odd ones, ones that allow wide accesses, and ones of which a whole block takes a row.
+// Shapes: odd sizes, sizes that allow wide accesses, and rows long enough for a whole block.
 constexpr MatrixShape kShapes[] = {{1, 1, 0},   {3, 7, 2},     {17, 16, 0},  {40, 129, 5}, {33, 64, 8},
                                    {5, 768, 1}, {9, 1024, 16}, {3, 2056, 8}, {2, 3001, 0}};
 

@@ -1,4 +1,4 @@
-// The tape: backward derived from forward, regions run again, lifetimes from uses.
+// Blocks: backward derived from forward, recomputed regions, lifetimes derived from uses.
 #include "models/layers/block_builder.h"
 
 #include <gtest/gtest.h>

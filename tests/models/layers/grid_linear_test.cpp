@@ -14,7 +14,7 @@ using test::spec_of;
 
 struct Grid {
   std::string keys;
-  std::int64_t q = 2, depth = 1;  // ranks of a side; times that the samples are cut beyond q
+  std::int64_t q = 2, depth = 1;  // ranks of a side; number of parts of the samples beyond q
   bool cube = false;
 
   std::int64_t ranks() const { return q * q * depth; }
@@ -49,7 +49,7 @@ std::int64_t matrix_elements(const Plan& plan) {
   return sum;
 }
 
-// 12 h^2 of a layer, and two tables.
+// Elements of matrices: 12 h^2 per layer, and two tables.
 constexpr std::int64_t kGridMatrices = kGridLayers * 12 * kGridHidden * kGridHidden + 2 * kGridVocab * kGridHidden;
 
 TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
@@ -61,12 +61,12 @@ TEST(Grid, HoldsAPthOfEveryMatrixAndAQthOfEveryVector) {
       vectors += p.local.in == 1 ? p.local.out : 0;
       EXPECT_EQ(p.local.partial, p.local.in == 1) << p.name;
     }
-    // Two norms (4h), biases 3h + h + 4h + h; the final norm.
+    // Elements of vectors: two norms (4h), biases 3h + h + 4h + h; the final norm.
     EXPECT_EQ(vectors, (kGridLayers * 13 * kGridHidden + 2 * kGridHidden) / g.q) << g.keys;
   }
 }
 
-// (34 s b h + 5 a s^2 b) / p: nothing is held twice but the norms' statistics.
+// A rank keeps (34 s b h + 5 a s^2 b) / p: only the statistics of norms are held more than once.
 TEST(Grid, KeepsAPthOfALayersActivations) {
   const std::int64_t sbh = kGridSequence * kGridBatch * kGridHidden,
                      scores = 5 * 8 * kGridSequence * kGridSequence * kGridBatch;
@@ -93,7 +93,8 @@ TEST(Grid, MultipliesAPthOfTheWhole) {
   }
 }
 
-// GridBlocks of a product's input, weight and output, summed over the layers; of the tables and the logits.
+// Sizes of a rank's blocks of a product's input, weight and output, summed over the layers; and of the tables and the
+// logits.
 struct GridBlocks {
   explicit GridBlocks(const Grid& g) {
     const std::int64_t rows = kGridSequence * kGridBatch / (g.q * g.depth);

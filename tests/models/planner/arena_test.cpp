@@ -1,4 +1,4 @@
-// ZeRO-R's memory that is taken once: how large it is, in closed form.
+// ZeRO-R's memory that is allocated once: its size in closed form.
 #include <gtest/gtest.h>
 
 #include "tests/models/plans.h"
@@ -30,7 +30,7 @@ TEST(Arena, HoldsTheInputsInFlight) {
             8 * input / 4);
   for (std::uint32_t stage = 0; stage < 4; ++stage)
     EXPECT_EQ(arena("pipeline: 4, schedule: 1f1b, global_batch: 8", stage),
-              (4 - stage) * 2 * input + (stage > 0 ? input : 0))  // one is received ahead
+              (4 - stage) * 2 * input + (stage > 0 ? input : 0))  // one input is received ahead
         << stage;
   EXPECT_EQ(arena("pipeline: 4, schedule: gpipe, global_batch: 8", 0), 8 * 2 * input);
 }

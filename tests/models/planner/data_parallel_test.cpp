@@ -99,8 +99,8 @@ TEST(DataParallel, Widths) {
   }
 }
 
-// Weights whose gradient every tensor rank has only a part of: under sequence parallelism all that are whole on every
-// rank, without it the norms of heads alone.
+// Weights for which every tensor rank has only a part of the gradient: under sequence parallelism all weights that
+// every rank holds whole, without it only the norms of heads.
 TEST(DataParallel, ReducesPartialGradients) {
   const std::string model = "name: m, layers: 3, hidden: 64, heads: 8, kv_heads: 4, feed_forward: 128, vocab: 256, ";
   const auto reduced = [&](const std::string& more, const std::string& strategy) {
@@ -177,8 +177,9 @@ TEST(DataParallel, ReducesTiedEmbedding) {
   }
 }
 
-// The stages at both ends of a pipeline begin one copy of the model and end the other: these share a tied table where
-// it lies (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.2.3), and the two stages reduce it as all else.
+// With two copies of the model, the stages at both ends of a pipeline begin one copy and end the other: each stage's
+// copies share a tied table in place (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.2.3), and the two
+// stages reduce it like all other weights.
 TEST(DataParallel, CopiesShareTheTiedEmbeddingWhereItLies) {
   const std::string tied = std::string(test::kSmall) + ", tied_embeddings: true";
   for (const char* schedule : {"chimera", "dualpipe", "chimera-4"}) {
@@ -279,8 +280,8 @@ TEST(DataParallel, ClipsOverTheModel) {
   }
 }
 
-// fp16 unscales what the update reads and asks all ranks of the model whether one found an infinity; clipping
-// multiplies it once more, unless the update does both itself.
+// fp16 unscales the gradients that the update reads and asks all ranks of the model whether one found an infinity;
+// clipping multiplies the gradients once more, unless the update does both itself.
 TEST(DataParallel, ScalesGradients) {
   for (const char* sharding : {"none", "zero1", "zero2", "fsdp"}) {
     for (const bool fp16 : {false, true}) {

@@ -54,7 +54,8 @@ TEST(Offload, KeepsTwoBytesAParameterOnTheDevice) {
   }
 }
 
-// Gradients go down once a micro-batch and come up to be added to; parameters come up once a step: each rank's shards.
+// Gradients are offloaded once per micro-batch and uploaded to be added to; parameters are uploaded once per step: each
+// rank's shards.
 TEST(Offload, MovesEachRanksShards) {
   for (const std::int64_t ranks : {1, 4}) {
     for (const std::int64_t m : {1, 3}) {
@@ -70,7 +71,7 @@ TEST(Offload, MovesEachRanksShards) {
   }
 }
 
-// Gradients that are summed on the device go down once.
+// Gradients that are summed on the device are offloaded once.
 TEST(Offload, SumsOnTheDeviceWhereGradientsStay) {
   for (const char* sharding : {"zero1", "zero2", "zero3"}) {
     const Spec spec = spec_of(
@@ -91,7 +92,7 @@ TEST(Offload, LoadsEachRanksPartOfTheParameters) {
                                   kHalf, ranks, ranks * m));
   const Plan plan = make_plan(spec);
   const std::int64_t shard = weights(spec) / ranks;
-  const Bytes loaded = 2 * m * shard * 2;  // forward and backward
+  const Bytes loaded = 2 * m * shard * 2;  // loaded in forward and in backward
   EXPECT_EQ(copied(plan, Home::host, Home::device), loaded + (m - 1) * shard * 2);
   EXPECT_EQ(copied(plan, Home::device, Home::host), m * shard * 2);
   EXPECT_EQ(copied(plan, Home::nvme, Home::host), loaded + (m - 1) * shard * 2 + (12 + 2) * shard);
@@ -155,7 +156,7 @@ TEST(Offload, UpdatesAfterGradientsHaveArrived) {
   EXPECT_EQ(tiles, ceil_div(weights(spec_of(kSmall, "clip: 1")) / 2, 10000));
 }
 
-// A delayed update is the first thing a step's host does, and needs nothing of the step.
+// A delayed update is the first task of a step on the host, and needs nothing of that step.
 TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   const Plan plan = plan_of(kHalf +
                             "global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: true}, "

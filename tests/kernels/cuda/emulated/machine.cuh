@@ -24,7 +24,7 @@ namespace orrery::kernels::cuda {
 
 namespace emulated {
 
-// How a run may differ from another without a correct kernel's results changing.
+// Orders of execution that may differ between runs without changing the results of a correct kernel.
 struct Order {
   bool late_copies = false;  // asynchronous copies happen when they are waited for, not at once
   bool reversed = false;     // warps take their turns last first
@@ -38,11 +38,12 @@ struct Findings {
 Findings& findings();
 
 void run(dim3 grid, unsigned block, std::int64_t shared_bytes, const std::function<void()>& kernel);
-unsigned char* block_memory(std::uint32_t address, std::uint32_t bytes);  // asserts that it lies inside
+// asserts that the bytes lie inside the block's memory
+unsigned char* block_memory(std::uint32_t address, std::uint32_t bytes);
 void copy(std::uint32_t to, const void* from, bool valid);
 void commit();
 void wait(int pending);
-// Every lane puts in `bytes` at value and gets back where all lanes' lie, 64 bytes apart.
+// Every lane passes `bytes` bytes at `value`; returns the values of all lanes, 64 bytes apart.
 const unsigned char* exchange(const void* value, std::size_t bytes);
 void sync_block();
 unsigned lane();
