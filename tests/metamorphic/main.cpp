@@ -54,7 +54,7 @@ void check_one(Checks& checks, const Options& options, std::uint64_t number, Tal
   }
 }
 
-// Whether --only or the like selects a check that no random spec is drawn for.
+// Whether the options select a check: a check named in `only`, or every check if none is named.
 bool takes(const Options& options, std::string_view name) {
   return options.only.empty() || std::find(options.only.begin(), options.only.end(), name) != options.only.end();
 }

@@ -21,7 +21,7 @@ struct Slice {
 
 // The parts of a trace on which relations are checked.
 struct Events {
-  double step = 0;                                          // microseconds
+  double step = 0;                                          // length of the step in microseconds
   std::map<std::pair<int, int>, std::vector<Slice>> lanes;  // by process and thread
   std::map<int, std::int64_t> most;                         // memory, by process
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Specs and plans for the planner's tests: a small model whose every switch can be set, specs drawn at random (own
-// counter-based numbers, the same everywhere), and sums over a plan that are written down a second time here.
+// Specs and plans for the planner's tests: a small model with every option, specs drawn at random (with a counter-based
+// generator, the same everywhere), and sums over a plan that are computed here independently.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -55,7 +55,8 @@ class Random {
   std::uint64_t counter_;
 };
 
-// Keys with values drawn one after another: arguments of one call would be drawn in an order that compilers choose.
+// Keys with values drawn one after another: the arguments of one call would be drawn in an order that depends on the
+// compiler.
 class Keys {
  public:
   template <typename T>
@@ -156,11 +157,11 @@ inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
   return p;
 }
 
-// Those of the given ones that the schedule can have.
+// The given shardings that the schedule can be combined with.
 inline std::vector<std::string> shardings_of(const RandomPipeline& p, const std::vector<std::string>& given,
                                              Drawn drawn) {
   if (!p.schedule.starts_with("chimera") && !(drawn == Drawn::plain && p.row().splits)) return given;
-  std::vector<std::string> whole;  // those that leave gradients whole until the last micro-batch
+  std::vector<std::string> whole;  // shardings that leave gradients whole until the last micro-batch
   for (const char* sharding : {"none", "zero1"}) {
     if (std::find(given.begin(), given.end(), sharding) != given.end()) whole.emplace_back(sharding);
   }

@@ -169,8 +169,8 @@ struct FixedReference : Reference {
   int last = 0;
 };
 
-// Expandable: one range per stream and pool (test traces never need a second), a flag per page. Unused bytes of mapped
-// pages are free, pages that are not mapped can be.
+// Reference for expandable segments: one range per stream and pool (test traces never need a second), and a flag per
+// page. Unused bytes of mapped pages are free; unmapped pages can become free.
 struct ExpandableReference : Reference {
   struct Range {
     Bytes page;
@@ -180,7 +180,7 @@ struct ExpandableReference : Reference {
   using Pieces = std::vector<std::tuple<Bytes, Bytes, bool>>;  // from, to, mapped
   using Reference::Reference;
 
-  // Gaps cut where mapping changes.
+  // Gaps, cut at the borders between mapped and unmapped pages.
   Pieces pieces(int id) const {
     const Range& r = ranges.at(id);
     Pieces result;

@@ -172,7 +172,8 @@ inline SmallSpace split_space(std::uint64_t seed) {
   return s;
 }
 
-// DAPPLE's cuts its stages unlike the others, and is searched by itself.
+// Whether a schedule is searched together with other schedules; DAPPLE cuts stages in another way, and is searched by
+// itself.
 inline bool is_searched_with_others(const ScheduleRow& row) { return has_bounds(row) && row.name != "dapple"; }
 
 // Every schedule that a search knows and every sharding of ranks alike, in turn by the seed, beside others: a strategy

@@ -1,7 +1,7 @@
 #pragma once
 
-// Steps of a model with experts whose router sends its tokens now here, now there: each as the simulator plays it with
-// those sizes and the times of a profile.
+// Steps of a model with experts whose router changes its choices from step to step, each simulated with the resulting
+// sizes and the times of a profile.
 
 #include "models/load/load_spec.h"
 #include "models/plan/runtime_sizes.h"

@@ -167,7 +167,8 @@ TEST(Offload, DelayedUpdateRunsBesideTheStep) {
   EXPECT_TRUE(std::holds_alternative<Exchange>(plan.op_of(plan.slots[0].end - 1).work));
 }
 
-// Stored activations go down and up once a micro-batch; of those that only a recomputed layer's input are, as much.
+// Stored activations are offloaded and prefetched once per micro-batch; if only the inputs of recomputed layers are
+// stored, those are.
 TEST(Offload, MovesStoredActivationsOnce) {
   const Spec spec =
       spec_of(kSmall, kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: cpu}");
@@ -192,7 +193,7 @@ TEST(Offload, CutsCheckpointsOverTheTensorGroup) {
   EXPECT_EQ(elements_moved(plan, 0, Dimension::tensor, CollectiveKind::all_gather), 2 * 8 * input / 2);
 }
 
-// Activations on disks pass through the host, both ways, and nothing of them stays there.
+// Activations on disks pass through the host in both directions, and none of them stay there.
 TEST(Offload, MovesStoredActivationsThroughTheHost) {
   const Plan plan = plan_of(kHalf + "micro_batch: 2, global_batch: 6, recompute: full, offload: {activations: nvme}");
   const Bytes moved = 3 * 8 * (2 * 32 * 64 * 2);  // micro-batches, layers, b s h bytes
@@ -262,7 +263,7 @@ TEST(Offload, TilesShrinkWorkingMemory) {
             matrices);
 }
 
-// However many kinds of layers and stages there are, every tile has a unit of its own behind its layer's.
+// Every tile has a unit of its own behind the unit of its layer, however many kinds of layers and stages there are.
 TEST(Offload, EveryTileHasAUnit) {
   for (const char* strategy :
        {"data: 2, recompute: full, recompute_layers: 1", "data: 2, tensor: 2, pipeline: 4, global_batch: 8",
@@ -307,7 +308,7 @@ TEST(Offload, RefusesWhatIsNotBuilt) {
   }
 }
 
-// No GPU of unknown link is taken for one with an endless or a slow one.
+// A GPU whose link is unknown is refused: the link is not assumed to be infinitely fast or slow.
 TEST(Offload, NeedsAKnownLink) {
   for (const char* offload : {"optimizer: cpu", "activations: cpu"}) {
     const std::string text = fmt::format(
@@ -324,7 +325,8 @@ TEST(Offload, NeedsAKnownLink) {
   }
 }
 
-// FSDP's CPUOffload: each rank's fp32 shard goes up, is cast there and gathered; master weights are the shard itself.
+// FSDP's CPUOffload: each rank's fp32 shard is uploaded, cast on the device and gathered; the shard itself is the
+// master weights.
 TEST(Offload, CastsFullShardsOnTheDevice) {
   const Spec spec = spec_of(kSmall, kHalf +
                                         "data: 4, sharding: fsdp, global_batch: 4, offload: {optimizer: cpu, "
@@ -340,12 +342,12 @@ TEST(Offload, CastsFullShardsOnTheDevice) {
     EXPECT_EQ(states_at(plan, Home::device, c), 0);
 }
 
-// fp16: what the next loss is multiplied by is known from the norm; the host's update does not hold it up.
+// fp16: the scale of the next loss follows from the norm, so the host's update does not delay the loss.
 TEST(Offload, DelayedUpdateOfFp16HoldsUpNoLoss) {
   const Plan plan = plan_of(
       "precision: fp16, gradient_precision: fp16, global_batch: 2, offload: {optimizer: {device: cpu, delayed_update: "
       "true}}");
-  std::vector<bool> late(plan.tasks.size(), false);  // behind a task of the host
+  std::vector<bool> late(plan.tasks.size(), false);  // tasks that depend on a task of the host
   TaskId last_compute = kNone;
   int losses = 0;
   for (TaskId t = 0; t < plan.task_count(); ++t) {
@@ -363,7 +365,7 @@ TEST(Offload, DelayedUpdateOfFp16HoldsUpNoLoss) {
   EXPECT_EQ(losses, 2);
 }
 
-// fp16: infinities that one chunk has are not forgotten over the next one.
+// fp16: infinities found in one chunk are still known after the next chunk.
 TEST(Offload, EveryChunksInfinitiesCount) {
   const Plan plan = plan_of(
       "precision: fp16, gradient_precision: fp16, pipeline: 2, virtual_stages: 2, clip: 0, global_batch: 4, offload: "

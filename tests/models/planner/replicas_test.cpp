@@ -1,4 +1,4 @@
-// Stages of several ranks: what crosses between them, what each computes, what is refused.
+// Stages with several replicas: transfers between them, the work of each rank, refused settings.
 #include <gtest/gtest.h>
 
 #include "models/plan/unfold.h"
@@ -31,8 +31,8 @@ double flops_of(const Plan& plan, const RankSlot& slot) {
   return sum;
 }
 
-// Every sample of a micro-batch leaves one rank and reaches one, whatever the two stages have; each end knows the other
-// (make_plan checks it), and so do all ranks of the unfolded plan.
+// Every sample of a micro-batch is sent by one rank and received by one, whatever the numbers of replicas of the two
+// stages; each end knows the other (make_plan checks this), and so do all ranks of the unfolded plan.
 TEST(Replicas, PassEverySampleOnce) {
   for (const auto& [a, b, micro_batch] : {std::tuple{2, 1, 2}, {1, 3, 3}, {2, 3, 6}, {4, 6, 12}, {4, 4, 4}}) {
     for (const int data : {1, 2}) {

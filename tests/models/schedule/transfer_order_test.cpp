@@ -94,7 +94,7 @@ TEST(Turns, StandAroundTheirActions) {
   }
 }
 
-// Both ends of a pair of neighbours see their transfers of one direction in the same order: a queue cannot block.
+// Both neighbours have their transfers of one direction in the same order, so that a queue cannot deadlock.
 TEST(Turns, NeighboursAgreeOnTheOrder) {
   for (const auto& [name, shape] : cases()) {
     const Schedule schedule = make_schedule(name, shape);
@@ -115,7 +115,7 @@ TEST(Turns, NeighboursAgreeOnTheOrder) {
 
 TEST(Turns, RefuseOrdersThatWaitForEver) {
   Schedule schedule = make_schedule("1f1b", {2, 2, 1});
-  std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage goes back before it went forward
+  std::swap(schedule.order[0][0], schedule.order[0][2]);  // the first stage runs a backward before the forward
   try {
     order_transfers(schedule);
     FAIL();
@@ -124,7 +124,8 @@ TEST(Turns, RefuseOrdersThatWaitForEver) {
   }
 }
 
-// Phases' own times move what all stages exchange, and leave nothing out; times of one unit a phase move nothing.
+// With the real times of phases, exchanges among all stages move to other places and none is lost; with equal times
+// none moves.
 TEST(Turns, FollowTheTimesOfPhases) {
   for (const char* name : {"vocab-1f1b", "vocab-zb-v-alg1"}) {
     const std::int64_t chunks = find_schedule(name).chunks, p = 4;

@@ -50,7 +50,7 @@ TEST(Software, EveryStatedFeatureIsKnownAndSourced) {
   EXPECT_EQ(root, known) << "the stack that is like no other says everything";
 }
 
-// A stack's file says what differs from the one it is like, and nothing else.
+// A stack's file contains only the values that differ from the stack it is based on.
 TEST(Software, FilesHoldWhatDiffers) {
   for (std::string_view name : data_names("software")) {
     const nlohmann::json json = nlohmann::json::parse(data_file("software/" + std::string(name) + ".json"));

@@ -69,7 +69,7 @@ TEST(MeasuredTimes, MoreWorkTakesNoLessTime) {
   }
 }
 
-// No shape is promised a better rate than the best that was seen.
+// No shape is predicted to run faster than the best measured rate.
 TEST(MeasuredTimes, NothingIsFasterThanTheFastestSample) {
   const MeasuredTimes times = sampled();
   double best = 0;

@@ -36,7 +36,7 @@ TEST(SearchMachines, WhatIsNotKnownIsNoFigure) {
   EXPECT_FALSE(machine_of("{node: dgx-h100, nodes: 1}", prices, 0).days);
 }
 
-// A column's unit is that of the slowest machine; steps of the fastest have three digits in it all the same.
+// The unit of a column is chosen for the slowest machine; step times of the fastest still have three digits.
 TEST(SearchMachines, FastAndSlowHaveThreeDigits) {
   const PriceList prices = load_prices("");
   Machine slow = machine_of("{node: dgx-h100, nodes: 1}", prices, 1e9), fast = slow;

@@ -1,4 +1,4 @@
-// `orrery run` around a stand-in for orrery-rank (fake_rank.cpp), which dies, stops and lies where it is told to.
+// `orrery run` with a stand-in for orrery-rank (fake_rank.cpp), which dies, stops and reports wrong results on request.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ const std::string kRunSpec = ORRERY_SOURCE_DIR "/examples/cpu-small.yaml";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Nothing of a run is left when it is over, however it ended. Every test has a folder of its own, since others run at
-// the same time.
+// Nothing of a run is left when it is over, however it ended. Every test has a separate folder, since other tests run
+// at the same time.
 class CommandRun : public testing::Test {
  protected:
   void SetUp() override {
@@ -137,7 +137,7 @@ TEST_F(CommandRun, NamesAStoppedRank) {
   EXPECT_TRUE(contains(line, ", stopped) in step 1 of 2")) << line;
 }
 
-// At whatever task it happens, the rank that it happened to is named.
+// A killed or stopped rank is named, at whatever task this happens.
 TEST_F(CommandRun, NamesRanksKilledOrStoppedAnywhere) {
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto rank = scrambled(1, i) % 4, step = scrambled(2, i) % 2, task = scrambled(3, i) % 60;

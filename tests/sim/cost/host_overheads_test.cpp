@@ -52,15 +52,15 @@ TEST(HostOverheads, AreChargedOncePerMicroBatchOfAStage) {
         << schedule;
 }
 
-// A layer that runs again is issued again.
+// A recomputed layer is issued again.
 TEST(HostOverheads, AreChargedAgainForWhatRunsAgain) {
   Software software;
   software.layer_us = 10;
   EXPECT_NEAR(added_us("data: 1, global_batch: 1, recompute: full", software, 0), 3 * 16 * 10, 1e-3);
 }
 
-// A host that reads every step's loss has run ahead of nothing when it does what there is to do once a step, whatever
-// the step ends with: nothing, a norm, a scale of gradients, an update on the host.
+// A host that reads every step's loss is not ahead of the device at the end of a step, so the host time of once-a-step
+// ops is exposed, whatever the step ends with: nothing, a norm, a scale of gradients, an update on the host.
 TEST(HostOverheads, OnceAStepShowsWhereTheHostReadsTheLoss) {
   const auto step = [](const char* strategy, const char* reads, int step_us) {
     const Spec spec =

@@ -1,4 +1,4 @@
-// Servers' links as what limits a step.
+// The links of parameter servers as the bottleneck of a step.
 #include "sim/cost/price_servers.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Workers on one GPU of each machine, so that every one has a NIC.
+// Step time with workers on one GPU of each machine, so that every worker has a NIC.
 double step(int servers, double nic_Gbps, const std::string& sharding = "parameter-server") {
   const std::string more = sharding == "parameter-server"
                                ? fmt::format(", parameter_server: {{servers: {}, colocated: false}}", servers)
@@ -41,7 +41,7 @@ TEST(PriceServers, OneServersLinkLimitsTheStepAtEverySpeed) {
   EXPECT_NEAR((step(2, 25) - alone) / (step(4, 25) - alone), 2, 0.04);
 }
 
-// A server's machine holds R ranges of a chain's R servers, and hands the sums on R - 1 times.
+// The machine of a server holds R ranges in chains of R servers, and hands the sums on R - 1 times.
 TEST(PriceServers, ChainsMultiplyWhatServersHoldAndSend) {
   const auto report = [](int copies) {
     return predict(parse_spec(

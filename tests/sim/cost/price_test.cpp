@@ -31,8 +31,8 @@ struct Priced {
   const OpTiming& of(TaskId t) const { return prices.timing.of(plan.slot_of(t), plan.tasks[t].op); }
 };
 
-// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first,
-// and BPipe's stages leave activations with their mirror images.
+// Stages 0 and 1 lie on one node, 2 and 3 on the other; with virtual stages the last also sends to the first, and
+// BPipe's stages evict activations to their mirror images.
 TEST(Price, BothEndsOfAHopCostWhatTheHopDoes) {
   for (const char* strategy : {"tensor: 4, pipeline: 4, data: 1, virtual_stages: 2, global_batch: 8",
                                "tensor: 4, pipeline: 4, data: 1, global_batch: 8",
@@ -126,7 +126,8 @@ TEST(Price, FarStagesLeaveTheHostItsPart) {
   EXPECT_EQ(parts("cuda_graphs: true"), std::pair(1.0, 1.0));
 }
 
-// A stack that calls the reduction after the weights' gradient has it begin after that, though it does not read it.
+// A stack that calls the reduction after the weight gradient has it begin after that, though the reduction does not
+// read the weight gradient.
 TEST(Price, CollectivesWaitForWhatWasCalledBeforeThem) {
   const auto exposed = [](const char* overlaps) {
     const Spec spec = parse_spec(
@@ -167,7 +168,7 @@ TEST(Price, BlockingReceivesKeepHostTimeOutOfBubbles) {
   EXPECT_LT(step("false"), 0.85 * step("true"));
 }
 
-// Autograd makes the calls of backward: they take their share; what runs again is called as in forward.
+// Autograd makes the calls of backward, which cost their share of a call; recomputed ops are called as in forward.
 TEST(Price, CallsOfAutogradTakeTheirShare) {
   const auto with = [](const char* share) {
     return Priced("data: 1, global_batch: 1, recompute: full",
@@ -186,8 +187,8 @@ TEST(Price, CallsOfAutogradTakeTheirShare) {
   EXPECT_GT(again, 0);
 }
 
-// A host that waits for its device before every forward gains nothing from one micro-batch for the next: each takes its
-// calls of forward, then what the device needs for its backward.
+// A host that waits for its device before every forward cannot run ahead into the next micro-batch: each takes the host
+// time of its forward calls, then the device time of its backward.
 TEST(Price, BlockingForwardsEndRunningAhead) {
   const auto step = [](const char* blocking, int micro_batches) {
     const Priced p(
@@ -233,7 +234,8 @@ TEST(Price, HostPaysForRecomputedLayersAndForRanks) {
   EXPECT_EQ(issue(two, "rank_us: 10") - issue(two, "rank_us: 0"), 16 * 10'000'000);
 }
 
-// A job waits for the slowest of its GPUs, which differ in products; of one node's the profile tells.
+// A job waits for the slowest of its GPUs, which differ in the speed of products; the profile includes the spread
+// within one node.
 TEST(Price, ProductsOfLargeJobsTakeLonger) {
   const Priced node("data: 8, global_batch: 16"), job("data: 16, global_batch: 32");
   const double slower = slowest_beyond_a_node(find_profile(job.spec.cluster.gpu).spread, 16);
@@ -320,7 +322,7 @@ TEST(Price, ServersAreAsSlowAsTheirNics) {
   for (const int servers : {1, 2, 4, 8, 16}) {
     const auto [time, bytes] = push(servers, "false");
     EXPECT_NEAR(time, bytes * 16 / servers / kReached, 0.01 * time + 4e-5) << servers;
-    // On the workers' machines half of them is near.
+    // With servers on the workers' machines, half of the workers are near.
     EXPECT_NEAR(push(servers, "true").first, bytes * 8 / servers / kReached, 0.01 * time + 4e-5) << servers;
   }
   const auto [time, bytes] = push(64, "false");
@@ -350,7 +352,7 @@ TEST(Price, ChainsCostAHopForEveryCopy) {
   EXPECT_GT(service(4, CollectiveKind::push).first, service(1, CollectiveKind::push).first);
 }
 
-// Computing takes a straggler as many times as long, nothing else does.
+// A straggler's compute takes as many times as long; nothing else does.
 TEST(Price, StragglersComputeSlowly) {
   const std::string strategy = "data: 4, global_batch: 4";
   Spec spec = parse_spec(
@@ -370,7 +372,7 @@ TEST(Price, StragglersComputeSlowly) {
   }
 }
 
-// Gathered in eight bits where training is: half the bytes of bf16.
+// Parameters trained in eight bits are gathered in eight bits: half the bytes of bf16.
 TEST(Price, EightBitParametersAreGatheredAsSuch) {
   const auto gathered = [](const std::string& software) {
     const Priced p("data: 16, global_batch: 16, sharding: zero1, precision: fp8", software);
@@ -385,7 +387,7 @@ TEST(Price, EightBitParametersAreGatheredAsSuch) {
             gathered("{profile: orrery, gathers_eight_bit: false}"));
 }
 
-// On EFA the job's nodes count, not those that the cluster has beside.
+// On EFA only the job's nodes count, not further nodes of the cluster.
 TEST(Price, NodesThatAJobDoesNotUseSlowNoCollective) {
   const std::string strategy = "tensor: 1, data: 16, sharding: zero3, global_batch: 16";
   const Priced two(strategy, "megatron-core", "node: aws-p5, nodes: 2"),

@@ -76,7 +76,7 @@ TEST(Uplinks, CarryWhatEveryMemberInsideSendsToEveryMemberOutside) {
   }
 }
 
-// An uplink that carries what leaves its pod slows nobody, however much stays inside.
+// An uplink that can carry all bytes that leave its pod slows no transfer, however much stays inside.
 TEST(Uplinks, LeaveWhatStaysInAPodAlone) {
   const auto time = [](int above_gpus, double ratio) {
     const Spec spec = parse_spec(

@@ -66,8 +66,8 @@ TEST(Contention, IsSettledWhileNobodyIsSlowed) {
   EXPECT_FALSE(c.unsettled());
 }
 
-// A transfer yields to compute of its rank, and only then: it is as fast as alone before and after, and once it has
-// ended compute that begins finds nobody to slow.
+// A transfer with `yield` is slowed by compute of its rank, and only while both run: it is as fast as alone before and
+// after, and compute that begins after its end finds no transfer to slow.
 TEST(Contention, TransfersYieldToComputeAlone) {
   TinyPlan p;
   const auto work = p.op("work", LaneKind::compute, {.duration = 100});

@@ -138,7 +138,7 @@ Case random_case(std::uint64_t seed) {
   return c;
 }
 
-// Every multiplicity written out; origin says which flow each came from.
+// Flows with every multiplicity expanded; origin: the flow that each came from.
 std::vector<Given> unfolded(const std::vector<Given>& flows, std::vector<std::size_t>* origin) {
   std::vector<Given> result;
   for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -150,8 +150,8 @@ std::vector<Given> unfolded(const std::vector<Given>& flows, std::vector<std::si
   return result;
 }
 
-// The textbook over all links and all single flows at once, one event per round. Number is Rate for the exact result
-// with its rounding, double for the real one.
+// Max-min fair rates by the textbook algorithm over all links and single flows, one event per round. Number is Rate for
+// the exact result with its rounding, double for the real one.
 template <class Number>
 std::vector<Number> textbook(const std::vector<std::int64_t>& capacities, const std::vector<Given>& flows) {
   std::vector<Number> result(flows.size());

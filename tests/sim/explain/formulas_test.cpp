@@ -139,7 +139,7 @@ TEST(Formulas, DataVolumeKnowsSharedTables) {
   }
 }
 
-// A stack that gathers eight-bit matrices after the update holds those alone as its weights.
+// A stack that gathers eight-bit matrices after the update holds only those as weights.
 TEST(Formulas, EightBitMatricesAreTheWeights) {
   for (const char* sharding : {"none", "zero1"}) {
     const Spec spec = spec_of({"software=megatron-core-mlperf", "cluster.node=dgx-b200", "strategy.precision=mxfp8",
@@ -152,7 +152,7 @@ TEST(Formulas, EightBitMatricesAreTheWeights) {
   }
 }
 
-// Layers of a stage that run again are a part of it, and so is what they send once more.
+// If only some layers of a stage are recomputed, their repeated communication is counted for these layers.
 TEST(Formulas, RecomputedLayersSendOnceMore) {
   const auto ratios = [](std::vector<std::string> keys, const char* layers) {
     keys.push_back(fmt::format("strategy.recompute_layers={}", layers));
@@ -255,7 +255,7 @@ TEST(Formulas, ZeroPaperFigureOne) {
   EXPECT_NEAR(f.bytes(7.5e9), 1.9e9, 0.05e9);
 }
 
-// A shared vocabulary passes every stage; activations left with a partner go there and back.
+// A shared vocabulary passes every stage; evicted activations (BPipe) go to a partner and back.
 TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
   for (const char* schedule : {"vocab-1f1b", "vocab-1f1b-alg1", "bpipe"}) {
     const Spec spec = spec_of({fmt::format("strategy.schedule={}", schedule), "strategy.pipeline=4", "strategy.data=1",
@@ -270,7 +270,8 @@ TEST(Formulas, PipelinesSendWhatTheirSchedulesSay) {
   }
 }
 
-// Without a barrier between steps ZB-H2 has no bubble; of the others that would overlap nothing is said.
+// Without a barrier between steps ZB-H2 has no bubble; for other schedules that would overlap steps, explain prints no
+// formula.
 TEST(Formulas, BubblesKnowStepsWithoutABarrier) {
   Strategy s;
   s.pipeline = 4;
@@ -301,7 +302,8 @@ TEST(Formulas, BubblesAreTheClosedForms) {
   EXPECT_FALSE(bubble_formula(s));
 }
 
-// Every formula is what the schedule's own order waits, all phases taking the same time; "at most" is no less.
+// Every formula gives the bubble of the schedule's order with equal times of all phases; a formula with "at most" gives
+// no less.
 TEST(Formulas, BubblesAreThoseOfTheOrders) {
   int formulas = 0;
   for (const ScheduleRow& row : schedule_rows()) {

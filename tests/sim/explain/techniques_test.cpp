@@ -78,7 +78,7 @@ Spec spec_with(const std::string& strategy) {
       "spec.yaml");
 }
 
-// Options of what another spec no longer has go with it, so that none is refused for them.
+// Options of a technique are removed together with it, so that no spec to compare with is refused because of them.
 TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
   struct Asked {
     std::string strategy, technique;
@@ -144,7 +144,7 @@ TEST(Techniques, OfEveryKindHaveOthersThatCanBePlanned) {
   }
 }
 
-// Without servers, without a grid: what is worth what, from simulation.
+// The worth of servers and grids comes from simulating the spec without them.
 TEST(Techniques, OfServersAndGridsAreWorthWhatSimulationSays) {
   for (const char* strategy : {"data: 16, sharding: parameter-server, parameter_server: {servers: 1}, global_batch: 64",
                                "tensor: 4, tensor_kind: 2d, data: 4, micro_batch: 2, global_batch: 64"}) {

@@ -101,7 +101,7 @@ const std::pair<const char*, const char*> kStrategies[] = {
      "orrery"},
 };
 
-// Without what must differ: how many ranks and tasks were simulated, and the names of the classes.
+// A report without the values that must differ: the numbers of simulated ranks and tasks, and the names of the classes.
 std::string comparable(Report r, const Report& folded) {
   r.simulation = folded.simulation;
   r.memory.ranks.clear();
@@ -149,7 +149,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedToThePicosecond) {
   }
 }
 
-// A slow rank holds up its whole job, by no more than it is slow, and the others wait.
+// A slow rank slows its whole job, by no more than its own slowdown, and the other ranks wait.
 TEST(Predict, StragglersUnfoldTheirReplicas) {
   for (const char* strategy :
        {"data: 8, sharding: none, global_batch: 16", "data: 8, sharding: fsdp, global_batch: 8",
@@ -191,7 +191,7 @@ TEST(Predict, UnevenExpertsFoldAcrossStages) {
   }
 }
 
-// Laggards that fold take the time of every rank simulated by itself.
+// Folding equal stragglers gives the same time as simulating every rank.
 TEST(Predict, AlikeStragglersFold) {
   for (const char* strategy :
        {"data: 8, sharding: none, global_batch: 16",
@@ -276,7 +276,7 @@ TEST(Predict, UnfoldedAgreesWithFoldedOnContestedNics) {
   }
 }
 
-// In plain order the last ranks see most keys and the others wait for them; in zigzag order nobody does.
+// In plain order the last ranks see most keys and the other ranks wait for them; in zigzag order no rank waits.
 TEST(Predict, ContiguousRingsWait) {
   const auto step = [](const char* order) {
     return predict(

@@ -1,4 +1,4 @@
-// A run's own loads of experts, and what would have been predicted with them.
+// The measured loads of experts in a run, and the prediction with these loads.
 #include "sim/runs/measured_loads.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(MeasuredLoads, ExplainARouterThatSwings) {
   }
 }
 
-// Every rank's most over the steps, not only the median one's.
+// The largest loads of every rank over all steps are used, not only those of the median step.
 TEST(MeasuredLoads, MemoryIsOfTheFullestStep) {
   const Spec spec = swinging_spec("");
   const Prediction even = predicted(spec);

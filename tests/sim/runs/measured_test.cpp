@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Taken apart into what its ranks could see, each on its own clock, and put together again, a simulated step is the
+// A simulated step that is split into the files of its ranks, each with its own clock, and put together again, is the
 // same step.
 TEST(MeasuredTrace, OfASimulatedStepIsThatStep) {
   for (const std::string& strategy : small_strategies()) {

@@ -52,7 +52,7 @@ TEST(SearchPlayed, TheForwardOfOneBoundsWhatDiffersInBackward) {
   EXPECT_GT(shared, 100);
 }
 
-// Activations and states that lie elsewhere make no forward shorter: that of a strategy where nothing does bounds them.
+// Offloaded activations and states make no forward shorter: the forward of a strategy without offloading bounds them.
 TEST(SearchPlayed, TheForwardOfOneBoundsWhatLiesElsewhere) {
   std::string text(kLadders);
   const std::string open =

@@ -117,7 +117,7 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
     all += points.size();
   }
   EXPECT_GT(all, 250U);
-  // A stack whose habit is another order and no overlap.
+  // A stack whose default is another order and no overlap.
   const Space other = gpt_space(
       "tensor: 2, context: 1, micro_batch: 1}\nsoftware: {rank_order: tp-cp-pp-dp, "
       "overlap_gradient_reduce: false}\nsearch: {overlap_gradient_reduce: [true, false], offload: [none, optimizer], "
@@ -128,7 +128,7 @@ TEST(SearchSpace, NoTwoPointsHaveOneName) {
   EXPECT_EQ(names.size(), points.size());
 }
 
-// A key whose value is a map is given too.
+// A key whose value is a map is fixed too.
 TEST(SearchSpace, MapsAreFixed) {
   const Space space = gpt_space("context_kind: {ring: 2, ulysses: 2}");
   const std::vector<Degrees> layouts = space.layouts();
