@@ -10,7 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr int kLooksBetweenChecks =
-    4096;  // Event queries of a waiting host between two checks of the transport for errors: about a millisecond.
+    // Number of event queries of a waiting host between two checks of the transport for errors: about a millisecond.
+    4096;
 
 }  // namespace
 

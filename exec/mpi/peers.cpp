@@ -27,8 +27,8 @@ constexpr auto kLook = milliseconds(100);    // time between two checks which pr
 constexpr auto kStops = milliseconds(3000);  // a process that is stopped for longer counts as lost
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr int kTries =
-    // Polls before a waiting process sleeps: an answer takes milliseconds, and the waiting process may share cores with
-    // the others.
+    // Number of polls before a waiting process sleeps: an answer takes milliseconds, and the waiting process may share
+    // cores.
     200;
 
 // Host name and process id, by which other processes on that machine see whether it lives.

@@ -19,7 +19,8 @@ struct ChunkMemory {
 // shorter or empty, or as `counts` says.
 std::vector<ChunkMemory> chunks_of(const CollectiveCall& call, int member, int members, int chunks, std::byte* sums);
 
-// Elements before the member's own piece, in the whole of a gather or reduce_scatter.
+// Number of elements before the member's piece, among the pieces of all members; with the number of members, of all
+// pieces.
 std::int64_t elements_before(const CollectiveCall& call, int member);
 
 // Throws Error for counts, elements or sums that the kind of collective does not allow.

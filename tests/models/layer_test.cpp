@@ -109,7 +109,8 @@ TEST(Layer, KeepsValuesOnce) {
   }
 }
 
-// 16-bit dropout masks, one byte each, are gone with dropout: 34 - 2 sbh.
+// Without dropout a layer keeps no masks, which take one byte per element, 2 s b h bytes in all: (34 - 2) s b h bytes
+// are left.
 TEST(Layer, KeepsNoMasksWithoutDropout) {
   const Spec spec = spec_of(std::string(test::kSmall) + ", gated: false", "micro_batch: 2");
   EXPECT_EQ(kept(spec).bytes, 32 * 32 * 2 * 64);

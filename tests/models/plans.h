@@ -133,7 +133,7 @@ struct RandomPipeline {
 // unit where backward runs in two parts.
 enum class Drawn { everything, plain };
 
-// Any schedule with one update a step and no activations lent to other stages.
+// Any schedule with one update per step and without activation eviction (BPipe).
 inline RandomPipeline random_pipeline(Random& r, Drawn drawn) {
   RandomPipeline p;
   p.pipeline = r.pick<int>({1, 1, 2, 3, 4});

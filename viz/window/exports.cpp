@@ -20,7 +20,8 @@ std::string csv_text(const std::string& text) {
   return quoted + "\"";
 }
 
-// The built-in font is not installed where the picture will be viewed: DejaVu, on which it is based, or similar fonts.
+// The built-in font is not installed where the picture will be viewed: viewers then use DejaVu, which contains it, or
+// similar fonts.
 constexpr const char* kFamilies = "Orrery Sans, DejaVu Sans, Verdana, sans-serif";
 
 // Writes through our own file class, because Qt does not report write errors.

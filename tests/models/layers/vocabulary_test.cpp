@@ -100,7 +100,8 @@ TEST(Vocabulary, KeepsTheCopiesOfTheStacksLoss) {
   EXPECT_EQ(copies("loss_gradient_copies: 1, loss_parallel_copies: 1"), (std::vector<Bytes>(4, part)));
 }
 
-// One barrier reduces the gradient before any rank knows the logits'; two after. Either way one loss is taken.
+// With one barrier the gradient is reduced before any rank knows the gradient of the logits; with two barriers, after.
+// Either way the loss is taken once.
 TEST(Vocabulary, TakesTheLossOnce) {
   for (const auto& [schedule, combines] : {std::pair{"vocab-1f1b", true}, {"vocab-1f1b-alg1", false}}) {
     const Plan plan =

@@ -216,7 +216,7 @@ TEST(Price, CoalescedTensorsGoRoundOneByOne) {
       reduction(Priced(strategy, "{profile: nanotron, shards_all_reduce: false, sharded_in_one_bucket: false}"));
   EXPECT_EQ(many.bytes, one.bytes);
   EXPECT_EQ(one.tensors, 1);
-  EXPECT_GE(many.tensors, 16 * 6);  // a layer's four matrices and two norms
+  EXPECT_GE(many.tensors, 16 * 6);  // each of 16 layers has four matrices and two norms
   const NcclModel model = nccl_model(nccl_topology(Priced(strategy, "nanotron").spec.cluster, 2, 8));
   EXPECT_NEAR(slow - fast, static_cast<double>(many.tensors - 1) * nccl_next_tensor(model, many.kind), 1e-9);
 }

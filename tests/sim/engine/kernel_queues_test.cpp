@@ -1,4 +1,4 @@
-// One hardware queue for all kernels of a rank.
+// Stacks in which all kernels of a rank share one hardware queue.
 #include "sim/engine/kernel_queues.h"
 
 #include <gtest/gtest.h>
